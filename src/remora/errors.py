@@ -1,0 +1,158 @@
+"""Everything Remora raises on purpose, sorted by who must act.
+
+RemoraError                    stops the run; says what happened, what was expected, and a hint
+├── ConfigError                a person must act, before anything runs
+│   ├── DefinitionError        an agent definition or a tool script is wrong, with its path inside the file
+│   └── MissingExtra           an optional part is not installed
+├── ToolError                  the model reads it and goes on
+│   ├── ToolNotFound           no such tool in this agent
+│   ├── ToolArgumentsInvalid   the arguments do not fit the tool's schema
+│   ├── ToolFailed             the tool itself failed
+│   └── ToolLimitExceeded      time, memory, output: the limit is named
+├── DecisionError              the policy gave no valid call
+├── BudgetError                the prompt cannot fit, whatever is left out
+├── TraceError                 a stream cannot be written or read
+│   ├── TraceNotFound          no stream has that id
+│   ├── TraceDamaged           a stream is damaged, with file, line and seq
+│   ├── TraceLocked            another writer has the stream
+│   ├── TracePoisoned          a write or sync failed: nothing more is acknowledged
+│   └── TraceSealed            the stream has ended: nothing can follow
+└── WorkspaceError             a path leads outside, or a file cannot be changed
+    └── WorkspaceConflict      the project changed meanwhile: nothing was overwritten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+class RemoraError(Exception):
+    """Stops the run. `message` says what happened and what was expected; `hint` says what to do."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConfigError(RemoraError):
+    """A person must act, before anything runs."""
+
+
+class DefinitionError(ConfigError):
+    """An agent definition or a tool script is wrong. `problems` holds every one found, each with its place."""
+
+    def __init__(self, file: Path | str, problems: Sequence[str], *, hint: str | None = None) -> None:
+        self.file = str(file)
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{file}: {problem}" for problem in problems), hint=hint)
+
+
+class MissingExtra(ConfigError):
+    """An optional part is needed and not installed."""
+
+    def __init__(self, what: str, *, extra: str) -> None:
+        super().__init__(f"{what} is not installed", hint=f'Install it with `pip install "remora-agents[{extra}]"`')
+        self.extra = extra
+
+
+class ToolError(RemoraError):
+    """The model reads it and goes on."""
+
+    code = "tool_error"
+
+
+class ToolNotFound(ToolError):
+    """The model asked for a tool its agent does not have."""
+
+    code = "tool_not_found"
+
+    def __init__(self, tool: str, *, agent: str, known: Iterable[str]) -> None:
+        names = ", ".join(f"`{name}`" for name in sorted(known))
+        super().__init__(
+            f"Tool `{tool}` is not in agent `{agent}`: expected one of {names}",
+            hint=f"Add `agents/{agent}/tools/{tool}.pym`, or correct the name in the prompt",
+        )
+
+
+class ToolArgumentsInvalid(ToolError):
+    """The arguments do not fit the tool's schema."""
+
+    code = "tool_arguments_invalid"
+
+    def __init__(self, tool: str, problems: Sequence[str]) -> None:
+        super().__init__(f"Arguments of `{tool}` do not fit: {'; '.join(problems)}")
+        self.problems = tuple(problems)
+
+
+class ToolFailed(ToolError):
+    """The tool itself failed."""
+
+    code = "tool_failed"
+
+
+class ToolLimitExceeded(ToolError):
+    """A tool reached one of its limits, which `limit` names."""
+
+    code = "tool_limit_exceeded"
+
+    def __init__(self, tool: str, *, limit: str) -> None:
+        super().__init__(f"Tool `{tool}` was stopped: it reached its limit of {limit}")
+        self.limit = limit
+
+
+class DecisionError(RemoraError):
+    """The policy gave no valid call."""
+
+
+class BudgetError(RemoraError):
+    """The prompt cannot fit its token limit, whatever is left out."""
+
+
+class TraceError(RemoraError):
+    """A stream cannot be written or read."""
+
+
+class TraceNotFound(TraceError):
+    """No stream has that id."""
+
+
+class TraceDamaged(TraceError):
+    """A stream is damaged. Everything before `line` (1-based) and `seq` is intact and readable."""
+
+    def __init__(self, file: Path | str, *, line: int, seq: int | None, problem: str) -> None:
+        where = f"{file}:{line}" + (f" (seq {seq})" if seq is not None else "")
+        super().__init__(f"{where}: {problem}", hint="Everything before this line is intact and stays readable")
+        self.file = str(file)
+        self.line = line
+        self.seq = seq
+        self.problem = problem
+
+
+class TraceLocked(TraceError):
+    """Another writer has the stream."""
+
+
+class TracePoisoned(TraceError):
+    """A write or a sync failed, so nothing more is acknowledged on this stream."""
+
+
+class TraceSealed(TraceError):
+    """The stream has ended, so nothing can follow."""
+
+
+class WorkspaceError(RemoraError):
+    """A path leads outside the workspace, or a file cannot be changed."""
+
+
+class WorkspaceConflict(WorkspaceError):
+    """The project changed meanwhile. `paths` names the files; nothing was overwritten."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        names = ", ".join(f"`{path}`" for path in paths)
+        super().__init__(
+            f"Changed since the agent read it, in the same lines: {names}. Nothing was written",
+            hint="Run the agent again on the new text, or take over the lines by hand from `remora diff`",
+        )
+        self.paths = tuple(paths)

@@ -1,0 +1,108 @@
+"""Format 1: one event, one line of JSON, chained by the raw bytes of the line before it.
+
+    {"v":1,"seq":12,"ts":"2026-11-15T18:20:45.123456Z","type":"tool_result","run_id":"…","agent_id":"…",
+     "operation":"lint","node_id":"src/a.py:load","turn":3,"data":{…},"prev":"sha256:…"}
+
+`prev` is the SHA-256 of the previous line's bytes without its newline, so a reader can check a stream without parsing
+it. A line is never rewritten: older formats are brought forward by `upcast` while reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from remora.errors import TraceError
+from remora.events._types import EVENT_TYPES, Event, UnknownEvent
+
+FORMAT = 1
+
+UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""How a record of an older format becomes one of the next. Empty while format 1 is the only one."""
+
+
+def timestamp(moment: datetime) -> str:
+    """The moment as records hold it: UTC, always six digits of a second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of the bytes, with the algorithm in its prefix."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys and without default-valued fields: the bytes that digests of values are taken over."""
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS)
+
+
+def encode(event: Event) -> bytes:
+    """The record's line, without its newline. Raises `TraceError` for a value that JSON cannot hold."""
+    record = {
+        "v": FORMAT,
+        "seq": event.seq,
+        "ts": event.ts,
+        "type": event.type,
+        "run_id": event.run_id,
+        "agent_id": event.agent_id,
+        "operation": event.operation,
+        "node_id": event.node_id,
+        "turn": event.turn,
+        "data": event.body(),
+        "prev": event.prev,
+    }
+    try:
+        return orjson.dumps(record, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"Event `{event.type}` holds a value that JSON cannot: {error}") from error
+
+
+def decode(line: bytes) -> Event:
+    """The event of one line. Raises `TraceError` if it is not a record; an unknown type or shape is kept verbatim."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise TraceError(f"not JSON: {error}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("seq"), int) or "type" not in record:
+        raise TraceError("not a Remora record: expected a JSON object with `v`, `seq` and `type`")
+    return from_record(record)
+
+
+def from_record(record: dict[str, Any]) -> Event:
+    """The typed event of a parsed record, or an `UnknownEvent` that keeps all of it."""
+    version = record.get("v")
+    while isinstance(version, int) and version in UPCASTS:
+        record = UPCASTS[version](record)
+        version = record["v"]
+    data = record.get("data")
+    data = data if isinstance(data, dict) else {}
+    envelope = {name: record[name] for name in Event.ENVELOPE if record.get(name) is not None}
+    kind = EVENT_TYPES.get(record["type"]) if isinstance(record["type"], str) else None
+    if kind is None or version != FORMAT:
+        return _unknown(envelope, version, data, f"type `{record['type']}`, version {version} is not known")
+    try:
+        return kind.model_validate(data | envelope)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return _unknown(envelope, version, data, f"`{place}` of `{record['type']}`: {first['msg']}")
+
+
+def _unknown(envelope: dict[str, Any], version: Any, data: dict[str, Any], problem: str) -> UnknownEvent:
+    try:
+        return UnknownEvent.model_validate(
+            envelope | {"v": version, "data": data, "problem": problem, "delta": data.get("delta")}
+        )
+    except ValidationError as error:
+        raise TraceError(f"not a Remora record: {problem}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(exclude_defaults=True)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -1,0 +1,338 @@
+"""The events of format 1: frozen, flat, past tense.
+
+An event's own fields are what its record holds under `data`; the fields of `Event` are the record's envelope. A draft
+is an event that no writer has recorded yet: its `seq` is -1, and the writer alone assigns `seq`, `ts` and `prev`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from remora.events._delta import DELTA_VERSION, PacketDelta, UnreadableDelta
+
+UNRECORDED = -1
+
+
+class BlobRef(BaseModel):
+    """Names bytes in the content-addressed store: `sha256:` and the digest over the uncompressed bytes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    blob: str
+    size: int
+    encoding: Literal["bytes", "utf-8", "json", "exact-json"] = "bytes"
+    """How the bytes hold the value. `exact-json` is JSON with tags for what JSON alone cannot hold."""
+
+
+class FileChange(BaseModel):
+    """One file before and after a tool call. `None` means that it did not exist."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    mode: int = 0o644
+    before: str | None = None
+    after: str | None = None
+
+
+class Call(BaseModel):
+    """A tool call that a policy chose."""
+
+    model_config = ConfigDict(frozen=True)
+
+    call_id: str
+    tool: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+def _readable_delta(value: Any) -> Any:
+    """A delta read from a stream is never a reason to lose its event: a misfit is kept as `UnreadableDelta`."""
+    if value is None or isinstance(value, PacketDelta | UnreadableDelta):
+        return value
+    version = value.get("v", DELTA_VERSION) if isinstance(value, Mapping) else DELTA_VERSION
+    if version != DELTA_VERSION:
+        known = version if isinstance(version, int) else None
+        return UnreadableDelta(stored=value, problem=f"delta version {version!r} is not known", version=known)
+    try:
+        return PacketDelta.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "delta"
+        return UnreadableDelta(stored=value, problem=f"{place}: {first['msg']}")
+
+
+class Event(BaseModel):
+    """One record of a stream. Order is `seq`, never `ts`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+
+    type: str
+    seq: int = UNRECORDED
+    ts: str = ""
+    """When it was recorded: UTC, microseconds, `2026-11-15T18:20:45.123456Z`."""
+    run_id: str = ""
+    agent_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+    turn: int = 0
+    prev: str | None = None
+    """SHA-256 of the previous line's raw bytes; None at `seq` 0."""
+    delta: Annotated[PacketDelta | UnreadableDelta | None, BeforeValidator(_readable_delta)] = None
+    """What this event changes in the Decision Packet. Any event may carry one."""
+
+    ENVELOPE: ClassVar[tuple[str, ...]] = (
+        "seq", "ts", "type", "run_id", "agent_id", "operation", "node_id", "turn", "prev",
+    )  # fmt: skip
+
+    def body(self) -> dict[str, Any]:
+        """What the record holds under `data`: the event's own fields, those at their default left out."""
+        fields = type(self).model_fields
+        own = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in _ENVELOPE and value != fields[name].get_default(call_default_factory=True)
+        }
+        return own | (self.__pydantic_extra__ or {})
+
+
+_ENVELOPE = frozenset(Event.ENVELOPE)
+
+
+class AgentStartEvent(Event):
+    """A run of one agent began. Holds all that a reader needs to understand the run alone. Turn 0."""
+
+    type: Literal["agent_start"] = "agent_start"
+    format: int = 0
+    remora: str = ""
+    goal: str = ""
+    node: dict[str, Any] = Field(default_factory=dict)
+    definition: dict[str, Any] = Field(default_factory=dict)
+    tools: tuple[dict[str, Any], ...] = ()
+    budget: dict[str, Any] = Field(default_factory=dict)
+    constraints: dict[str, Any] = Field(default_factory=dict)
+    projector: str = ""
+    renderer: str = ""
+    model: dict[str, Any] = Field(default_factory=dict)
+    parent: dict[str, Any] | None = None
+
+
+class UserInputEvent(Event):
+    """A person said something to the agent."""
+
+    type: Literal["user_input"] = "user_input"
+    text: str = ""
+
+
+class TurnStartEvent(Event):
+    """A turn began. The first is turn 1."""
+
+    type: Literal["turn_start"] = "turn_start"
+
+
+class HubUpdateEvent(Event):
+    """Facts about code nodes were pulled from the Hub; the delta holds them."""
+
+    type: Literal["hub_update"] = "hub_update"
+    nodes: tuple[str, ...] = ()
+    hashes: dict[str, str] = Field(default_factory=dict)
+
+
+class PacketUpdateEvent(Event):
+    """Middleware, a person or an escalation's answer changed the packet."""
+
+    type: Literal["packet_update"] = "packet_update"
+    source: str = ""
+
+
+class ModelRequestEvent(Event):
+    """The receipt of one prompt: exactly what the model was shown, and what was left out of it."""
+
+    type: Literal["model_request"] = "model_request"
+    packet_sha256: str = ""
+    prompt_sha256: str = ""
+    messages: tuple[dict[str, Any], ...] = ()
+    """The messages as sent. A constant part may be `{"role": …, "content_ref": BlobRef}`."""
+    tokens: dict[str, int] = Field(default_factory=dict)
+    """By field, and `total`."""
+    limit: int = 0
+    left_out: dict[str, int] = Field(default_factory=dict)
+    offered: tuple[str, ...] = ()
+    counter: dict[str, Any] = Field(default_factory=dict)
+    renderer: str = ""
+
+
+class ModelResponseEvent(Event):
+    """The policy answered."""
+
+    type: Literal["model_response"] = "model_response"
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    model: str = ""
+    usage: dict[str, Any] = Field(default_factory=dict)
+    finish: str = ""
+    duration_ms: float = 0.0
+
+
+class ToolCallEvent(Event):
+    """A tool is about to run: the intent, durable before the effect."""
+
+    type: Literal["tool_call"] = "tool_call"
+    call_id: str
+    tool: str
+    args: dict[str, Any] = Field(default_factory=dict)
+    effects: Literal["none", "workspace", "outside"] = "outside"
+
+
+class ToolResultEvent(Event):
+    """A tool finished. Closes the `ToolCallEvent` with the same `call_id`."""
+
+    type: Literal["tool_result"] = "tool_result"
+    call_id: str
+    tool: str
+    outcome: Literal["success", "error", "partial", "unknown"]
+    duration_ms: float = 0.0
+    raw: Any = None
+    """Exactly what the tool returned. Long Track only."""
+    raw_ref: BlobRef | None = None
+    """Where `raw` lies when it is large, or when JSON cannot hold it exactly."""
+    parsed: Any = None
+    attachments: tuple[dict[str, Any], ...] = ()
+    """Prints and command outputs: `{"name": …, "ref": BlobRef}`."""
+    files: tuple[FileChange, ...] = ()
+    redactions: int = 0
+
+
+class SubmitResultEvent(Event):
+    """The agent said that it is done, in its own words."""
+
+    type: Literal["submit_result"] = "submit_result"
+    call_id: str = ""
+    result: dict[str, Any] = Field(default_factory=dict)
+
+
+class AgentErrorEvent(Event):
+    """Something stopped the agent."""
+
+    type: Literal["agent_error"] = "agent_error"
+    code: str = ""
+    message: str = ""
+
+
+class AgentResumedEvent(Event):
+    """The run goes on after a crash."""
+
+    type: Literal["agent_resumed"] = "agent_resumed"
+    reason: str = ""
+
+
+class NoticeEvent(Event):
+    """Something a reader should know that changes nothing: degraded, truncated, skipped."""
+
+    type: Literal["notice"] = "notice"
+    code: str = ""
+    message: str = ""
+
+
+class AgentEndEvent(Event):
+    """The run is over. Seals the stream: nothing follows."""
+
+    type: Literal["agent_end"] = "agent_end"
+    outcome: Literal["success", "partial", "error", "cancelled", "degraded"] = "success"
+    reason: str = ""
+    summary: str = ""
+
+
+class ToolOutputEvent(Event):
+    """A chunk of a tool's output while it runs. Reserved."""
+
+    type: Literal["tool_output"] = "tool_output"
+    call_id: str = ""
+
+
+class RunStartEvent(Event):
+    """A `remora analyze` began."""
+
+    type: Literal["run_start"] = "run_start"
+    format: int = 0
+    remora: str = ""
+    root: str = ""
+    paths: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    policy: str = ""
+    limits: dict[str, Any] = Field(default_factory=dict)
+
+
+class AgentScheduledEvent(Event):
+    """An agent was scheduled; the envelope names it."""
+
+    type: Literal["agent_scheduled"] = "agent_scheduled"
+
+
+class AgentFinishedEvent(Event):
+    """An agent ended; `head` seals its stream from outside."""
+
+    type: Literal["agent_finished"] = "agent_finished"
+    outcome: str = ""
+    reason: str = ""
+    summary: str = ""
+    head: str = ""
+    """SHA-256 of the agent stream's last line."""
+    last_seq: int = UNRECORDED
+    verdict: str = ""
+    """What the files say, never the model's word."""
+    check: dict[str, Any] = Field(default_factory=dict)
+
+
+class WorkspaceAcceptedEvent(Event):
+    """An agent's changes were written into the project."""
+
+    type: Literal["workspace_accepted"] = "workspace_accepted"
+    files: tuple[FileChange, ...] = ()
+
+
+class WorkspaceRejectedEvent(Event):
+    """An agent's changes were turned down."""
+
+    type: Literal["workspace_rejected"] = "workspace_rejected"
+    reason: str = ""
+
+
+class AcceptUndoneEvent(Event):
+    """An accept was taken back."""
+
+    type: Literal["accept_undone"] = "accept_undone"
+    files: tuple[FileChange, ...] = ()
+
+
+class RunEndEvent(Event):
+    """Scheduling ended. Accept, reject and undo may still follow."""
+
+    type: Literal["run_end"] = "run_end"
+    outcome: str = ""
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+class UnknownEvent(Event):
+    """A record of a type or shape that this version does not know, kept verbatim."""
+
+    v: int = 1
+    data: dict[str, Any] = Field(default_factory=dict)
+    problem: str = ""
+
+    def body(self) -> dict[str, Any]:
+        return self.data
+
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    cls.model_fields["type"].default: cls
+    for cls in (
+        AgentStartEvent, UserInputEvent, TurnStartEvent, HubUpdateEvent, PacketUpdateEvent, ModelRequestEvent,
+        ModelResponseEvent, ToolCallEvent, ToolResultEvent, SubmitResultEvent, AgentErrorEvent, AgentResumedEvent,
+        NoticeEvent, AgentEndEvent, ToolOutputEvent, RunStartEvent, AgentScheduledEvent, AgentFinishedEvent,
+        WorkspaceAcceptedEvent, WorkspaceRejectedEvent, AcceptUndoneEvent, RunEndEvent,
+    )
+}  # fmt: skip
+"""Every type of format 1, by its word."""

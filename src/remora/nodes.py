@@ -1,0 +1,52 @@
+"""Code nodes: the pieces of a project that agents work on."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+
+class NodeType(Enum):
+    """What kind of code a node is."""
+
+    FILE = "file"
+    CLASS = "class"
+    FUNCTION = "function"
+    METHOD = "method"
+
+
+class LineRange(BaseModel):
+    """Lines `first` to `last`, both included, counted from 1."""
+
+    model_config = ConfigDict(frozen=True)
+
+    first: int
+    last: int
+
+
+class CodeNode(BaseModel):
+    """One piece of code, named `path:qualified.name` (a file: `path`); twins in one file get `#2`, `#3`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node_id: str
+    node_type: NodeType
+    name: str
+    """The last part of the qualified name; for a file, its name."""
+    file_path: Path
+    """Relative to the project root, with forward slashes."""
+    lines: LineRange
+    """From the first decorator to the last line of the body."""
+    owned: tuple[LineRange, ...]
+    """The lines that belong to this node and to no node inside it: no two agents own the same line."""
+    text: str
+    """The node's own source."""
+
+    def summary(self) -> str:
+        """One line that tells a reader what the node is."""
+        span = f"lines {self.lines.first}-{self.lines.last}"
+        if self.node_type is NodeType.FILE:
+            return f"file '{self.name}', code outside its functions"
+        return f"{self.node_type.value} '{self.name}' in {self.file_path.name}, {span}"

@@ -1,0 +1,249 @@
+"""The shape of the system: what the thinking parts need from the world, one Protocol a need.
+
+The runner and everything above it know only these. `app.py` picks the parts that stand behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from remora.context.contracts import ToolSpec
+from remora.events import BlobRef, Call, Event, FileChange
+from remora.nodes import CodeNode
+
+Draft = Event
+"""An event that is not recorded yet."""
+
+
+class Clock(Protocol):
+    """What time it is."""
+
+    def now(self) -> datetime:
+        """The moment, with its time zone."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only grow, for durations."""
+        ...
+
+
+class TraceWriter(Protocol):
+    """Where streams grow. Append and read: no update, no delete of one event.
+
+    A stream id is `traces/{agent_id}` or `runs/{run_id}`.
+    """
+
+    async def append(self, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
+        """Durable once this returns, with `seq`, `ts` and `prev` assigned. Raises `TraceError` once poisoned."""
+        ...
+
+    def read(self, stream_id: str, *, after: int = -1) -> AsyncIterator[Event]:
+        """Events with `seq > after`, oldest first."""
+        ...
+
+    async def head(self, stream_id: str) -> str:
+        """The digest of the stream's last line."""
+        ...
+
+    async def close(self, stream_id: str) -> None:
+        """Let go of the stream: another writer may have it."""
+        ...
+
+
+class BlobStore(Protocol):
+    """Bytes by their own digest."""
+
+    async def put(self, data: bytes) -> str:
+        """The digest under which `data` is durable once this returns."""
+        ...
+
+    async def get(self, digest: str) -> bytes:
+        """The bytes, checked against their digest. Raises `TraceError` if they are gone or damaged."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """How many tokens a text takes."""
+
+    name: str
+    exact: bool
+    """Whether this is the served model's own count. If not, the budget is called estimated."""
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a policy decides on: the messages as sent, and the calls that are offered."""
+
+    messages: tuple[Mapping[str, str], ...]
+    tools: tuple[ToolSpec, ...]
+    candidates: tuple[Call, ...] = ()
+    turn: int = 0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a policy chose."""
+
+    calls: tuple[Call, ...]
+    text: str = ""
+    model: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    finish: str = ""
+
+
+class Policy(Protocol):
+    """Who decides: a model, or something without one."""
+
+    name: str
+
+    async def decide(self, prompt: Prompt) -> Decision:
+        """The next calls. Raises `DecisionError` when there is no valid one."""
+        ...
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """What came out of a tool: its value, and what else a developer should find in the stream."""
+
+    value: Any
+    prints: str = ""
+    outputs: tuple[tuple[str, bytes], ...] = ()
+    """Full outputs of the commands it ran, by name."""
+
+
+class Tools(Protocol):
+    """The tools of one agent, bound to its node and workspace."""
+
+    specs: tuple[ToolSpec, ...]
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
+        """Run a tool. Raises `ToolError`, which the model will read."""
+        ...
+
+
+class Workspace(Protocol):
+    """A project as one agent sees it: reads fall through, writes stay apart."""
+
+    async def read(self, path: str) -> bytes:
+        """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
+        ...
+
+    async def write(self, path: str, data: bytes) -> None:
+        """Put `data` at `path`, for this agent only."""
+        ...
+
+    async def exists(self, path: str) -> bool:
+        """Whether there is a file at `path`."""
+        ...
+
+    def take_changes(self) -> tuple[tuple[str, bytes | None, bytes | None], ...]:
+        """Path, content before, content after: what was written since this was last asked."""
+        ...
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Spawner(Protocol):
+    """The one place that starts programs."""
+
+    async def run(self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0) -> Completed:
+        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit."""
+        ...
+
+
+class Discovery(Protocol):
+    """Finds the code nodes of a project."""
+
+    def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
+        """Nodes of the files at and below `paths`, in order of path and line."""
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """One agent to run. Picklable, so that an engine may send it elsewhere."""
+
+    run_id: str
+    agent_id: str
+    operation: str
+    node: CodeNode
+
+
+@dataclass(frozen=True)
+class AgentResult:
+    """How an agent ended, and what the files say about it."""
+
+    agent_id: str
+    node_id: str
+    operation: str
+    outcome: str
+    """What the run came to: `success`, `partial`, `error`, `cancelled` or `degraded`."""
+    reason: str = ""
+    summary: str = ""
+    turns: int = 0
+    largest_prompt: int = 0
+    verdict: str = ""
+    """By the files: `clean`, `partial`, `unchanged` or `failed`; empty where the agent has no check."""
+    check: Mapping[str, Any] = field(default_factory=dict)
+    head: str = ""
+    last_seq: int = -1
+    files: tuple[FileChange, ...] = ()
+
+
+class Engine(Protocol):
+    """Where agents run: here, or on other machines."""
+
+    def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
+        """The result of every job, as each ends. One job's failure never stops another."""
+        ...
+
+
+class HubClient(Protocol):
+    """Fresh facts about code nodes."""
+
+    async def get_context(self, node_ids: list[str]) -> dict[str, Any]:
+        """Facts by node id; nothing for a node whose facts cannot be proven fresh."""
+        ...
+
+    async def health_check(self) -> bool:
+        """Whether a Hub answers."""
+        ...
+
+
+__all__ = [
+    "AgentResult",
+    "BlobRef",
+    "BlobStore",
+    "Clock",
+    "Completed",
+    "Decision",
+    "Discovery",
+    "Draft",
+    "Engine",
+    "HubClient",
+    "Job",
+    "Policy",
+    "Prompt",
+    "Spawner",
+    "TokenCounter",
+    "ToolOutput",
+    "Tools",
+    "TraceWriter",
+    "Workspace",
+]
