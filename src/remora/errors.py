@@ -61,6 +61,10 @@ class ToolError(RemoraError):
     """The model reads it and goes on."""
 
     code = "tool_error"
+    prints: str = ""
+    """What the tool printed before it failed."""
+    outputs: tuple[tuple[str, bytes], ...] = ()
+    """Full outputs of the commands that it ran, by name."""
 
 
 class ToolNotFound(ToolError):
@@ -140,6 +144,18 @@ class TracePoisoned(TraceError):
 
 class TraceSealed(TraceError):
     """The stream has ended, so nothing can follow."""
+
+
+class ProjectionStopped(TraceError):
+    """The stream holds a delta of a version that this Remora cannot read: no packet exists from `seq` on."""
+
+    def __init__(self, *, seq: int, version: int) -> None:
+        super().__init__(
+            f"The packet cannot be computed beyond seq {seq}: its delta is of version {version}",
+            hint="Read this stream with a newer Remora",
+        )
+        self.seq = seq
+        self.version = version
 
 
 class WorkspaceError(RemoraError):

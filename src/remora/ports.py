@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remora.context.contracts import ToolSpec
-from remora.events import BlobRef, Call, Event, FileChange
+from remora.events import Call, CandidateAction, Event, FileChange
 from remora.nodes import CodeNode
 
 Draft = Event
@@ -69,9 +69,15 @@ class BlobStore(Protocol):
 class TokenCounter(Protocol):
     """How many tokens a text takes."""
 
-    name: str
-    exact: bool
-    """Whether this is the served model's own count. If not, the budget is called estimated."""
+    @property
+    def name(self) -> str:
+        """What counts, as receipts say it."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether this is the served model's own count. If not, the budget is called estimated."""
+        ...
 
     def count(self, text: str) -> int:
         """Tokens of `text`."""
@@ -84,7 +90,7 @@ class Prompt:
 
     messages: tuple[Mapping[str, str], ...]
     tools: tuple[ToolSpec, ...]
-    candidates: tuple[Call, ...] = ()
+    candidates: tuple[CandidateAction, ...] = ()
     turn: int = 0
 
 
@@ -102,7 +108,10 @@ class Decision:
 class Policy(Protocol):
     """Who decides: a model, or something without one."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Who it is, as streams say it."""
+        ...
 
     async def decide(self, prompt: Prompt) -> Decision:
         """The next calls. Raises `DecisionError` when there is no valid one."""
@@ -122,7 +131,10 @@ class ToolOutput:
 class Tools(Protocol):
     """The tools of one agent, bound to its node and workspace."""
 
-    specs: tuple[ToolSpec, ...]
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What is offered to the model."""
+        ...
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
         """Run a tool. Raises `ToolError`, which the model will read."""
@@ -228,7 +240,6 @@ class HubClient(Protocol):
 
 __all__ = [
     "AgentResult",
-    "BlobRef",
     "BlobStore",
     "Clock",
     "Completed",

@@ -48,6 +48,7 @@ from remora.events._types import (
     WorkspaceAcceptedEvent,
     WorkspaceRejectedEvent,
 )
+from remora.events._values import Inline, Packed, pack, unpack
 
 __all__ = [
     "DELTA_VERSION",
@@ -71,11 +72,13 @@ __all__ = [
     "FileChange",
     "HubDelta",
     "HubUpdateEvent",
+    "Inline",
     "KnowledgeDelta",
     "ModelRequestEvent",
     "ModelResponseEvent",
     "NoticeEvent",
     "Outcome",
+    "Packed",
     "PacketDelta",
     "PacketUpdateEvent",
     "RunEndEvent",
@@ -96,6 +99,8 @@ __all__ = [
     "encode",
     "from_record",
     "new_id",
+    "pack",
     "short_id",
     "timestamp",
+    "unpack",
 ]

@@ -1,0 +1,79 @@
+# Every target sets up what it needs in .venv and says what it does. Only Python 3.11+, make and a package registry
+# are assumed; uv is used where it is present.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= auto
+
+.PHONY: help demo test test-faults bench fix docs golden clean
+
+help: ## say what the targets do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+demo: $(VENV)/.agents ## set up and run the lint agents on examples/shop
+	@echo "demo: lint agents on examples/shop; its files are not changed" >&2
+	@$(BIN)/remora analyze examples/shop -o lint
+	@$(BIN)/remora trace verify -C examples/shop | tail -n 1
+
+test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs, pytest
+	@echo "test: ruff" >&2
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check --quiet
+	@echo "test: mypy --strict" >&2
+	@$(BIN)/mypy
+	@echo "test: import order" >&2
+	@PYTHONPATH=src $(BIN)/lint-imports --no-logo --no-cache
+	@echo "test: pytest" >&2
+	@$(BIN)/pytest -q -n $(JOBS)
+
+test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
+	@echo "test-faults: kills, bit flips, failing disks" >&2
+	@$(BIN)/pytest -q -n $(JOBS) -m faults
+
+bench: $(VENV)/.dev ## measure speed, as ratios in one run
+	@echo "bench: results go to benchmarks/results" >&2
+	@$(BIN)/python -m benchmarks
+
+fix: $(VENV)/.dev ## repair what can be repaired by itself: style, generated docs
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+	@$(BIN)/cog -r -U docs/reference/*.md README.md
+
+golden: $(VENV)/.dev ## write the golden files again and show what changed
+	@$(BIN)/python tests/golden/make.py
+	@git --no-pager diff --stat -- tests/golden
+
+docs: $(VENV)/.dev ## build the documentation into site/
+	@echo "docs: site/" >&2
+	@$(BIN)/cog -r -U docs/reference/*.md
+	@$(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove what make made
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.venv:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=…" >&2; exit 1; }
+	@echo "setup: $(VENV) with $$($(PYTHON) --version)" >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	@touch $@
+
+# $(1): what to install
+install = if command -v uv >/dev/null; then uv pip install --quiet --python $(BIN)/python $(1); \
+	else $(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); fi
+
+$(VENV)/.agents: pyproject.toml $(VENV)/.venv
+	@echo "setup: Remora and what its agents need" >&2
+	@$(call install,-e '.[agents]')
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.agents
+	@echo "setup: what the tests and docs need" >&2
+	@$(call install,--group dev)
+	@touch $@

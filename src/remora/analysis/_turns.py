@@ -1,0 +1,180 @@
+"""A stream, read for a person: what the model saw, what it chose, and what really came back, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from remora.events import (
+    AgentEndEvent,
+    AgentErrorEvent,
+    AgentStartEvent,
+    Event,
+    FileChange,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    PacketDelta,
+    SubmitResultEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnStartEvent,
+    canonical,
+)
+from remora.ports import TokenCounter
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """One call and its result."""
+
+    tool: str
+    args: dict[str, Any]
+    outcome: str
+    summary: str
+    raw_bytes: int
+    """What the Long Track keeps of it: the raw result, prints and command outputs."""
+    seq: int
+
+
+@dataclass(frozen=True)
+class TurnRow:
+    """One turn on both tracks."""
+
+    turn: int
+    prompt_tokens: int = 0
+    limit: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    news: str = ""
+    """What the packet showed that it did not show before."""
+    calls: tuple[CallRow, ...] = ()
+    submitted: str | None = None
+    last_seq: int = -1
+
+
+@dataclass(frozen=True)
+class StreamSummary:
+    """An agent's stream in one row."""
+
+    agent_id: str = ""
+    run_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+    goal: str = ""
+    started: str = ""
+    policy: str = ""
+    tools: int = 0
+    events: int = 0
+    outcome: str = "unsealed"
+    """How it ended; `unsealed` while there is no `agent_end`."""
+    reason: str = ""
+    summary: str = ""
+    turns: tuple[TurnRow, ...] = ()
+    files: tuple[FileChange, ...] = ()
+
+    @property
+    def largest_prompt(self) -> int:
+        return max((row.prompt_tokens for row in self.turns), default=0)
+
+
+class _Reading:
+    """What has been read of a stream so far."""
+
+    def __init__(self) -> None:
+        self.head: dict[str, Any] = {}
+        self.turns: dict[int, dict[str, Any]] = {}
+        self.open_calls: dict[str, dict[str, Any]] = {}
+        self.files: list[FileChange] = []
+        self.news = ""
+
+    def take(self, event: Event) -> None:
+        turn = self.turns.setdefault(event.turn, {"turn": event.turn, "calls": ()}) if event.turn else {}
+        turn["last_seq"] = event.seq
+        match event:
+            case AgentStartEvent():
+                self._start(event)
+            case TurnStartEvent():
+                turn["news"] = self.news
+                self.news = ""
+            case ModelRequestEvent(tokens=tokens):
+                turn |= {"prompt_tokens": tokens.get("total", 0), "limit": event.limit, "left_out": event.left_out}
+            case ModelResponseEvent():
+                pass
+            case ToolCallEvent(call_id=call_id, args=args):
+                self.open_calls[call_id] = args
+            case ToolResultEvent():
+                turn["calls"] = (*turn.get("calls", ()), self._result(event))
+            case SubmitResultEvent(result=result):
+                turn["submitted"] = str(result.get("summary", ""))
+            case AgentErrorEvent(code=code, message=message):
+                self.head |= {"reason": code, "summary": message}
+            case AgentEndEvent(outcome=outcome, reason=reason, summary=summary):
+                self.head |= {"outcome": outcome, "reason": reason, "summary": summary}
+            case _:
+                pass
+
+    def _start(self, event: AgentStartEvent) -> None:
+        self.head |= {
+            "agent_id": event.agent_id,
+            "run_id": event.run_id,
+            "operation": event.operation,
+            "node_id": event.node_id,
+            "goal": event.goal,
+            "started": event.ts,
+            "policy": str(event.model.get("policy", "")),
+            "tools": len(event.tools),
+        }
+        self.news = f"goal, {len(event.tools)} tools"
+
+    def _result(self, event: ToolResultEvent) -> CallRow:
+        action = event.delta.action if isinstance(event.delta, PacketDelta) else None
+        summary = action.summary if action else ""
+        self.news = "last error" if event.outcome == "error" else f'"{summary}"'
+        self.files.extend(event.files)
+        args = self.open_calls.pop(event.call_id, {})
+        return CallRow(event.tool, args, event.outcome, summary, kept_bytes(event), event.seq)
+
+
+def summarize(events: Iterable[Event]) -> StreamSummary:
+    """A stream in one row, with its turns."""
+    reading, count = _Reading(), 0
+    for event in events:
+        reading.take(event)
+        count += 1
+    turns = tuple(TurnRow(**row) for _, row in sorted(reading.turns.items()))
+    return StreamSummary(**reading.head, events=count, turns=turns, files=fold_files(reading.files))
+
+
+def kept_bytes(event: ToolResultEvent) -> int:
+    """How much the Long Track keeps of one result."""
+    raw = event.raw_ref.size if event.raw_ref else len(canonical(event.raw))
+    return raw + sum(int(item.get("ref", {}).get("size", 0)) for item in event.attachments)
+
+
+def fold_files(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
+    """One change a path, from its first content to its last; a file that came back to what it was is left out."""
+    folded: dict[str, FileChange] = {}
+    for change in changes:
+        first = folded.get(change.path, change)
+        folded[change.path] = change.model_copy(update={"before": first.before})
+    return tuple(change for change in folded.values() if change.before != change.after)
+
+
+def history_tokens(
+    events: Sequence[Event], system: str, raw_text: Callable[[ToolResultEvent], str], counter: TokenCounter
+) -> dict[int, int]:
+    """By turn, the tokens that the same run would have sent as chat history: every call and raw result so far."""
+    total, by_turn = counter.count(system), {}
+    for event in events:
+        match event:
+            case AgentStartEvent(goal=goal):
+                total += counter.count(goal)
+            case TurnStartEvent():
+                by_turn[event.turn] = total
+            case ToolCallEvent(tool=tool, args=args):
+                total += counter.count(tool) + counter.count(canonical(args).decode())
+            case ToolResultEvent():
+                total += counter.count(raw_text(event))
+            case _:
+                pass
+    return by_turn

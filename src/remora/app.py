@@ -1,0 +1,411 @@
+"""Wires the parts together: the only file that names concrete ones. Every command of the CLI is one method here.
+
+Parts are imported where they are first needed, so that those who only read streams need no more than the base install.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from remora._version import __version__
+from remora.analysis import StreamSummary, history_tokens, summarize
+from remora.config import CONFIG_FILE, Config, parse_config
+from remora.context.summarizers import get_default_summarizers
+from remora.errors import ConfigError, TraceError, TraceNotFound, WorkspaceConflict
+from remora.events import (
+    AgentFinishedEvent,
+    BlobRef,
+    Event,
+    FileChange,
+    ModelRequestEvent,
+    ToolResultEvent,
+    WorkspaceAcceptedEvent,
+    canonical,
+    new_id,
+    unpack,
+)
+from remora.orchestrator import Coordinator, Plan, plan_jobs
+from remora.ports import AgentResult, Clock, Job, Policy
+from remora.runner import Runner
+from remora.subagent import SUBMIT_RESULT, SubagentDefinition, parse_definition
+from remora.trace import FileBlobs, FileTrace, StreamReport, find_streams, read_events, resolve, verify
+from remora.twotrack import Identity, TwoTrack
+
+if TYPE_CHECKING:
+    from remora.scripts import Script, ScriptPool
+    from remora.workspaces import Change
+
+STATE_DIR = ".agentfs"
+PolicyName = Literal["scripted", "first-candidate", "random"]
+POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A definition with its scripts, ready to run."""
+
+    definition: SubagentDefinition
+    scripts: Mapping[str, Script]
+
+
+@dataclass(frozen=True)
+class AgentDiff:
+    """What an agent would change in the project."""
+
+    summary: StreamSummary
+    changes: tuple[Change, ...]
+    text: str
+    """A unified diff."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What became of one agent's changes."""
+
+    agent_id: str
+    node_id: str
+    files: tuple[FileChange, ...] = ()
+    conflict: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of `remora doctor`."""
+
+    part: str
+    ok: bool
+    detail: str
+    needed_for: str = ""
+
+
+class App:
+    """A project, opened with its settings."""
+
+    def __init__(self, root: Path, state_dir: Path, config: Config, *, clock: Clock | None = None) -> None:
+        self.root = root
+        self.state_dir = state_dir
+        self.config = config
+        self.clock = clock or SystemClock()
+
+    # Running
+
+    def plan(self, paths: Sequence[Path], operations: Sequence[str], policy: PolicyName) -> Plan:
+        """What a run over `paths` would do. Raises `ConfigError` before anything has run."""
+        from remora.discovery import TreeSitterDiscovery
+
+        agents = self._agents(operations)
+        discovery = TreeSitterDiscovery(self.root)
+        nodes = discovery.find(paths)
+        run_id = new_id(self.clock.now())
+        definitions = {name: agent.definition for name, agent in agents.items()}
+        return Plan(
+            run_id=run_id,
+            root=str(self.root),
+            paths=tuple(map(str, paths)),
+            operations=tuple(operations),
+            policy=policy,
+            limit=self.config.runner.memory.packet_size_limit,
+            jobs=plan_jobs(run_id, nodes, definitions, self.clock),
+            problems=tuple(discovery.problems),
+        )
+
+    async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
+        """Run the plan's agents and give each result as it is recorded."""
+        from remora.engines import LocalEngine
+        from remora.scripts import ScriptPool
+
+        agents = self._agents(plan.operations)
+        async with ScriptPool() as pool, self._writer() as writer:
+
+            async def execute(job: Job) -> AgentResult:
+                return await self._runner(job, agents[job.operation], plan.policy, writer, pool).run()
+
+            engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
+            async for result in Coordinator(writer, engine).run(plan):
+                yield result
+
+    def _runner(self, job: Job, agent: Agent, policy: str, writer: FileTrace, pool: ScriptPool) -> Runner:
+        from remora.inference import EstimatedCounter
+        from remora.sandbox import LocalSpawner
+        from remora.scripts import ScriptTools
+        from remora.workspaces import OverlayWorkspace
+
+        definition, node = agent.definition, job.node
+        workspace = OverlayWorkspace(self.root, self.state_dir / "workspaces" / job.agent_id)
+        tools = ScriptTools(
+            definition,
+            agent.scripts,
+            node=node,
+            agent_id=job.agent_id,
+            workspace=workspace,
+            spawner=LocalSpawner(),
+            root=self.root,
+            pool=pool,
+        )
+        track = TwoTrack(
+            Identity(job.agent_id, job.run_id, job.operation, node.node_id),
+            goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
+            tools=(*tools.specs, SUBMIT_RESULT),
+            system_prompt=definition.system_prompt,
+            limit=self.config.runner.memory.packet_size_limit,
+            writer=writer,
+            blobs=self._blobs(),
+            counter=EstimatedCounter(),
+            clock=self.clock,
+            summarizers=get_default_summarizers(),
+        )
+        return Runner(
+            track,
+            definition,
+            node,
+            policy=_policy(policy, definition),
+            tools=tools,
+            workspace=workspace,
+            max_turns=min(definition.max_turns, self.config.runner.max_turns or definition.max_turns),
+        )
+
+    def _agents(self, operations: Sequence[str]) -> dict[str, Agent]:
+        return {name: load_agent(bundled_agents(), name) for name in operations}
+
+    # Reading
+
+    def streams(self) -> list[StreamSummary]:
+        """Every agent's stream in one row, oldest first. A damaged one is read as far as it is intact."""
+        return [summarize(_intact(path)) for path in find_streams(self.state_dir, "traces")]
+
+    def stream(self, fragment: str) -> StreamSummary:
+        """One agent's stream, found by the beginning or the end of its id."""
+        return summarize(read_events(self._find(fragment)))
+
+    def events(self, fragment: str) -> Iterator[Event]:
+        """The events of one stream, an agent's or a run's."""
+        return read_events(self._find(fragment))
+
+    def is_run(self, fragment: str) -> bool:
+        """Whether the stream is a run's, not an agent's."""
+        return self._find(fragment).parent.name == "runs"
+
+    def verify(self, fragment: str | None = None) -> list[StreamReport]:
+        """What the bytes of one stream, or of all, prove; sealed ones are held against the head their run noted."""
+        paths = [self._find(fragment)] if fragment else [*self._paths("runs"), *self._paths("traces")]
+        heads = self._heads()
+        return [verify(path, head=heads.get(path.stem)) for path in paths]
+
+    async def chat_history(self, fragment: str) -> dict[int, int]:
+        """By turn, the tokens that chat history would have sent where this stream sent a packet."""
+        from remora.inference import EstimatedCounter
+
+        events = list(read_events(self._find(fragment)))
+        raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
+        return history_tokens(events, await self._system_text(events), lambda e: raws[e.seq], EstimatedCounter())
+
+    # Reviewing
+
+    async def diff(self, fragment: str | None = None) -> list[AgentDiff]:
+        """What one agent, or every agent of the latest run, would change and nobody has accepted yet."""
+        from remora.workspaces import unified
+
+        found = []
+        for summary in self._candidates(fragment):
+            changes = tuple([await self._change(change) for change in summary.files])
+            found.append(AgentDiff(summary, changes, unified(changes)))
+        return found
+
+    async def accept(self, fragment: str | None = None) -> list[Accepted]:
+        """Write the agents' changes into the project, each recorded in its run. A conflict changes nothing."""
+        from remora.workspaces import accept
+
+        done = []
+        async with self._writer() as writer:
+            for diff in await self.diff(fragment):
+                summary = diff.summary
+                try:
+                    accept(self.root, diff.changes)
+                except WorkspaceConflict as conflict:
+                    done.append(Accepted(summary.agent_id, summary.node_id, conflict=conflict.message))
+                    continue
+                event = WorkspaceAcceptedEvent(
+                    run_id=summary.run_id,
+                    agent_id=summary.agent_id,
+                    operation=summary.operation,
+                    node_id=summary.node_id,
+                    files=summary.files,
+                )
+                await writer.append(f"runs/{summary.run_id}", [event])
+                done.append(Accepted(summary.agent_id, summary.node_id, summary.files))
+        return done
+
+    def _candidates(self, fragment: str | None) -> list[StreamSummary]:
+        if fragment is None:
+            runs = self._paths("runs")
+            if not runs:
+                raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
+            ids = [event.agent_id for event in read_events(runs[-1]) if isinstance(event, AgentFinishedEvent)]
+            paths = [self.state_dir / "traces" / f"{agent_id}.jsonl" for agent_id in ids]
+        else:
+            paths = [self._find(fragment)]
+        accepted = self._accepted()
+        summaries = [summarize(read_events(path)) for path in sorted(paths) if path.exists()]
+        return [summary for summary in summaries if summary.files and summary.agent_id not in accepted]
+
+    def _accepted(self) -> set[str]:
+        runs = (event for path in self._paths("runs") for event in _intact(path))
+        return {event.agent_id for event in runs if isinstance(event, WorkspaceAcceptedEvent)}
+
+    async def _change(self, change: FileChange) -> Change:
+        from remora.workspaces import Change
+
+        blobs = self._blobs()
+        return Change(
+            path=change.path,
+            base=None if change.before is None else await blobs.get(change.before),
+            after=None if change.after is None else await blobs.get(change.after),
+        )
+
+    # Parts
+
+    def _writer(self) -> FileTrace:
+        return FileTrace(self.state_dir, clock=self.clock, sync=self.config.event_stream.sync)
+
+    def _blobs(self) -> FileBlobs:
+        return FileBlobs(self.state_dir)
+
+    def _paths(self, kind: Literal["traces", "runs"]) -> list[Path]:
+        return find_streams(self.state_dir, kind)
+
+    def _find(self, fragment: str) -> Path:
+        return resolve(self.state_dir, fragment)
+
+    def _heads(self) -> dict[str, str]:
+        runs = (event for path in self._paths("runs") for event in _intact(path))
+        return {event.agent_id: event.head for event in runs if isinstance(event, AgentFinishedEvent) and event.head}
+
+    async def _raw_text(self, event: ToolResultEvent) -> str:
+        value = event.raw
+        if event.raw_ref is not None:
+            value = unpack(await self._blobs().get(event.raw_ref.blob), event.raw_ref.encoding)
+        return value if isinstance(value, str) else canonical(value).decode()
+
+    async def _system_text(self, events: Sequence[Event]) -> str:
+        for event in events:
+            if isinstance(event, ModelRequestEvent):
+                reference = BlobRef.model_validate(event.messages[0].get("content_ref"))
+                return (await self._blobs().get(reference.blob)).decode()
+        return ""
+
+
+def open_app(start: Path, *, state_dir: Path | None = None) -> App:
+    """The project around `start`, with the settings of its `remora.yaml`."""
+    root = project_root(start)
+    file = root / CONFIG_FILE
+    config = parse_config(file.read_text(encoding="utf-8"), file) if file.is_file() else Config()
+    return App(root, state_dir or default_state_dir(root), config)
+
+
+def project_root(start: Path) -> Path:
+    """The nearest folder with a `remora.yaml`, else with a `.git`, else `start` itself."""
+    start = start.resolve()
+    if not start.exists():
+        raise ConfigError(f"`{start}` does not exist", hint="Name a file or a folder of your project")
+    folder = start if start.is_dir() else start.parent
+    for mark in (CONFIG_FILE, ".git"):
+        for candidate in (folder, *folder.parents):
+            if (candidate / mark).exists():
+                return candidate
+    return folder
+
+
+def default_state_dir(root: Path) -> Path:
+    """`.agentfs` in the project; for a project that cannot be written, a folder of the user's own."""
+    inside = root / STATE_DIR
+    if inside.is_dir() or os.access(root, os.W_OK):
+        return inside
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return home / "remora" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
+
+
+def bundled_agents() -> Path:
+    """Where the agents that ship with Remora lie: in the wheel, or beside the sources of a checkout."""
+    package = Path(__file__).parent
+    shipped = package / "agents"
+    return shipped if shipped.is_dir() else package.parents[1] / "agents"
+
+
+def load_agent(folder: Path, name: str) -> Agent:
+    """The agent `name` with its scripts, all of it checked."""
+    known = sorted(path.parent.name for path in folder.glob("*/subagent.yaml"))
+    if name not in known:
+        names = ", ".join(f"`{agent}`" for agent in known)
+        raise ConfigError(f"There is no operation `{name}`: expected one of {names}")
+    from remora.scripts import load_scripts
+
+    file = folder / name / "subagent.yaml"
+    definition = parse_definition(file.read_text(encoding="utf-8"), file)
+    return Agent(definition, load_scripts(folder / name / "tools", definition))
+
+
+def _policy(name: str, definition: SubagentDefinition) -> Policy:
+    from remora.inference import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
+
+    if name == "scripted":
+        return ScriptedPolicy(definition.script)
+    return RandomPolicy() if name == "random" else FirstCandidatePolicy()
+
+
+def _intact(path: Path) -> Iterator[Event]:
+    """A stream's events up to the first damage, which `verify` tells of."""
+    try:
+        yield from read_events(path)
+    except TraceError:
+        return
+
+
+def diagnose() -> list[Finding]:
+    """What this machine has, part by part, and what anything missing would be needed for."""
+    found = [Finding("python", True, platform.python_version()), Finding("remora", True, __version__)]
+    found += [_package(name, extra) for extra, names in _EXTRAS.items() for name in names]
+    found.append(_sandbox())
+    return found
+
+
+_EXTRAS = {
+    "agents": ("openai", "pydantic-monty", "tree-sitter", "tree-sitter-python", "ruff", "typer", "rich", "tokenizers"),
+    "embedded": ("xllamacpp",),
+    "view": ("starlette", "uvicorn", "sse-starlette"),
+}
+
+
+def _package(name: str, extra: str) -> Finding:
+    try:
+        return Finding(name, True, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Finding(name, False, "not installed", f'pip install "remora-agents[{extra}]"')
+
+
+def _sandbox() -> Finding:
+    from remora.sandbox import probe
+
+    found = probe().applies
+    detail = found if found != "none" else "neither bubblewrap nor Landlock works here"
+    return Finding(
+        "OS sandbox", found != "none", detail, "the `test` operation, planned: runs project code only in one"
+    )

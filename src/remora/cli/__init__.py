@@ -1,0 +1,21 @@
+"""The command line: each command parses, calls one method of `App`, renders, exits."""
+
+from __future__ import annotations
+
+import sys
+
+from remora.errors import MissingExtra
+
+
+def main() -> None:
+    """Run the `remora` command."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError:
+        missing = MissingExtra("The `remora` command", extra="agents")
+        sys.stderr.write(f"error: {missing.message}\nhint: {missing.hint}\n")
+        raise SystemExit(3) from None
+    from remora.cli._main import run
+
+    run()

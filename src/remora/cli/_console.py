@@ -1,0 +1,59 @@
+"""What every command shares: data to stdout, talk to stderr, errors as sentences, no meaning by colour alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.text import Text
+
+from remora.context.text import visible
+from remora.errors import ConfigError, RemoraError
+
+HERE = Path()
+SOME_FAILED, ALL_FAILED, BAD_CONFIG, CANCELLED = 1, 2, 3, 130
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Give JSON on stdout")]
+Project = Annotated[Path, typer.Option("--project", "-C", help="A folder of the project; the current one by default")]
+StateDir = Annotated[Path | None, typer.Option("--state-dir", help="Where streams lie; `.agentfs` in the project")]
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def errors_as_sentences() -> Iterator[None]:
+    """A user's mistake ends in a sentence and an exit code, never in a traceback."""
+    try:
+        yield
+    except RemoraError as error:
+        err.print(Text.assemble(("error: ", "bold red"), visible(error.message)))
+        if error.hint:
+            err.print(Text.assemble(("hint: ", "bold"), visible(error.hint)))
+        raise typer.Exit(BAD_CONFIG if isinstance(error, ConfigError) else SOME_FAILED) from None
+    except KeyboardInterrupt:
+        err.print("Cancelled. What was recorded is safe; nothing of yours was changed.")
+        raise typer.Exit(CANCELLED) from None
+
+
+def print_json(value: Any) -> None:
+    """`value` as JSON on stdout."""
+    sys.stdout.write(orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def say(text: str, style: str = "") -> None:
+    """A line on stdout in which nothing from outside can steer the terminal."""
+    out.print(Text(visible(text), style=style))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return str(value)

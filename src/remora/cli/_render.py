@@ -1,0 +1,201 @@
+"""Results as text. Each function takes a result and prints it; none of them decides anything."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from remora._version import __version__
+from remora.analysis import CallRow, StreamSummary, TurnRow
+from remora.app import Accepted, AgentDiff, Finding
+from remora.cli._console import err, out, say
+from remora.context.text import one_line, visible
+from remora.events import Event, short_id
+from remora.orchestrator import Plan
+from remora.ports import AgentResult
+from remora.trace import StreamReport
+
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def heading(plan: Plan, command: str) -> None:
+    """What is about to run, and under which limits."""
+    say(f"remora {__version__} · no model: policy {plan.policy} · network not used", "bold")
+    per = Counter(job.operation for job in plan.jobs)
+    agents = ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
+    say(f"{command}      {agents} · prompt limit {plan.limit:,} tokens (estimated)")
+    for problem in plan.problems:
+        err.print(Text(visible(f"skipped: {problem}")))
+    say("")
+
+
+def both_tracks(summary: StreamSummary, history: Mapping[int, int]) -> None:
+    """One agent, turn by turn: what was shown, what was chosen, what really came back."""
+    say(f"{summary.node_id} · {summary.operation} · agent {short_id(summary.agent_id)}", "bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title, justify in (("turn", "right"), ("SHORT TRACK", "right"), ("all that was shown", "left")):
+        table.add_column(title, justify="right" if justify == "right" else "left", no_wrap=True)
+    table.add_column("it chose", no_wrap=True)
+    table.add_column("LONG TRACK", justify="right", no_wrap=True)
+    table.add_column("what really came back", overflow="ellipsis", no_wrap=True)
+    for row in summary.turns:
+        _turn(table, row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
+    out.print(table)
+    if summary.turns and history:
+        _compare(summary.turns[-1], history)
+
+
+def _turn(table: Table, row: TurnRow, *, sealed: bool) -> None:
+    shown = row.news if row.turn == 1 else f"+ {row.news}"
+    first = (str(row.turn), f"{row.prompt_tokens} tok", one_line(shown, 48))
+    for index, call in enumerate(row.calls):
+        lead = first if index == 0 else ("", "", "")
+        table.add_row(
+            *map(_text, (*lead, _choice(call), f"{call.raw_bytes:,} B", f"{_came_back(call)}   seq {call.seq}"))
+        )
+    if row.submitted is not None:
+        end = f"{one_line(row.submitted, 60)}   seq {row.last_seq}" + (" sealed" if sealed else "")
+        lead = first if not row.calls else ("", "", "")
+        table.add_row(*map(_text, (*lead, "submit_result", "", end)))
+
+
+def _choice(call: CallRow) -> str:
+    return one_line(" ".join([call.tool, *map(str, call.args.values())]), 28)
+
+
+def _came_back(call: CallRow) -> str:
+    return f"ERROR {one_line(call.summary, 44)}" if call.outcome == "error" else one_line(call.summary, 50)
+
+
+def _compare(last: TurnRow, history: Mapping[int, int]) -> None:
+    sent = history.get(last.turn, 0)
+    verdict = "over the limit" if sent > last.limit else "within the limit"
+    say(
+        f"Chat history would have sent {sent:,} tokens at turn {last.turn}: {verdict}. "
+        f"The packet sent {last.prompt_tokens:,}. (Both estimated the same way.)\n"
+    )
+
+
+def agent_line(result: AgentResult) -> str:
+    """How one agent ended, in one line."""
+    numbers = ""
+    if result.check:
+        numbers = f"{result.check.get('before')} → {result.check.get('after')}"
+    verdict = result.verdict or result.outcome
+    return (
+        f" {verdict:<10} {numbers:<9} {result.turns:>2} turns  {result.largest_prompt:>5} tok  "
+        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}"
+    )
+
+
+def verdicts(results: Sequence[AgentResult]) -> None:
+    """How the agents did, by the files."""
+    say(f"\n{len(results)} agents, judged by the files, not by anyone's word:")
+    for operation in sorted({result.operation for result in results}):
+        mine = [result for result in results if result.operation == operation]
+        counts = Counter(result.verdict or result.outcome for result in mine)
+        tools = sorted({str(result.check.get("tool")) for result in mine if result.check})
+        told = "   ".join(
+            f"{counts[word]} {word}" for word in ("clean", "partial", "unchanged", "failed") if counts[word]
+        )
+        say(f" {operation:<11} {told:<44} {', '.join(tools)}")
+    largest = max((result.largest_prompt for result in results), default=0)
+    sealed = sum(bool(result.head) for result in results)
+    unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
+    say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
+
+
+def streams(rows: Sequence[StreamSummary]) -> None:
+    """One row a stream."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("agent", "run", "started", "operation", "node", "turns", "events", "largest", "outcome"):
+        table.add_column(title, justify="right" if title in ("turns", "events", "largest") else "left")
+    for row in rows:
+        cells = (
+            short_id(row.agent_id),
+            short_id(row.run_id),
+            row.started[:19].replace("T", " "),
+            row.operation,
+            row.node_id,
+            str(len(row.turns)),
+            str(row.events),
+            f"{row.largest_prompt} tok",
+            row.outcome,
+        )
+        table.add_row(*map(_text, cells))
+    out.print(table)
+
+
+def event_lines(events: Iterable[Event]) -> None:
+    """Every event of a stream, one line each."""
+    for event in events:
+        detail = one_line(str({key: value for key, value in event.body().items() if key != "messages"}), 140)
+        say(f"{event.seq:>4}  {event.ts[11:23]}  turn {event.turn:<3} {event.type:<16} {detail}")
+
+
+def reports(found: Sequence[StreamReport]) -> None:
+    """What the bytes prove, a line a stream."""
+    marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
+    for report in found:
+        mark, style = marks[report.status]
+        problem = f"  {report.problem}" if report.problem else ""
+        line = f"{mark} {report.status:<8} {report.events:>6} events  {report.file}{problem}"
+        out.print(Text(visible(line), style=style))
+    counts = Counter(report.status for report in found)
+    say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
+
+
+def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
+    """Each agent's changes as a unified diff."""
+    for diff in found:
+        say(f"# {diff.summary.node_id} · {diff.summary.operation} · agent {short_id(diff.summary.agent_id)}", "bold")
+        lines = diff.text.splitlines()
+        for line in lines[:limit]:
+            say(line, _DIFF_STYLES.get(line[:1], ""))
+        if limit is not None and len(lines) > limit:
+            say(f"… {len(lines) - limit} more lines: remora diff {short_id(diff.summary.agent_id)}")
+    if not found:
+        say("No changes that are not accepted yet")
+
+
+def accepted(done: Sequence[Accepted]) -> None:
+    """What was written, and what was not."""
+    for item in done:
+        agent = f"{short_id(item.agent_id)}  {item.node_id}"
+        if item.conflict:
+            say(f"✗ conflict  {agent}  {item.conflict}", "bold red")
+        else:
+            say(f"✓ accepted  {agent}  {', '.join(change.path for change in item.files)}", "green")
+    if not done:
+        say("No changes that are not accepted yet")
+
+
+def findings(found: Sequence[Finding]) -> None:
+    """What this machine has, and what the rest would be needed for."""
+    for item in found:
+        mark, style = ("✓", "green") if item.ok else ("-", "yellow")
+        needed = f"  ({item.needed_for})" if item.needed_for else ""
+        out.print(Text(visible(f"{mark} {item.part:<22} {item.detail}{needed}"), style=style))
+
+
+def next_steps(agent_id: str, project: str) -> None:
+    """What a reader may want to do now, as it can be typed where they are."""
+    short = short_id(agent_id)
+    where = f" -C {shlex.quote(project)}" if project else ""
+    say("Next:")
+    for command, what in (
+        ("remora diff", "all changes"),
+        ("remora accept", "write them into your files"),
+        (f"remora trace show {short}", "both tracks, turn by turn"),
+        ("remora trace verify", "prove from the bytes that nothing is missing"),
+    ):
+        say(f"  {command + where:<48} {what}")
+
+
+def _text(value: str) -> Text:
+    return Text(visible(value))

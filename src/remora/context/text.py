@@ -1,0 +1,25 @@
+"""Text from outside, made safe to stand in a packet: one line, nothing invisible, bounded."""
+
+from __future__ import annotations
+
+import re
+
+MAX_LINE = 200
+
+# Control characters, line and paragraph separators, lone surrogates, zero-width and bidirectional marks: all of them
+# can break a line, hide text, or change how the rest of it reads.
+_INVISIBLE = re.compile("[\\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+")
+
+
+def one_line(text: str, limit: int = MAX_LINE) -> str:
+    """`text` as one line without invisible characters, at most `limit` characters."""
+    line = _INVISIBLE.sub(" ", text[: limit * 8]).strip()
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """`text` as a terminal may show it: lines and tabs stay, every other control character is spelled out."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

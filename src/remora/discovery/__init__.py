@@ -1,0 +1,13 @@
+"""Finds the code of a project: files, classes, functions and methods, read with tree-sitter.
+
+A node is named `path:qualified.name`, a file by its `path`. Who owns a line:
+
+- Functions and methods own their lines, from the first decorator to the end of the body, less those of functions
+  inside them. A file owns every line outside functions and methods. So among these nodes each line has one owner.
+- A class owns its lines outside its methods and outside classes inside it. Those lines belong to the file (or the
+  function) around it as well: do not run one operation on both a file and its classes.
+"""
+
+from remora.discovery._discovery import TreeSitterDiscovery
+
+__all__ = ["TreeSitterDiscovery"]

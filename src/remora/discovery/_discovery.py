@@ -1,0 +1,122 @@
+"""From files to code nodes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from remora.discovery._files import python_files
+from remora.discovery._lines import LineTable, ranges
+from remora.discovery._syntax import Definition, parse
+from remora.nodes import CodeNode, LineRange, NodeType
+
+BOM = b"\xef\xbb\xbf"
+FILE = -1
+"""Stands for the file among the positions of its definitions."""
+
+
+class TreeSitterDiscovery:
+    """Finds code nodes in the Python files of the project at `root`. Reads the disk, changes nothing."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        self.problems: list[str] = []
+        """What the last `find` could not look at, one sentence each."""
+
+    def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
+        """Nodes of the files at and below `paths`, in order of path and line.
+
+        Raises `ConfigError` for a path that does not exist or lies outside the project. A relative path is taken from
+        the current directory. A file that cannot be read is named in `problems`, and the others are still found.
+        """
+        self.problems = []
+        return [node for file in python_files(self._root, paths, self.problems) for node in self._nodes(file)]
+
+    def _nodes(self, file: Path) -> Iterator[CodeNode]:
+        try:
+            source = self._root.joinpath(file).read_bytes().removeprefix(BOM)
+            source.decode()
+        except OSError as error:
+            self.problems.append(f"`{file.as_posix()}` cannot be read: {error.strerror}")
+        except UnicodeDecodeError as error:
+            self.problems.append(f"`{file.as_posix()}` is not UTF-8: byte {error.start} cannot be decoded")
+        else:
+            yield from nodes_of(file, source)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a definition stands among the others of its file."""
+
+    node_type: NodeType
+    qualified: str
+    lines: LineRange
+
+
+def nodes_of(file: Path, source: bytes) -> Iterator[CodeNode]:
+    """The nodes of one file, the file itself first. Nothing where there is no code."""
+    syntax = parse(source)
+    if not syntax.has_code:
+        return
+    table = LineTable(source)
+    places = _places(syntax.definitions, table)
+    whole = LineRange(first=1, last=len(table))
+    owner = _owners(whole, places, classes=False)
+    yield CodeNode(
+        node_id=file.as_posix(),
+        node_type=NodeType.FILE,
+        name=file.name,
+        file_path=file,
+        lines=whole,
+        owned=ranges(owner[FILE]),
+        text=source.decode(),
+    )
+    class_owner = _owners(whole, places, classes=True)
+    seen: Counter[str] = Counter()
+    for index, place in enumerate(places):
+        seen[place.qualified] += 1
+        twin = f"#{seen[place.qualified]}" if seen[place.qualified] > 1 else ""
+        is_class = place.node_type is NodeType.CLASS
+        yield CodeNode(
+            node_id=f"{file.as_posix()}:{place.qualified}{twin}",
+            node_type=place.node_type,
+            name=place.qualified.rpartition(".")[2],
+            file_path=file,
+            lines=place.lines,
+            owned=ranges((class_owner if is_class else owner)[index]),
+            text=table.text(place.lines),
+        )
+
+
+def _places(definitions: Sequence[Definition], table: LineTable) -> list[_Place]:
+    places: list[_Place] = []
+    around: list[Definition] = []
+    for item in definitions:
+        while around and around[-1].end <= item.start:
+            around.pop()
+        in_class = bool(around) and around[-1].kind == "class"
+        around.append(item)
+        function_type = NodeType.METHOD if in_class else NodeType.FUNCTION
+        places.append(
+            _Place(
+                node_type=NodeType.CLASS if item.kind == "class" else function_type,
+                qualified=".".join(outer.name for outer in around),
+                lines=LineRange(first=table.line_of(item.start), last=table.line_of(max(item.start, item.end - 1))),
+            )
+        )
+    return places
+
+
+def _owners(whole: LineRange, places: Sequence[_Place], *, classes: bool) -> dict[int, list[int]]:
+    """The lines of each definition by its position: a line goes to the last that holds it, which is the innermost."""
+    owner = [FILE] * (whole.last + 1)
+    for index, place in enumerate(places):
+        if classes or place.node_type is not NodeType.CLASS:
+            lines = place.lines
+            owner[lines.first : lines.last + 1] = [index] * (lines.last - lines.first + 1)
+    owned: dict[int, list[int]] = defaultdict(list)
+    for line in range(1, whole.last + 1):
+        owned[owner[line]].append(line)
+    return owned

@@ -1,0 +1,5 @@
+"""Where agents run."""
+
+from remora.engines._local import LocalEngine
+
+__all__ = ["LocalEngine"]

@@ -1,0 +1,42 @@
+"""Agents as tasks of this process, a bounded number at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from remora.errors import RemoraError
+from remora.ports import AgentResult, Job
+
+
+class LocalEngine:
+    """Runs jobs on this event loop."""
+
+    def __init__(self, execute: Callable[[Job], Awaitable[AgentResult]], *, at_once: int) -> None:
+        self._execute = execute
+        self._at_once = at_once
+
+    async def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
+        """The result of every job, as each ends. Stopping early cancels the rest and waits for them to seal."""
+        room = asyncio.Semaphore(self._at_once)
+        tasks = [asyncio.create_task(self._one(job, room)) for job in jobs]
+        try:
+            for done in asyncio.as_completed(tasks):
+                yield await done
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, job: Job, room: asyncio.Semaphore) -> AgentResult:
+        async with room:
+            try:
+                return await self._execute(job)
+            except RemoraError as error:
+                return _failed(job, type(error).__name__, error.message)
+            except Exception as error:  # noqa: BLE001 - one agent's defect must not stop the others; it is told
+                return _failed(job, "internal_error", f"{type(error).__name__}: {error}")
+
+
+def _failed(job: Job, reason: str, message: str) -> AgentResult:
+    return AgentResult(job.agent_id, job.node.node_id, job.operation, "error", reason, message, verdict="failed")

@@ -1,0 +1,105 @@
+"""Nodes × operations → agents, many at once, and a stream of the run that says which ran and how each ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from remora._version import __version__
+from remora.events import (
+    FORMAT,
+    AgentFinishedEvent,
+    AgentScheduledEvent,
+    Event,
+    RunEndEvent,
+    RunStartEvent,
+    new_id,
+)
+from remora.nodes import CodeNode
+from remora.ports import AgentResult, Clock, Engine, Job, TraceWriter
+from remora.subagent import SubagentDefinition
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run will do."""
+
+    run_id: str
+    root: str
+    paths: tuple[str, ...]
+    operations: tuple[str, ...]
+    policy: str
+    limit: int
+    jobs: tuple[Job, ...]
+    problems: tuple[str, ...] = ()
+    """Files that could not be read; the run goes on without them, and says so."""
+
+
+def plan_jobs(
+    run_id: str, nodes: Sequence[CodeNode], definitions: Mapping[str, SubagentDefinition], clock: Clock
+) -> tuple[Job, ...]:
+    """One job for every node that an operation targets, operation by operation."""
+    return tuple(
+        Job(run_id=run_id, agent_id=new_id(clock.now()), operation=operation, node=node)
+        for operation, definition in definitions.items()
+        for node in nodes
+        if node.node_type in definition.targets
+    )
+
+
+class Coordinator:
+    """Runs a plan through an engine and records the run."""
+
+    def __init__(self, writer: TraceWriter, engine: Engine) -> None:
+        self._writer = writer
+        self._engine = engine
+
+    async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
+        """The agents' results, each as it ends and is recorded."""
+        await self._record(plan, _start(plan), *(_scheduled(job) for job in plan.jobs))
+        counts: Counter[str] = Counter()
+        try:
+            async for result in self._engine.run(plan.jobs):
+                counts[result.outcome] += 1
+                await self._record(plan, _finished(result))
+                yield result
+        finally:
+            whole = counts.total() == len(plan.jobs)
+            await self._record(plan, RunEndEvent(outcome="finished" if whole else "cancelled", counts=dict(counts)))
+            await self._writer.close(f"runs/{plan.run_id}")
+
+    async def _record(self, plan: Plan, *drafts: Event) -> None:
+        stamped = [draft.model_copy(update={"run_id": plan.run_id}) for draft in drafts]
+        await self._writer.append(f"runs/{plan.run_id}", stamped)
+
+
+def _start(plan: Plan) -> RunStartEvent:
+    return RunStartEvent(
+        format=FORMAT,
+        remora=__version__,
+        root=plan.root,
+        paths=plan.paths,
+        operations=plan.operations,
+        policy=plan.policy,
+        limits={"prompt_tokens": plan.limit},
+    )
+
+
+def _scheduled(job: Job) -> AgentScheduledEvent:
+    return AgentScheduledEvent(agent_id=job.agent_id, operation=job.operation, node_id=job.node.node_id)
+
+
+def _finished(result: AgentResult) -> AgentFinishedEvent:
+    return AgentFinishedEvent(
+        agent_id=result.agent_id,
+        operation=result.operation,
+        node_id=result.node_id,
+        outcome=result.outcome,
+        reason=result.reason,
+        summary=result.summary,
+        head=result.head,
+        last_seq=result.last_seq,
+        verdict=result.verdict,
+        check=dict(result.check),
+    )

@@ -1,0 +1,6 @@
+"""The one place that starts programs, and what this machine offers to shut them in."""
+
+from remora.sandbox._probe import SandboxReport, probe
+from remora.sandbox._spawner import LocalSpawner
+
+__all__ = ["LocalSpawner", "SandboxReport", "probe"]

@@ -1,0 +1,135 @@
+"""The one place that starts programs: by argument list, without a shell, in a clean environment, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from remora.errors import ToolFailed, ToolLimitExceeded
+from remora.ports import Completed
+from remora.sandbox._allow import allowed, find_program
+
+MB = 1024 * 1024
+MAX_OUTPUT = 64 * MB
+MAX_MEMORY = 8 * 1024 * MB
+"""Address space of a child. Generous, as allocators reserve far more than they use."""
+KILL_S = 2.0
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+"""All that a child gets: nothing of ours, so no key of ours."""
+
+
+class LocalSpawner:
+    """Starts allowed programs on this machine."""
+
+    def __init__(self, *, max_output: int = MAX_OUTPUT) -> None:
+        self._max_output = max_output
+
+    async def run(self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0) -> Completed:
+        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit."""
+        words = allowed(argv)
+        return await self.execute([str(find_program(argv[0])), *words], cwd=cwd, stdin=stdin, limit_s=limit_s)
+
+    async def execute(self, argv: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float) -> Completed:
+        """Run this very program to its end. For callers inside this package: nothing is checked any more."""
+        loop = asyncio.get_running_loop()
+        child = _Child(loop.create_future(), self._max_output)
+        try:
+            transport, _ = await loop.subprocess_exec(
+                lambda: child,
+                *argv,
+                cwd=cwd,
+                env=ENVIRONMENT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolFailed(f"`{Path(argv[0]).name}` could not be started: {error.strerror}") from error
+        _limit(transport.get_pid())
+        return await _completed(child, transport, argv, stdin, limit_s)
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """What one child says, up to a limit, and when it has ended and closed its mouth."""
+
+    def __init__(self, ended: asyncio.Future[None], max_output: int) -> None:
+        self.ended = ended
+        self.max_output = max_output
+        self.room = max_output
+        self.said: dict[int, list[bytes]] = {1: [], 2: []}
+        self.waiting = {"exit", "1", "2"}
+        self.pid: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.pid = transport.get_pid() if isinstance(transport, asyncio.SubprocessTransport) else None
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.room -= len(data)
+        if self.room < 0:
+            self.kill()
+        else:
+            self.said[fd].append(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self.one_less(str(fd))
+
+    def process_exited(self) -> None:
+        self.one_less("exit")
+
+    def one_less(self, what: str) -> None:
+        self.waiting.discard(what)
+        if not self.waiting and not self.ended.done():
+            self.ended.set_result(None)
+
+    def kill(self) -> None:
+        """Ends the whole group: a child of the child would otherwise live on."""
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+
+async def _completed(
+    child: _Child, transport: asyncio.SubprocessTransport, argv: Sequence[str], stdin: bytes, limit_s: float
+) -> Completed:
+    """How the child ended. Whatever happens here, cancellation too, it and its group are gone afterwards."""
+    name = Path(argv[0]).name
+    try:
+        _feed(transport, stdin)
+        await asyncio.wait({child.ended}, timeout=limit_s)
+        late = not child.ended.done()
+    finally:
+        child.kill()
+        await asyncio.wait({child.ended}, timeout=KILL_S)
+        transport.close()
+    if late:
+        raise ToolLimitExceeded(name, limit=f"{limit_s:g} s")
+    if child.room < 0:
+        raise ToolLimitExceeded(name, limit=f"{child.max_output / MB:g} MB of output")
+    stdout, stderr = (b"".join(child.said[fd]) for fd in (1, 2))
+    return Completed((name, *argv[1:]), transport.get_returncode() or 0, stdout, stderr)
+
+
+def _feed(transport: asyncio.SubprocessTransport, data: bytes) -> None:
+    """A child may end without reading everything: its exit status then says more than our broken pipe."""
+    pipe = transport.get_pipe_transport(0)
+    if isinstance(pipe, asyncio.WriteTransport):
+        pipe.write(data)
+        pipe.close()
+
+
+def _limit(pid: int) -> None:
+    """Bounds memory and forbids core dumps. From outside, so a moment after the start: enough against growth."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    for kind, bound in ((resource.RLIMIT_AS, MAX_MEMORY), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+            resource.prlimit(pid, kind, (bound, bound))

@@ -1,0 +1,26 @@
+"""Tool scripts (`.pym`, the specification's *grail*): load, check, and run them inside limits that hold."""
+
+from remora.scripts._declare import Input, external
+from remora.scripts._parse import ExternalSpec, InputSpec
+from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, Limits, ScriptOutput, ScriptPool
+from remora.scripts._script import CheckResult, Script, load
+from remora.scripts._tools import SYSTEM_INPUTS, ScriptTools, load_scripts
+
+__all__ = [
+    "DEFAULT",
+    "PERMISSIVE",
+    "STRICT",
+    "SYSTEM_INPUTS",
+    "CheckResult",
+    "ExternalSpec",
+    "Input",
+    "InputSpec",
+    "Limits",
+    "Script",
+    "ScriptOutput",
+    "ScriptPool",
+    "ScriptTools",
+    "external",
+    "load",
+    "load_scripts",
+]

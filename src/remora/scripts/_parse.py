@@ -1,0 +1,241 @@
+"""The `.pym` format: a Python file whose header declares what it takes and what it needs.
+
+    '''What the tool does; the model reads this.'''
+    from remora.scripts import Input, external          (or: from grail import Input, external)
+
+    path: str = Input("path", description="…")          an input; one without `default` is required
+    @external
+    async def read_file(path: str) -> str: ...          a host function, awaited in the code below
+
+    text = await read_file(path)
+    {"summary": f"{len(text)} characters"}              the last expression is the result
+
+The declarations are blanked out, not cut out, so every line and column of the code stays where its author sees it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remora.errors import DefinitionError
+from remora.scripts import _schema
+
+HEADERS = ("grail", "remora.scripts")
+NAMES = ("Input", "external")
+EXAMPLE = 'write `name: str = Input("name")`'
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One declared input."""
+
+    name: str
+    schema: dict[str, Any]
+    required: bool
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class ExternalSpec:
+    """One declared host function."""
+
+    name: str
+    parameters: tuple[str, ...]
+    line: int
+
+
+@dataclass
+class Parsed:
+    """Everything a script's text says."""
+
+    description: str = ""
+    inputs: list[InputSpec] = field(default_factory=list)
+    externals: list[ExternalSpec] = field(default_factory=list)
+    source: str = ""
+    """The code that runs: the text with its declarations blanked out."""
+    problems: list[str] = field(default_factory=list)
+
+
+def parse(text: str, file: Path | str) -> Parsed:
+    """What the script says. Raises `DefinitionError` with every problem at its line and column."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise DefinitionError(file, [f"{error.lineno or 1}:{error.offset or 1}: not Python: {error.msg}"]) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise DefinitionError(file, [f"1:1: not Python: {str(error) or 'nested too deeply'}"]) from error
+    reader = _Reader(tree, text)
+    reader.read()
+    if reader.parsed.problems:
+        raise DefinitionError(file, reader.parsed.problems)
+    return reader.parsed
+
+
+class _Reader:
+    """Goes once over the top level, collecting declarations and every problem."""
+
+    def __init__(self, tree: ast.Module, text: str) -> None:
+        self.tree = tree
+        self.text = text
+        self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip())
+        self.imported: set[str] = set()
+        self.declarations: list[ast.stmt] = []
+
+    def read(self) -> None:
+        for statement in self.tree.body:
+            self.statement(statement)
+        self.misplaced()
+        self.unique()
+        if not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr):
+            self.problem(self.tree.body[-1] if self.tree.body else None, "no result", "end the file with an expression")
+        self.parsed.source = _blank(self.text, self.declarations)
+
+    def problem(self, node: ast.AST | None, what: str, hint: str) -> None:
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+        self.parsed.problems.append(f"{line}:{column}: {what}; {hint}")
+
+    def statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.ImportFrom(module=module) if module in HEADERS:
+                self.header(statement)
+            case ast.Import(names=names) if any(alias.name in HEADERS for alias in names):
+                self.problem(statement, f"`{ast.unparse(statement)}`", "write `from grail import Input, external`")
+            case ast.AnnAssign(value=ast.Call(func=ast.Name(id="Input")) as call):
+                self.input(statement, call)
+            case ast.Assign(value=ast.Call(func=ast.Name(id="Input"))):
+                self.problem(statement, "an input without a type", EXAMPLE)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_external(statement):
+                self.external(statement)
+
+    def header(self, statement: ast.ImportFrom) -> None:
+        self.own_lines(statement)
+        for alias in statement.names:
+            if alias.name not in NAMES or alias.asname:
+                self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", "import `Input` and `external`")
+            self.imported.add(alias.name)
+
+    def input(self, statement: ast.AnnAssign, call: ast.Call) -> None:
+        self.declare(statement, "Input")
+        name = statement.target.id if isinstance(statement.target, ast.Name) else ""
+        if not name or len(call.args) != 1 or not _is_text(call.args[0]) or ast.literal_eval(call.args[0]) != name:
+            self.problem(call, f"`{ast.unparse(call):.80}` does not name its input", EXAMPLE)
+        options = self.options(call)
+        try:
+            schema = _schema.from_annotation(statement.annotation)
+        except ValueError as error:
+            self.problem(statement.annotation, str(error), "declare the input with a JSON type")
+            return
+        default = options.get("default")
+        if "default" in options and (misfit := _schema.problems(schema, default, f"default of `{name}`")):
+            self.problem(call, misfit[0], "correct the default or the type")
+        if options.get("description"):
+            schema = schema | {"description": str(options["description"])}
+        required = "default" not in options
+        schema = schema if required else schema | {"default": default}
+        self.parsed.inputs.append(InputSpec(name, schema, required, default))
+
+    def options(self, call: ast.Call) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for keyword in call.keywords:
+            if keyword.arg not in ("default", "description"):
+                what = f"`Input` has no option `{keyword.arg or '**'}`"
+                self.problem(keyword.value, what, "use `default` and `description`")
+                continue
+            try:
+                found[keyword.arg] = ast.literal_eval(keyword.value)
+            except ValueError:
+                self.problem(keyword.value, f"`{keyword.arg}` is not a constant", "write the value itself")
+        return found
+
+    def external(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.declare(function, "external")
+        if isinstance(function, ast.FunctionDef):
+            self.problem(function, f"external `{function.name}` is not async", "write `async def`")
+        if not _is_stub(function):
+            self.problem(function, f"external `{function.name}` has a body", "write `...`: the host has the body")
+        arguments = function.args
+        if arguments.vararg or arguments.kwarg or arguments.posonlyargs or arguments.kwonlyargs:
+            self.problem(
+                function, f"external `{function.name}` takes more than plain parameters", "name each parameter"
+            )
+        names = tuple(argument.arg for argument in arguments.args)
+        self.parsed.externals.append(ExternalSpec(function.name, names, function.lineno))
+
+    def declare(self, statement: ast.stmt, word: str) -> None:
+        self.own_lines(statement)
+        if word not in self.imported:
+            self.problem(statement, f"`{word}` is not imported", f"write `from grail import {word}` above")
+
+    def own_lines(self, statement: ast.stmt) -> None:
+        """Whole lines are blanked, so a declaration must not share one with code."""
+        self.declarations.append(statement)
+        sharing = [other for other in self.tree.body if other is not statement and _touch(other, statement)]
+        if sharing:
+            self.problem(statement, "a declaration shares its line", "give it a line of its own")
+
+    def misplaced(self) -> None:
+        """Declarations that are not at the top level would be taken for code."""
+        mine = {id(node) for declaration in self.declarations for node in ast.walk(declaration)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and node.id in NAMES and id(node) not in mine and node.id in self.imported:
+                self.problem(node, f"`{node.id}` is used inside the code", "declare at the top level of the file")
+            self.unsupported(node)
+
+    def unsupported(self, node: ast.AST) -> None:
+        """What the interpreter of scripts cannot do is said at load time, not in the middle of a run."""
+        match node:
+            case ast.Delete():
+                self.problem(node, "`del` does not work in scripts", "assign a new value, or use `.pop`")
+            case ast.Yield() | ast.YieldFrom():
+                self.problem(node, "`yield` does not work in scripts", "return a list")
+            case ast.AsyncFor():
+                self.problem(node, "`async for` does not work in scripts", "await the values one by one")
+            case ast.ClassDef(name=name, bases=[_, *_]):
+                self.problem(node, f"class `{name}` has a base class", "scripts have no inheritance: use a dict")
+
+    def unique(self) -> None:
+        names = [item.name for item in self.parsed.inputs] + [item.name for item in self.parsed.externals]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.problem(None, f"`{name}` is declared twice", "keep one declaration")
+
+
+def _is_external(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(mark, ast.Name) and mark.id == "external" for mark in function.decorator_list)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    rest = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return all(isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) for part in rest)
+
+
+def _touch(other: ast.stmt, statement: ast.stmt) -> bool:
+    first, last = _span(statement)
+    other_first, other_last = _span(other)
+    return other_first <= last and first <= other_last
+
+
+def _span(statement: ast.stmt) -> tuple[int, int]:
+    marks = getattr(statement, "decorator_list", [])
+    first = min([statement.lineno, *(mark.lineno for mark in marks)])
+    return first, statement.end_lineno or statement.lineno
+
+
+def _blank(text: str, declarations: list[ast.stmt]) -> str:
+    lines = text.split("\n")
+    for number in _numbers(declarations):
+        lines[number - 1] = ""
+    return "\n".join(lines)
+
+
+def _numbers(declarations: list[ast.stmt]) -> Iterator[int]:
+    for declaration in declarations:
+        first, last = _span(declaration)
+        yield from range(first, last + 1)

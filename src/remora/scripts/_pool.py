@@ -1,0 +1,176 @@
+"""Runs scripts on pydantic-monty: worker processes without files, network or environment, one fresh session a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from remora.errors import MissingExtra, ToolError, ToolFailed, ToolLimitExceeded
+from remora.scripts._calls import HostCalls, HostFunction
+from remora.scripts._values import NotPlain, plain
+
+if TYPE_CHECKING:
+    import pydantic_monty
+
+MB = 1024 * 1024
+MAX_PRINTS = MB
+GRACE_S = 1.0
+"""How far past its limit a worker may get before it is killed from outside."""
+HOST_S = 120.0
+"""What all host calls of one run may take together, beside the script's own time."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run of a script may use. Time spent in host functions is counted apart."""
+
+    memory_mb: int
+    seconds: float
+
+
+STRICT = Limits(8, 0.5)
+DEFAULT = Limits(16, 2.0)
+PERMISSIVE = Limits(64, 10.0)
+
+
+@dataclass(frozen=True)
+class ScriptOutput:
+    """What came out of a script: its last expression, and what it printed."""
+
+    value: Any
+    prints: str = ""
+
+
+class ScriptPool:
+    """Worker processes that scripts share. Open it once: `async with ScriptPool() as pool`."""
+
+    def __init__(self, max_processes: int = 4) -> None:
+        try:
+            import pydantic_monty
+        except ImportError as error:
+            raise MissingExtra("pydantic-monty, which runs tool scripts,", extra="agents") from error
+        self._monty = pydantic_monty.AsyncMonty(
+            max_processes=max_processes,
+            request_timeout=PERMISSIVE.seconds + 2 * GRACE_S,
+            feed_duration_limit_grace=GRACE_S,
+        )
+
+    async def __aenter__(self) -> ScriptPool:
+        await self._monty.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._monty.__aexit__(kind, error, trace)
+
+    async def run(
+        self,
+        file: str,
+        source: str,
+        *,
+        inputs: Mapping[str, Any],
+        externals: Mapping[str, HostFunction],
+        limits: Limits = DEFAULT,
+    ) -> ScriptOutput:
+        """The script's plain result and prints. Raises `ToolError`, carrying the prints, whatever the script does."""
+        prints = _Prints()
+        session = self._monty.checkout(
+            limits={"max_feed_duration_secs": limits.seconds, "max_memory": limits.memory_mb * MB},
+            os_policy={"sleep": "zero"},
+        )
+        try:
+            async with session:
+                value = await _feed(session, file, source, dict(inputs), externals, prints, limits)
+            return ScriptOutput(_checked(file, value), prints.text())
+        except ToolError as error:
+            error.prints = prints.text()
+            raise
+
+
+async def _feed(
+    session: pydantic_monty.AsyncMontySession,
+    file: str,
+    source: str,
+    inputs: dict[str, Any],
+    externals: Mapping[str, HostFunction],
+    prints: _Prints,
+    limits: Limits,
+) -> Any:
+    calls = HostCalls()
+    lookup = calls.wrap(externals)
+    feed = asyncio.ensure_future(session.feed_run(source, inputs=inputs, external_lookup=lookup, print_callback=prints))
+    try:
+        await asyncio.wait({feed}, timeout=limits.seconds + GRACE_S + HOST_S)
+        if not feed.done():
+            raise ToolLimitExceeded(file, limit=f"{HOST_S:g} s in host functions")
+        return _outcome(file, feed, limits)
+    finally:
+        await _end(feed, calls)
+
+
+async def _end(feed: asyncio.Future[Any], calls: HostCalls) -> None:
+    """Nothing of the run is left: the host calls are stopped, and the feed has ended by itself."""
+    calls.stop()
+    await asyncio.wait({feed})
+    if not feed.cancelled():
+        feed.exception()
+    await calls.ended()
+
+
+class _Prints:
+    """What a script prints, up to a bound; the rest is dropped and said to be."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._room = MAX_PRINTS
+
+    def __call__(self, stream: str, text: str) -> None:
+        if self._room > 0:
+            self._parts.append(text[: self._room])
+            self._room -= len(text)
+
+    def text(self) -> str:
+        return "".join(self._parts) + ("\n[more was printed and is not kept]\n" if self._room < 0 else "")
+
+
+def _outcome(file: str, feed: asyncio.Future[Any], limits: Limits) -> Any:
+    import pydantic_monty
+
+    try:
+        return feed.result()
+    except pydantic_monty.MontyCrashedError as error:
+        if getattr(error, "timed_out", False):
+            raise ToolLimitExceeded(file, limit=f"{limits.seconds:g} s") from error
+        raise ToolFailed(f"{file}: its worker process ended: {error}") from error
+    except pydantic_monty.MontyError as error:
+        raise _translated(file, error, limits) from error
+
+
+def _translated(file: str, error: pydantic_monty.MontyError, limits: Limits) -> ToolError:
+    inner, message = error.exception(), str(error)
+    if isinstance(inner, TimeoutError) and "time limit exceeded" in message:
+        return ToolLimitExceeded(file, limit=f"{limits.seconds:g} s")
+    if isinstance(inner, MemoryError) and "memory limit" in message:
+        return ToolLimitExceeded(file, limit=f"{limits.memory_mb} MB of memory")
+    if isinstance(inner, RuntimeError) and "suspension limit" in message:
+        return ToolLimitExceeded(file, limit="1000 host calls")
+    if isinstance(inner, RecursionError):
+        return ToolLimitExceeded(file, limit="1000 nested calls")
+    return ToolFailed(f"{_place(file, error)}: {message[:1000]}")
+
+
+def _place(file: str, error: pydantic_monty.MontyError) -> str:
+    """Monty names every source `<python-input-N>`; people know it by its file."""
+    frames = error.traceback() if hasattr(error, "traceback") else []
+    return f"{file}:{frames[-1].line}" if frames else file
+
+
+def _checked(file: str, value: Any) -> Any:
+    try:
+        return plain(value)
+    except NotPlain as error:
+        raise ToolFailed(f"{file}: its result cannot be used: {error}") from error

@@ -1,0 +1,136 @@
+"""The tools of one agent: its scripts, bound to its node, its workspace and the programs it may run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from remora.context.contracts import ToolSpec
+from remora.errors import DefinitionError, ToolError, ToolNotFound, WorkspaceError
+from remora.nodes import CodeNode
+from remora.ports import Spawner, ToolOutput, Workspace
+from remora.scripts._host import SIGNATURES, Host
+from remora.scripts._lines import follow, split_lines
+from remora.scripts._parse import ExternalSpec
+from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, ScriptPool
+from remora.scripts._script import Script, check_arguments, load
+from remora.subagent import SubagentDefinition, ToolEntry
+
+SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines")
+"""Inputs that we bind; a model never sees them in a schema and cannot give them."""
+LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
+
+
+def load_scripts(folder: Path, definition: SubagentDefinition) -> dict[str, Script]:
+    """Every tool's script from `folder/<tool>.pym`. Raises one `DefinitionError` with all problems of all scripts."""
+    scripts: dict[str, Script] = {}
+    problems: list[str] = []
+    for entry in definition.tools:
+        file = f"{entry.name}.pym"
+        try:
+            script = load(folder / file)
+        except DefinitionError as error:
+            problems += [f"{file}:{problem}" for problem in error.problems]
+            continue
+        problems += [f"{file}:{problem}" for spec in script.externals for problem in _external_problems(spec)]
+        scripts[entry.name] = script
+    if problems:
+        raise DefinitionError(folder, problems)
+    return scripts
+
+
+def _external_problems(spec: ExternalSpec) -> list[str]:
+    if spec.name not in SIGNATURES:
+        known = ", ".join(f"`{name}`" for name in SIGNATURES)
+        return [f"{spec.line}:1: host function `{spec.name}` does not exist; use one of {known}"]
+    names, required = SIGNATURES[spec.name]
+    if len(spec.parameters) < required or spec.parameters != names[: len(spec.parameters)]:
+        return [f"{spec.line}:1: parameters of `{spec.name}` differ; declare `{spec.name}({', '.join(names)})`"]
+    return []
+
+
+class ScriptTools:
+    """The scripts of one agent as its tools."""
+
+    def __init__(
+        self,
+        definition: SubagentDefinition,
+        scripts: Mapping[str, Script],
+        *,
+        node: CodeNode,
+        agent_id: str,
+        workspace: Workspace,
+        spawner: Spawner,
+        root: Path,
+        pool: ScriptPool,
+        base: bytes | None = None,
+    ) -> None:
+        self._definition = definition
+        self._entries = {entry.name: entry for entry in definition.tools}
+        self._scripts = scripts
+        self._node = node
+        self._agent_id = agent_id
+        self._workspace = workspace
+        self._spawner = spawner
+        self._root = root
+        self._pool = pool
+        self._base = base
+        """The target file as discovery saw it; where not given, as the workspace has it at the first call."""
+        self.specs = tuple(_spec(entry, scripts[entry.name]) for entry in definition.tools)
+        self._offered = {spec.name: spec.parameters for spec in self.specs}
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
+        """Run a tool. Raises `ToolError`, which the model will read, with prints and outputs for the developer."""
+        if name not in self._scripts:
+            raise ToolNotFound(name, agent=self._definition.name, known=self._scripts)
+        check_arguments(name, self._offered[name], args)
+        script = self._scripts[name]
+        host = Host(self._workspace, self._spawner, commands=self._definition.commands, root=self._root)
+        wanted = {spec.name for spec in script.externals}
+        functions = {key: function for key, function in host.functions().items() if key in wanted}
+        inputs = script.bind({**args, **await self._system_inputs(script)})
+        limits = LIMITS[self._entries[name].limits]
+        try:
+            file = script.path.name
+            done = await self._pool.run(file, script.source, inputs=inputs, externals=functions, limits=limits)
+        except ToolError as error:
+            error.outputs = tuple(host.outputs)
+            raise
+        return ToolOutput(done.value, done.prints, tuple(host.outputs))
+
+    async def _system_inputs(self, script: Script) -> dict[str, Any]:
+        wanted = {item.name for item in script.inputs}.intersection(SYSTEM_INPUTS)
+        values: dict[str, Any] = {"target_file": self._node.file_path.as_posix(), "workspace_id": self._agent_id}
+        if wanted & {"node_text", "node_lines"}:
+            values |= await self._node_now()
+        return {name: values[name] for name in wanted}
+
+    async def _node_now(self) -> dict[str, Any]:
+        """The node's text and lines in the file as this workspace has it now."""
+        node = self._node
+        owned = [[lines.first, lines.last] for lines in node.owned]
+        try:
+            data = await self._workspace.read(node.file_path.as_posix())
+            self._base = data if self._base is None else self._base
+            before, after = split_lines(self._base.decode()), split_lines(data.decode())
+        except (OSError, WorkspaceError, UnicodeDecodeError):
+            return {"node_text": node.text, "node_lines": owned}
+        whole = follow([[node.lines.first, node.lines.last]], before, after)
+        text = "".join(after[whole[0][0] - 1 : whole[-1][1]]) if whole else ""
+        return {"node_text": text, "node_lines": follow(owned, before, after)}
+
+
+def _spec(entry: ToolEntry, script: Script) -> ToolSpec:
+    """The tool as it is offered: without what we bind."""
+    schema = script.parameters
+    return ToolSpec(
+        name=entry.name,
+        description=entry.description or script.description,
+        parameters={
+            "type": "object",
+            "properties": {name: part for name, part in schema["properties"].items() if name not in SYSTEM_INPUTS},
+            "required": [name for name in schema["required"] if name not in SYSTEM_INPUTS],
+        },
+        effects=entry.effects,
+    )

@@ -1,0 +1,120 @@
+"""`FileBlobs`: bytes under their own digest, at `{state_dir}/blobs/sha256/ab/cdef…` + `.raw` or `.gz`.
+
+The digest is over the uncompressed bytes. A file appears under its name only when its content is on the disk (written
+aside, synced, renamed), and is acknowledged only when the name is, too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from remora.errors import TraceError
+from remora.events import digest as digest_of
+from remora.trace._disk import Disk
+from remora.trace._state import Folders
+from remora.trace._threads import Threads
+
+COMPRESS_OVER = 1024
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_CHUNK = 1024 * 1024
+
+
+class FileBlobs:
+    """A `BlobStore` over files below `state_dir`. Makes nothing until the first put."""
+
+    def __init__(self, state_dir: Path, *, disk: Disk | None = None) -> None:
+        self._root = state_dir / "blobs" / "sha256"
+        self._disk = disk or Disk()
+        self._folders = Folders(state_dir, disk=self._disk)
+        self._threads = Threads()
+
+    async def put(self, data: bytes) -> str:
+        """The digest under which `data` is durable once this returns. Raises `TraceError`."""
+        return await self._threads.run(self._put, bytes(data))
+
+    async def get(self, digest: str) -> bytes:
+        """The bytes, checked against their digest. Raises `TraceError` if they are gone or damaged."""
+        return await self._threads.run(self._get, digest)
+
+    def path(self, digest: str) -> Path | None:
+        """The blob's file, or None. Raises `TraceError` for anything but a digest."""
+        base = self._base(digest)
+        found = (base.with_suffix(suffix) for suffix in (".gz", ".raw"))
+        return next((path for path in found if path.is_file() and not path.is_symlink()), None)
+
+    def _put(self, data: bytes) -> str:
+        digest = digest_of(data)
+        try:
+            if not self._keeps(digest):
+                self._write(self._base(digest), data)
+        except OSError as error:
+            raise TraceError(f"Blob `{digest}` cannot be written: {error.strerror}") from error
+        return digest
+
+    def _keeps(self, digest: str) -> bool:
+        """Whether the blob is there, undamaged and durable; its time is renewed, so that no prune takes it as old."""
+        path = self.path(digest)
+        if path is None or not _holds(path, digest):
+            return False
+        os.utime(path)
+        self._disk.sync_dir(path.parent)  # who wrote it may not have come to that yet
+        return True
+
+    def _write(self, base: Path, data: bytes) -> None:
+        self._folders.ready(base.parent)
+        packed = gzip.compress(data, compresslevel=6, mtime=0) if len(data) > COMPRESS_OVER else data
+        suffix, packed = (".gz", packed) if len(packed) < len(data) else (".raw", data)
+        aside = base.with_suffix(f".{os.urandom(8).hex()}.tmp")
+        try:
+            self._write_aside(aside, packed)
+            self._disk.rename(aside, base.with_suffix(suffix))
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
+        self._disk.sync_dir(base.parent)
+
+    def _write_aside(self, path: Path, data: bytes) -> None:
+        handle = self._disk.open_append(path)
+        try:
+            self._disk.write(handle, data)
+            self._disk.sync(handle)
+        finally:
+            self._disk.close(handle)
+
+    def _get(self, digest: str) -> bytes:
+        path = self.path(digest)
+        if path is None:
+            raise TraceError(f"Blob `{digest}` is gone: expected it below `{self._root}`")
+        # Two passes: only bytes that have the right digest are ever held in memory, however far they unpack.
+        if not _holds(path, digest):
+            raise TraceError(f"Blob `{digest}` is damaged: `{path}` holds other bytes")
+        return b"".join(_chunks(path))
+
+    def _base(self, digest: str) -> Path:
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
+            raise TraceError(f"{digest[:80]!r} is not a digest: expected `sha256:` and 64 hexadecimal digits")
+        return self._root / match[1][:2] / match[1][2:]
+
+
+def _holds(path: Path, digest: str) -> bool:
+    seen = hashlib.sha256()
+    try:
+        for chunk in _chunks(path):
+            seen.update(chunk)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return f"sha256:{seen.hexdigest()}" == digest
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """The uncompressed bytes, a bounded part at a time."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        while part := file.read(_CHUNK):
+            yield part

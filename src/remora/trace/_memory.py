@@ -1,0 +1,72 @@
+"""The same sockets without a disk: for tests, examples, and runs that nobody wants to keep."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from remora.errors import TraceError, TraceNotFound, TraceSealed
+from remora.events import Event, decode, digest, timestamp
+from remora.ports import Clock, Draft
+from remora.trace._lines import SEAL, Batch, check_stream_id, number
+
+
+class MemoryTrace:
+    """A `TraceWriter` that keeps the encoded lines, so that numbers, chain and values are those of a file."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lines: dict[str, list[bytes]] = {}
+        self._ends: dict[str, Batch] = {}
+
+    async def append(self, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
+        """The drafts as recorded. Raises `TraceSealed` once the stream has ended."""
+        check_stream_id(stream_id)
+        end = self._ends.get(stream_id)
+        if not drafts:
+            return ()
+        if end is not None and end.sealed:
+            raise TraceSealed(f"`{stream_id}` has ended with `{SEAL}`: nothing can follow")
+        lines = self._lines.get(stream_id, [])
+        now = timestamp(self._clock.now())
+        batch = number(drafts, seq=len(lines), prev=end.head if end else None, ts=now)
+        self._ends[stream_id] = batch
+        self._lines.setdefault(stream_id, []).extend(batch.lines)
+        return batch.events
+
+    async def read(self, stream_id: str, *, after: int = -1) -> AsyncIterator[Event]:
+        """Events with `seq > after`, oldest first."""
+        for line in self.lines(stream_id)[after + 1 :]:
+            yield decode(line)
+
+    async def head(self, stream_id: str) -> str:
+        """The digest of the stream's last line. Raises `TraceNotFound`."""
+        return digest(self.lines(stream_id)[-1])
+
+    async def close(self, stream_id: str) -> None:
+        """Nothing is held."""
+
+    def lines(self, stream_id: str) -> tuple[bytes, ...]:
+        """The stream's lines as a file would hold them. Raises `TraceNotFound`."""
+        check_stream_id(stream_id)
+        if stream_id not in self._lines:
+            raise TraceNotFound(f"There is no stream `{stream_id}`")
+        return tuple(self._lines[stream_id])
+
+
+class MemoryBlobs:
+    """A `BlobStore` in a dictionary."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, bytes] = {}
+
+    async def put(self, data: bytes) -> str:
+        """The digest under which `data` is kept."""
+        name = digest(data)
+        self._blobs[name] = bytes(data)
+        return name
+
+    async def get(self, digest: str) -> bytes:
+        """The bytes. Raises `TraceError` if there are none."""
+        if digest not in self._blobs:
+            raise TraceError(f"Blob `{digest[:80]}` is gone: expected it in memory")
+        return self._blobs[digest]

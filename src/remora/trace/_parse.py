@@ -1,0 +1,80 @@
+"""One line of a stream: parsed in full, or glanced at where its bytes are already vouched for by the chain."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple, NoReturn
+
+import orjson
+
+from remora.errors import TraceError
+
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+_FRONT = re.compile(rb'\{"v":1,"seq":(0|[1-9][0-9]{0,15}),"ts":"[^"\\]*","type":"([a-z_]+)","')
+_BACK = re.compile(rb',"prev":"(sha256:[0-9a-f]{64})"\}\Z')
+_BACK_LENGTH = 82
+
+
+class Glance(NamedTuple):
+    """What the checks need to know of a line."""
+
+    seq: int
+    type: str
+    prev: str | None
+    fields: dict[str, Any] | None
+
+
+def parse(raw: bytes) -> Glance:
+    """All of a line. Raises `TraceError` if it is not a record, or not plain JSON."""
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise TraceError(f"not JSON: {error}") from error
+    if not _writes_back(fields, raw):
+        _check_plain(raw)
+    if not isinstance(fields, dict) or type(fields.get("seq")) is not int or not isinstance(fields.get("type"), str):
+        raise TraceError("not a Remora record: expected a JSON object with `v`, `seq` and `type`")
+    prev = fields.get("prev")
+    return Glance(fields["seq"], fields["type"], prev if isinstance(prev, str) else None, fields)
+
+
+def glance(raw: bytes) -> Glance:
+    """What the checks need, from the two ends of a line in the writer's own form; any other line is parsed."""
+    front, back = _FRONT.match(raw), _BACK.search(raw, len(raw) - _BACK_LENGTH)
+    if front is None or back is None:
+        return parse(raw)
+    return Glance(int(front[1]), front[2].decode(), back[1].decode(), None)
+
+
+def _writes_back(fields: Any, raw: bytes) -> bool:
+    """Whether the writer's own encoder gives the same bytes: then nothing was lost by parsing, as a repeated key is."""
+    try:
+        return orjson.dumps(fields) == raw
+    except TypeError:  # nested deeper than it writes
+        return False
+
+
+def _check_plain(raw: bytes) -> None:
+    """Raises `TraceError` for what JSON readers do not agree on: repeated keys, NaN, integers beyond 64 bits."""
+    try:
+        json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_small_int)
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"not plain JSON: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("an object holds the same key twice")
+    return fields
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _small_int(text: str) -> int:
+    if len(text) > 20 or not _INT_MIN <= (value := int(text)) <= _INT_MAX:
+        raise ValueError(f"an integer of {len(text)} digits is beyond 64 bits")
+    return value

@@ -1,0 +1,85 @@
+"""The state directory: its folders, and finding the streams in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from remora.errors import TraceError, TraceNotFound
+from remora.trace._disk import Disk
+from remora.trace._lines import StreamKind
+
+KINDS: tuple[StreamKind, ...] = ("traces", "runs")
+_SHOWN = 5
+
+
+class Folders:
+    """The folders of one state directory, made when they are first needed."""
+
+    def __init__(self, state_dir: Path, *, disk: Disk, sync: bool = True) -> None:
+        self._state_dir = state_dir
+        self._disk = disk
+        self._sync = sync
+        self._ready: set[Path] = set()
+        self._one_at_a_time = threading.RLock()
+
+    def ready(self, folder: Path) -> None:
+        """`folder` (at or below the state directory) exists, also after a power loss, and git looks at none of it."""
+        with self._one_at_a_time:
+            if folder in self._ready or (folder.exists() and not folder.is_relative_to(self._state_dir)):
+                return
+            self.ready(folder.parent)
+            self._disk.make_dir(folder)
+            if self._sync:
+                # Also when it was there: who made it may have been killed before its own sync.
+                self._disk.sync_dir(folder.parent)
+            if folder == self._state_dir:
+                self._ignore(folder / ".gitignore")
+            self._ready.add(folder)
+
+    def _ignore(self, path: Path) -> None:
+        if path.exists():
+            return
+        handle = self._disk.open_append(path)
+        try:
+            self._disk.write(handle, b"*\n")
+        finally:
+            self._disk.close(handle)
+
+
+def find_streams(state_dir: Path, kind: StreamKind) -> list[Path]:
+    """The stream files of one kind, oldest id first; none where nothing was recorded."""
+    return sorted((state_dir / kind).glob("*.jsonl"))
+
+
+def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> Path:
+    """The one stream whose id starts or ends with `fragment`. Raises `TraceNotFound`, or `TraceError` if several do."""
+    streams = [path for each in ((kind,) if kind else KINDS) for path in find_streams(state_dir, each)]
+    wanted = fragment.lower()
+    found = [path for path in streams if _matches(path.stem.lower(), wanted)]
+    found = [path for path in found if path.stem.lower() == wanted] or found
+    if not found:
+        recent = sorted(streams, key=lambda path: path.stem, reverse=True)
+        hint = f"The newest are {_names(recent)}" if recent else f"Nothing is recorded in `{state_dir}` yet"
+        raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
+    if len(found) > 1:
+        raise TraceError(f"`{fragment}` fits {len(found)} streams: {_names(found)}", hint="Give more of the id")
+    return found[0]
+
+
+def _matches(id_: str, wanted: str) -> bool:
+    return bool(wanted) and (id_.startswith(wanted) or id_.endswith(wanted))
+
+
+def _names(paths: Iterable[Path]) -> str:
+    names = [f"`{path.stem}`" for path in paths]
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def _ignore(path: Path, disk: Disk) -> None:
+    handle = disk.open_append(path)
+    try:
+        disk.write(handle, b"*\n")
+    finally:
+        disk.close(handle)

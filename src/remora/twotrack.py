@@ -1,0 +1,304 @@
+"""Both tracks of one agent run: what happens is recorded, then folded; what the model sees is rendered from the fold.
+
+`remora.runner` drives it for our agents; anyone's own loop can drive it the same way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remora.context.budget import check_limit
+from remora.context.contracts import ToolSpec, argument_problems, make_error_result
+from remora.context.manager import ContextManager
+from remora.context.models import DecisionPacket
+from remora.context.projection import PROJECTOR
+from remora.context.render import RENDERER, Rendered, fixed_tokens, render, system_text
+from remora.context.summarizers import Summarizer, distill
+from remora.errors import ToolError
+from remora.events import (
+    FORMAT,
+    AgentEndEvent,
+    AgentErrorEvent,
+    AgentStartEvent,
+    BlobRef,
+    Call,
+    CandidateAction,
+    Event,
+    FileChange,
+    Inline,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    Packed,
+    PacketDelta,
+    SubmitResultEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnStartEvent,
+    UserInputEvent,
+    canonical,
+    digest,
+    pack,
+)
+from remora.ports import BlobStore, Clock, Decision, Prompt, TokenCounter, ToolOutput, TraceWriter
+
+Changes = Sequence[tuple[str, bytes | None, bytes | None]]
+"""Path, content before, content after."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose stream it is: the part of every record's envelope that never changes."""
+
+    agent_id: str
+    run_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+
+    @property
+    def stream_id(self) -> str:
+        return f"traces/{self.agent_id}"
+
+    def fields(self) -> dict[str, str]:
+        return {
+            "agent_id": self.agent_id,
+            "run_id": self.run_id,
+            "operation": self.operation,
+            "node_id": self.node_id,
+        }
+
+
+class TwoTrack:
+    """One agent's stream and packet. Nothing enters the packet that is not in the stream first."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        goal: str,
+        tools: Sequence[ToolSpec],
+        system_prompt: str,
+        limit: int,
+        writer: TraceWriter,
+        blobs: BlobStore,
+        counter: TokenCounter,
+        clock: Clock,
+        summarizers: dict[str, Summarizer] | None = None,
+    ) -> None:
+        self.identity = identity
+        self.goal = goal
+        self.tools = tuple(tools)
+        self.limit = limit
+        self.largest_prompt = 0
+        self.last_seq = -1
+        self._system_prompt = system_prompt
+        self._writer = writer
+        self._blobs = blobs
+        self._counter = counter
+        self._clock = clock
+        initial = identity.fields() | {"goal": goal}
+        self.context = ContextManager(initial, summarizers, record=self._append, clock=clock.now)
+
+    @property
+    def packet(self) -> DecisionPacket:
+        """What the model would see of the run now."""
+        return self.context.packet
+
+    async def start(
+        self,
+        *,
+        version: str = "",
+        node: Mapping[str, Any] | None = None,
+        definition: Mapping[str, Any] | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        model: Mapping[str, Any] | None = None,
+        candidates: Sequence[CandidateAction] = (),
+    ) -> None:
+        """Record all that a reader needs to understand the run alone. Raises `BudgetError` if no prompt could fit."""
+        check_limit(fixed_tokens(system_text(self._system_prompt, self.tools), self._counter), self.limit)
+        await self.context.record(
+            AgentStartEvent(
+                format=FORMAT,
+                remora=version,
+                goal=self.goal,
+                node=dict(node or {}),
+                definition=dict(definition or {}),
+                tools=tuple(tool.model_dump() for tool in self.tools),
+                budget={"limit": self.limit, "exact": self._counter.exact},
+                constraints=dict(constraints or {}),
+                projector=PROJECTOR,
+                renderer=RENDERER,
+                model=dict(model or {}),
+                delta=PacketDelta(candidate_actions=tuple(candidates)) if candidates else None,
+            )
+        )
+
+    async def begin_turn(self) -> int:
+        """The next turn, begun and recorded."""
+        await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
+        await self.context.pull_hub_context()
+        return self.packet.turn
+
+    async def request(self) -> Prompt:
+        """The prompt for this turn, within the limit, its receipt recorded before anyone sees it."""
+        rendered = render(
+            self.packet,
+            system_prompt=self._system_prompt,
+            tools=self.tools,
+            limit=self.limit,
+            counter=self._counter,
+        )
+        await self.context.record(await self._receipt(rendered))
+        self.largest_prompt = max(self.largest_prompt, rendered.tokens["total"])
+        return Prompt(
+            messages=rendered.messages,
+            tools=self.tools,
+            candidates=tuple(self.packet.candidate_actions),
+            turn=self.packet.turn,
+        )
+
+    async def response(self, decision: Decision) -> tuple[Call, ...]:
+        """The calls of a decision, recorded."""
+        await self.context.record(
+            ModelResponseEvent(
+                text=decision.text,
+                calls=decision.calls,
+                model=decision.model,
+                usage=dict(decision.usage),
+                finish=decision.finish,
+                turn=self.packet.turn,
+            )
+        )
+        return decision.calls
+
+    async def call(
+        self,
+        call: Call,
+        use: Callable[[Mapping[str, Any]], Awaitable[Any] | Any],
+        *,
+        changes: Callable[[], Changes] = tuple,
+    ) -> ToolResultEvent:
+        """Run a tool: intent recorded, then the effect, then what came back, raw and distilled."""
+        spec = next((tool for tool in self.tools if tool.name == call.tool), None)
+        effects = spec.effects if spec else "outside"
+        turn = self.packet.turn
+        await self.context.record(
+            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=call.args, effects=effects, turn=turn)
+        )
+        began = self._clock.monotonic()
+        output = await _output(use, call.args)
+        duration = max(0.0, self._clock.monotonic() - began) * 1000
+        event = await self._result(call, output, changes(), duration)
+        await self.context.record(event)
+        return event
+
+    async def submit(self, call: Call) -> None:
+        """Record what the agent says it has done."""
+        await self.context.record(
+            SubmitResultEvent(call_id=call.call_id, result=call.args, turn=self.packet.turn),
+        )
+
+    async def user(self, text: str) -> None:
+        """Record what a person says to the agent."""
+        await self.context.record(UserInputEvent(text=text, turn=self.packet.turn))
+
+    async def fail(self, code: str, message: str) -> None:
+        """Record what stopped the agent."""
+        await self.context.record(AgentErrorEvent(code=code, message=message, turn=self.packet.turn))
+
+    async def end(self, event: AgentEndEvent) -> str:
+        """Seal the stream and give its head."""
+        await self.context.record(event.model_copy(update={"turn": self.packet.turn}))
+        return await self._writer.head(self.identity.stream_id)
+
+    async def _append(self, draft: Event) -> Event:
+        stamped = draft.model_copy(update=self.identity.fields())
+        (event,) = await self._writer.append(self.identity.stream_id, [stamped])
+        self.last_seq = event.seq
+        return event
+
+    async def _receipt(self, rendered: Rendered) -> ModelRequestEvent:
+        # The system text is the same in every turn: kept once, named in each receipt.
+        system = await self._blobs.put(rendered.system.encode())
+        reference = BlobRef(blob=system, size=len(rendered.system.encode()), encoding="utf-8")
+        return ModelRequestEvent(
+            packet_sha256=digest(canonical(self.packet)),
+            prompt_sha256=digest(canonical(rendered.messages)),
+            messages=(
+                {"role": "system", "content_ref": reference.model_dump()},
+                {"role": "user", "content": rendered.user},
+            ),
+            tokens=rendered.tokens,
+            limit=self.limit,
+            left_out=rendered.left_out,
+            offered=tuple(tool.name for tool in self.tools),
+            counter={"name": self._counter.name, "exact": self._counter.exact},
+            renderer=RENDERER,
+            turn=self.packet.turn,
+        )
+
+    async def _result(self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float) -> ToolResultEvent:
+        distilled = distill(call.tool, output.value, self.context.summarizers)
+        packed = pack(output.value)
+        reference = None
+        if isinstance(packed, Packed):
+            blob = await self._blobs.put(packed.data)
+            reference = BlobRef(blob=blob, size=len(packed.data), encoding=packed.encoding)
+        return ToolResultEvent(
+            call_id=call.call_id,
+            tool=call.tool,
+            outcome=distilled.outcome,
+            duration_ms=round(duration_ms, 3),
+            raw=packed.value if isinstance(packed, Inline) else None,
+            raw_ref=reference,
+            attachments=tuple([await self._attachment(name, data) for name, data in _attached(output)]),
+            files=tuple([await self._change(*change) for change in changes]),
+            delta=self._offerable(distilled.delta),
+            turn=self.packet.turn,
+        )
+
+    async def _attachment(self, name: str, data: bytes) -> dict[str, Any]:
+        return {"name": name, "ref": BlobRef(blob=await self._blobs.put(data), size=len(data)).model_dump()}
+
+    async def _change(self, path: str, before: bytes | None, after: bytes | None) -> FileChange:
+        return FileChange(
+            path=path,
+            before=None if before is None else await self._blobs.put(before),
+            after=None if after is None else await self._blobs.put(after),
+        )
+
+    def _offerable(self, delta: PacketDelta) -> PacketDelta:
+        """The delta without candidates that their tool would refuse; each refusal is told."""
+        specs = {tool.name: tool for tool in self.tools}
+        good, told = [], []
+        for action in delta.candidate_actions or ():
+            spec = specs.get(action.tool)
+            problems = argument_problems(spec, action.args) if spec else ["no such tool"]
+            if problems:
+                told.append(f"Candidate {action.tool} was dropped: {problems[0]}")
+            else:
+                good.append(action)
+        if not told:
+            return delta
+        return delta.model_copy(
+            update={"candidate_actions": tuple(good) or None, "diagnostics": (*delta.diagnostics, *told)}
+        )
+
+
+async def _output(use: Callable[[Mapping[str, Any]], Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
+    """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
+    try:
+        value = use(args)
+        value = await value if inspect.isawaitable(value) else value
+    except ToolError as error:
+        return ToolOutput(make_error_result(error.message) | {"code": error.code})
+    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is its result
+        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
+    return value if isinstance(value, ToolOutput) else ToolOutput(value)
+
+
+def _attached(output: ToolOutput) -> list[tuple[str, bytes]]:
+    prints = [("prints", output.prints.encode(errors="surrogatepass"))] if output.prints else []
+    return [*prints, *output.outputs]

@@ -1,0 +1,173 @@
+"""Which files are looked at, and what is said about the others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from remora.discovery import TreeSitterDiscovery
+from remora.errors import ConfigError
+from remora.ports import Discovery
+
+CODE = "x = 1\n"
+
+
+def put(root: Path, *names: str) -> None:
+    for name in names:
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(CODE)
+
+
+def ids(root: Path, *paths: Path) -> list[str]:
+    return [node.node_id for node in TreeSitterDiscovery(root).find(paths or [root])]
+
+
+def test_it_is_a_discovery(tmp_path: Path) -> None:
+    discovery: Discovery = TreeSitterDiscovery(tmp_path)
+    assert discovery.find([tmp_path]) == []
+
+
+def test_files_come_in_order_of_path_and_each_once(tmp_path: Path) -> None:
+    put(tmp_path, "b.py", "a/z.py", "a/b/c.py", "a.py", "readme.md", "a/data.json")
+    assert ids(tmp_path, tmp_path, tmp_path / "a", tmp_path / "b.py") == ["a.py", "a/b/c.py", "a/z.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    "name", [".git", ".agentfs", ".hidden", "__pycache__", "node_modules", "build", "dist", "site-packages"]
+)
+def test_folders_that_are_not_the_projects_own_code_are_skipped(tmp_path: Path, name: str) -> None:
+    put(tmp_path, "a.py", f"{name}/b.py", f"src/{name}/deep/c.py")
+    assert ids(tmp_path) == ["a.py"]
+
+
+def test_a_virtual_environment_is_skipped_whatever_its_name(tmp_path: Path) -> None:
+    put(tmp_path, "a.py", "env-3.11/lib/b.py", "env-3.11/pyvenv.cfg")
+    assert ids(tmp_path) == ["a.py"]
+
+
+def test_a_folder_that_was_named_is_looked_at_even_if_it_would_be_skipped(tmp_path: Path) -> None:
+    put(tmp_path, "build/a.py")
+    assert ids(tmp_path, tmp_path / "build") == ["build/a.py"]
+
+
+def test_a_project_may_itself_lie_in_a_hidden_folder(tmp_path: Path) -> None:
+    put(tmp_path, ".cache/shop/a.py")
+    assert ids(tmp_path / ".cache/shop") == ["a.py"]
+
+
+def test_links_are_not_followed_so_a_loop_of_them_ends(tmp_path: Path) -> None:
+    put(tmp_path, "a.py", "pkg/b.py")
+    tmp_path.joinpath("pkg/loop").symlink_to(tmp_path, target_is_directory=True)
+    tmp_path.joinpath("c.py").symlink_to(tmp_path / "a.py")
+    assert ids(tmp_path) == ["a.py", "pkg/b.py"]
+
+
+def test_a_root_that_is_reached_through_a_link_is_the_folder_behind_it(tmp_path: Path) -> None:
+    put(tmp_path, "real/a.py")
+    tmp_path.joinpath("link").symlink_to(tmp_path / "real", target_is_directory=True)
+    assert ids(tmp_path / "link", tmp_path / "link/a.py") == ["a.py"]
+    assert ids(tmp_path / "real", tmp_path / "link") == ["a.py"]
+
+
+def test_relative_paths_are_taken_from_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "shop/pkg/a.py", "shop/b.py")
+    monkeypatch.chdir(tmp_path / "shop/pkg")
+    assert ids(tmp_path / "shop", Path("a.py")) == ["pkg/a.py"]
+    assert ids(tmp_path / "shop", Path("../b.py")) == ["b.py"]
+
+
+def test_a_path_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`.*gone` does not exist: expected"):
+        ids(tmp_path, tmp_path / "gone")
+
+
+def test_a_path_outside_the_project_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "shop/a.py", "other/b.py")
+    with pytest.raises(ConfigError, match="lies outside the project"):
+        ids(tmp_path / "shop", tmp_path / "shop/../other/b.py")
+
+
+def test_a_link_that_leads_outside_the_project_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "shop/a.py", "other/b.py")
+    tmp_path.joinpath("shop/out").symlink_to(tmp_path / "other", target_is_directory=True)
+    with pytest.raises(ConfigError, match="lies outside the project"):
+        ids(tmp_path / "shop", tmp_path / "shop/out")
+
+
+def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    tmp_path.joinpath("self.py").symlink_to(tmp_path / "self.py")
+    with pytest.raises(ConfigError, match="cannot be looked at"):
+        ids(tmp_path, tmp_path / "self.py")
+
+
+def test_remoras_own_state_is_refused_even_when_named(tmp_path: Path) -> None:
+    put(tmp_path, ".agentfs/workspaces/1/a.py")
+    with pytest.raises(ConfigError, match="Remora's own state"):
+        ids(tmp_path, tmp_path / ".agentfs/workspaces")
+
+
+def test_a_named_file_that_is_not_python_is_a_problem_and_not_an_error(tmp_path: Path) -> None:
+    put(tmp_path, "readme.md", "a.py")
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert len(discovery.find([tmp_path / "readme.md", tmp_path / "a.py"])) == 1
+    assert discovery.problems == [f"`{tmp_path}/readme.md` is not a Python file, so it was skipped"]
+
+
+def test_a_file_that_is_not_utf_8_is_a_problem_and_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "a.py", "c.py")
+    tmp_path.joinpath("b.py").write_bytes(b"x = '\xe9'\n")
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert [node.node_id for node in discovery.find([tmp_path])] == ["a.py", "c.py"]
+    assert discovery.problems == ["`b.py` is not UTF-8: byte 5 cannot be decoded"]
+
+
+def test_problems_are_those_of_the_last_find(tmp_path: Path) -> None:
+    put(tmp_path, "a.py", "readme.md")
+    discovery = TreeSitterDiscovery(tmp_path)
+    discovery.find([tmp_path / "readme.md"])
+    discovery.find([tmp_path / "a.py"])
+    assert discovery.problems == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_or_folder_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
+    put(tmp_path, "a.py", "b.py", "c/d.py")
+    tmp_path.joinpath("b.py").chmod(0)
+    tmp_path.joinpath("c").chmod(0)
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert [node.node_id for node in discovery.find([tmp_path])] == ["a.py"]
+    tmp_path.joinpath("c").chmod(0o700)
+    assert [problem.partition(" cannot be ")[2].partition(":")[0] for problem in discovery.problems] == [
+        "listed",
+        "read",
+    ]
+
+
+def test_a_file_that_goes_away_while_it_is_read_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "a.py")
+
+    def gone(path: Path) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", gone)
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert discovery.find([tmp_path]) == []
+    assert discovery.problems == ["`a.py` cannot be read: No such file or directory"]
+
+
+def test_a_name_that_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
+    try:
+        tmp_path.joinpath(os.fsdecode(b"caf\xe9.py")).write_text(CODE)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert discovery.find([tmp_path]) == []
+    assert discovery.problems == [r"'caf\udce9.py' was skipped: its name is not UTF-8"]
+
+
+def test_a_pipe_with_a_python_name_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    assert ids(tmp_path) == []
