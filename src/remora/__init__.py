@@ -4,6 +4,21 @@ The Long Track is the event stream: complete, durable, the truth. The Short Trac
 a token budget, all that the model sees. Importing this package does nothing and loads no optional part.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from remora._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from remora.app import LocalTwoTrack as TwoTrack
+
+__all__ = ["TwoTrack", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TwoTrack":
+        from remora.app import LocalTwoTrack
+
+        return LocalTwoTrack
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

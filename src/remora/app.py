@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from remora._version import __version__
 from remora.analysis import StreamSummary, history_tokens, summarize
 from remora.config import CONFIG_FILE, Config, parse_config
-from remora.context.summarizers import get_default_summarizers
+from remora.context.contracts import ToolSpec
+from remora.context.summarizers import Summarizer, get_default_summarizers
 from remora.errors import ConfigError, TraceError, TraceNotFound, WorkspaceConflict
 from remora.events import (
     AgentFinishedEvent,
+    AgentScheduledEvent,
     BlobRef,
     Event,
     FileChange,
@@ -36,12 +35,12 @@ from remora.events import (
 from remora.orchestrator import Coordinator, Plan, plan_jobs
 from remora.ports import AgentResult, Clock, Job, Policy
 from remora.runner import Runner
-from remora.subagent import SUBMIT_RESULT, SubagentDefinition, parse_definition
+from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileBlobs, FileTrace, StreamReport, find_streams, read_events, resolve, verify
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
-    from remora.scripts import Script, ScriptPool
+    from remora.scripts import Agent, ScriptPool
     from remora.workspaces import Change
 
 STATE_DIR = ".agentfs"
@@ -57,14 +56,6 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-
-@dataclass(frozen=True)
-class Agent:
-    """A definition with its scripts, ready to run."""
-
-    definition: SubagentDefinition
-    scripts: Mapping[str, Script]
 
 
 @dataclass(frozen=True)
@@ -85,16 +76,6 @@ class Accepted:
     node_id: str
     files: tuple[FileChange, ...] = ()
     conflict: str = ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of `remora doctor`."""
-
-    part: str
-    ok: bool
-    detail: str
-    needed_for: str = ""
 
 
 class App:
@@ -184,6 +165,8 @@ class App:
         )
 
     def _agents(self, operations: Sequence[str]) -> dict[str, Agent]:
+        from remora.scripts import load_agent
+
         return {name: load_agent(bundled_agents(), name) for name in operations}
 
     # Reading
@@ -259,12 +242,12 @@ class App:
             runs = self._paths("runs")
             if not runs:
                 raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
-            ids = [event.agent_id for event in read_events(runs[-1]) if isinstance(event, AgentFinishedEvent)]
+            ids = [event.agent_id for event in read_events(runs[-1]) if isinstance(event, AgentScheduledEvent)]
             paths = [self.state_dir / "traces" / f"{agent_id}.jsonl" for agent_id in ids]
         else:
             paths = [self._find(fragment)]
         accepted = self._accepted()
-        summaries = [summarize(read_events(path)) for path in sorted(paths) if path.exists()]
+        summaries = [summarize(read_events(path)) for path in paths if path.exists()]
         return [summary for summary in summaries if summary.files and summary.agent_id not in accepted]
 
     def _accepted(self) -> set[str]:
@@ -313,6 +296,41 @@ class App:
         return ""
 
 
+class LocalTwoTrack(TwoTrack):
+    """Both tracks for a loop of your own, on this machine's disk: `remora.TwoTrack`."""
+
+    def __init__(
+        self,
+        goal: str,
+        *,
+        tools: Sequence[ToolSpec] = (),
+        budget: int = 1000,
+        system_prompt: str = "",
+        operation: str = "",
+        node_id: str = "",
+        state_dir: Path | str = STATE_DIR,
+        summarizers: dict[str, Summarizer] | None = None,
+    ) -> None:
+        from remora.inference import EstimatedCounter
+
+        clock, folder = SystemClock(), Path(state_dir)
+        identity = Identity(new_id(clock.now()), operation=operation, node_id=node_id)
+        self.path = folder / f"{identity.stream_id}.jsonl"
+        """Where the Long Track lies."""
+        super().__init__(
+            identity,
+            goal=goal,
+            tools=tools,
+            system_prompt=system_prompt,
+            limit=budget,
+            writer=FileTrace(folder, clock=clock),
+            blobs=FileBlobs(folder),
+            counter=EstimatedCounter(),
+            clock=clock,
+            summarizers=summarizers if summarizers is not None else get_default_summarizers(),
+        )
+
+
 def open_app(start: Path, *, state_dir: Path | None = None) -> App:
     """The project around `start`, with the settings of its `remora.yaml`."""
     root = project_root(start)
@@ -350,19 +368,6 @@ def bundled_agents() -> Path:
     return shipped if shipped.is_dir() else package.parents[1] / "agents"
 
 
-def load_agent(folder: Path, name: str) -> Agent:
-    """The agent `name` with its scripts, all of it checked."""
-    known = sorted(path.parent.name for path in folder.glob("*/subagent.yaml"))
-    if name not in known:
-        names = ", ".join(f"`{agent}`" for agent in known)
-        raise ConfigError(f"There is no operation `{name}`: expected one of {names}")
-    from remora.scripts import load_scripts
-
-    file = folder / name / "subagent.yaml"
-    definition = parse_definition(file.read_text(encoding="utf-8"), file)
-    return Agent(definition, load_scripts(folder / name / "tools", definition))
-
-
 def _policy(name: str, definition: SubagentDefinition) -> Policy:
     from remora.inference import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
 
@@ -379,33 +384,8 @@ def _intact(path: Path) -> Iterator[Event]:
         return
 
 
-def diagnose() -> list[Finding]:
-    """What this machine has, part by part, and what anything missing would be needed for."""
-    found = [Finding("python", True, platform.python_version()), Finding("remora", True, __version__)]
-    found += [_package(name, extra) for extra, names in _EXTRAS.items() for name in names]
-    found.append(_sandbox())
-    return found
-
-
-_EXTRAS = {
-    "agents": ("openai", "pydantic-monty", "tree-sitter", "tree-sitter-python", "ruff", "typer", "rich", "tokenizers"),
-    "embedded": ("xllamacpp",),
-    "view": ("starlette", "uvicorn", "sse-starlette"),
-}
-
-
-def _package(name: str, extra: str) -> Finding:
-    try:
-        return Finding(name, True, metadata.version(name))
-    except metadata.PackageNotFoundError:
-        return Finding(name, False, "not installed", f'pip install "remora-agents[{extra}]"')
-
-
-def _sandbox() -> Finding:
+def sandbox_name() -> str:
+    """The OS sandbox that project code would run in on this machine, or `none`."""
     from remora.sandbox import probe
 
-    found = probe().applies
-    detail = found if found != "none" else "neither bubblewrap nor Landlock works here"
-    return Finding(
-        "OS sandbox", found != "none", detail, "the `test` operation, planned: runs project code only in one"
-    )
+    return probe().applies

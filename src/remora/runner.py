@@ -1,4 +1,4 @@
-"""One agent, turn by turn: begin, render, decide, call, record, until it submits, reaches a limit, or fails."""
+"""One agent, turn by turn: render, decide, call, record, until it submits, reaches a limit, or fails."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ class Runner:
 
     async def step(self) -> Ending | None:
         """One turn. None while the work goes on."""
-        await self._track.begin_turn()
         prompt = await self._track.request()
         decision = await self._policy.decide(prompt)
         for call in await self._track.response(decision):
@@ -88,7 +87,7 @@ class Runner:
     async def _call(self, call: Call) -> None:
         result = await self._track.call(
             call,
-            lambda args: self._tools.call(call.tool, args),
+            lambda **args: self._tools.call(call.tool, args),
             changes=self._workspace.take_changes,
         )
         self._files.extend(result.files)

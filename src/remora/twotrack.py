@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec, argument_problems, make_error_result
@@ -101,6 +101,18 @@ class TwoTrack:
         initial = identity.fields() | {"goal": goal}
         self.context = ContextManager(initial, summarizers, record=self._append, clock=clock.now)
 
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Seal the stream; what ended the block early is in it."""
+        if error is None:
+            await self.end(AgentEndEvent())
+            return
+        await self.fail(type(error).__name__, str(error))
+        await self.end(AgentEndEvent(outcome="error", reason=type(error).__name__))
+
     @property
     def packet(self) -> DecisionPacket:
         """What the model would see of the run now."""
@@ -135,14 +147,10 @@ class TwoTrack:
             )
         )
 
-    async def begin_turn(self) -> int:
-        """The next turn, begun and recorded."""
+    async def request(self) -> Prompt:
+        """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it."""
         await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
         await self.context.pull_hub_context()
-        return self.packet.turn
-
-    async def request(self) -> Prompt:
-        """The prompt for this turn, within the limit, its receipt recorded before anyone sees it."""
         rendered = render(
             self.packet,
             system_prompt=self._system_prompt,
@@ -176,11 +184,11 @@ class TwoTrack:
     async def call(
         self,
         call: Call,
-        use: Callable[[Mapping[str, Any]], Awaitable[Any] | Any],
+        use: Callable[..., Awaitable[Any] | Any],
         *,
         changes: Callable[[], Changes] = tuple,
     ) -> ToolResultEvent:
-        """Run a tool: intent recorded, then the effect, then what came back, raw and distilled."""
+        """Run `use(**call.args)`: intent recorded, then the effect, then what came back, raw and distilled."""
         spec = next((tool for tool in self.tools if tool.name == call.tool), None)
         effects = spec.effects if spec else "outside"
         turn = self.packet.turn
@@ -287,10 +295,10 @@ class TwoTrack:
         )
 
 
-async def _output(use: Callable[[Mapping[str, Any]], Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
+async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
     """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
     try:
-        value = use(args)
+        value = use(**args)
         value = await value if inspect.isawaitable(value) else value
     except ToolError as error:
         return ToolOutput(make_error_result(error.message) | {"code": error.code})

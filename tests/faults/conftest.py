@@ -60,3 +60,13 @@ def make_stream(state_dir: Path, clock: TickingClock, draft: Callable[..., Event
             return trace.path(stream_id)
 
     return make
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each row of `reliability.md` that was run, with its figure."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    rows = [row for report in reports for row in report.user_properties if str(row[0]).startswith("row ")]
+    if rows:
+        terminalreporter.section("reliability")
+    for name, figure in sorted(rows, key=lambda row: int(str(row[0]).split()[1])):
+        terminalreporter.line(f"{name}: {figure}")

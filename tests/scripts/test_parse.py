@@ -87,7 +87,15 @@ def test_every_problem_is_told_at_once_with_its_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x = (", "\0", "", '"""Only words."""\nx = 1\n', "import grail\n1", "x: str = Input('x')\nx", "(" * 5000 + ")" * 5000],
+    [
+        "x = (",
+        "\0",
+        "",
+        '"""Only words."""\nx = 1\n',
+        "import grail\n1",
+        "x: str = Input('x')\nx",
+        "(" * 5000 + ")" * 5000,
+    ],
 )
 def test_what_is_no_script_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.pym"

@@ -97,7 +97,11 @@ async def test_a_script_reaches_nothing_outside(script: Callable[..., Script], p
 
 @pytest.mark.parametrize(
     ("bomb", "limit"),
-    [("while True: pass\n1", "0.5 s"), ("x = 'a' * 10 ** 8\n1", "8 MB of memory"), (BOMBS["recursion"], "nested calls")],
+    [
+        ("while True: pass\n1", "0.5 s"),
+        ("x = 'a' * 10 ** 8\n1", "8 MB of memory"),
+        (BOMBS["recursion"], "nested calls"),
+    ],
 )
 async def test_the_limit_that_stopped_a_script_is_named(
     script: Callable[..., Script], pool: ScriptPool, bomb: str, limit: str

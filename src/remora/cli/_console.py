@@ -24,7 +24,8 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Give JSON on stdout")]
 Project = Annotated[Path, typer.Option("--project", "-C", help="A folder of the project; the current one by default")]
 StateDir = Annotated[Path | None, typer.Option("--state-dir", help="Where streams lie; `.agentfs` in the project")]
 
-out = Console(highlight=False, soft_wrap=True)
+# Where no terminal sets a width, tables should be whole rather than narrow.
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

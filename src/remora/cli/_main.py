@@ -14,7 +14,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from remora._version import __version__
-from remora.app import POLICIES, App, PolicyName, diagnose, open_app, project_root
+from remora.app import POLICIES, App, PolicyName, open_app, project_root
 from remora.cli import _render as render
 from remora.cli._console import (
     ALL_FAILED,
@@ -28,6 +28,7 @@ from remora.cli._console import (
     print_json,
     say,
 )
+from remora.cli._doctor import diagnose
 from remora.cli._trace import trace
 from remora.errors import ConfigError
 from remora.events import short_id
@@ -156,9 +157,10 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     if not results:
         say("No code found there that this operation works on")
         return
-    shown = max(results, key=lambda result: len(result.files) * 1000 + result.turns)
-    summary = project.stream(shown.agent_id)
-    render.both_tracks(summary, await project.chat_history(shown.agent_id))
+    # The one with the most to see; an agent that failed before its start has no stream.
+    shown = max(results, key=lambda result: (result.last_seq >= 0, len(result.files), result.turns))
+    if shown.last_seq >= 0:
+        render.both_tracks(project.stream(shown.agent_id), await project.chat_history(shown.agent_id))
     for result in results:
         say(render.agent_line(result))
     render.verdicts(results)

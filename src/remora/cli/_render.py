@@ -12,8 +12,9 @@ from rich.text import Text
 
 from remora._version import __version__
 from remora.analysis import CallRow, StreamSummary, TurnRow
-from remora.app import Accepted, AgentDiff, Finding
+from remora.app import Accepted, AgentDiff
 from remora.cli._console import err, out, say
+from remora.cli._doctor import Finding
 from remora.context.text import one_line, visible
 from remora.events import Event, short_id
 from remora.orchestrator import Plan
@@ -37,39 +38,31 @@ def heading(plan: Plan, command: str) -> None:
 def both_tracks(summary: StreamSummary, history: Mapping[int, int]) -> None:
     """One agent, turn by turn: what was shown, what was chosen, what really came back."""
     say(f"{summary.node_id} · {summary.operation} · agent {short_id(summary.agent_id)}", "bold")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title, justify in (("turn", "right"), ("SHORT TRACK", "right"), ("all that was shown", "left")):
-        table.add_column(title, justify="right" if justify == "right" else "left", no_wrap=True)
-    table.add_column("it chose", no_wrap=True)
-    table.add_column("LONG TRACK", justify="right", no_wrap=True)
-    table.add_column("what really came back", overflow="ellipsis", no_wrap=True)
+    say(f"turn  {'SHORT TRACK  all that was shown':<46} {'it chose':<18} LONG TRACK  what really came back", "bold")
     for row in summary.turns:
-        _turn(table, row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
-    out.print(table)
+        _turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
     if summary.turns and history:
         _compare(summary.turns[-1], history)
+    say("")
 
 
-def _turn(table: Table, row: TurnRow, *, sealed: bool) -> None:
+def _turn(row: TurnRow, *, sealed: bool) -> None:
     shown = row.news if row.turn == 1 else f"+ {row.news}"
-    first = (str(row.turn), f"{row.prompt_tokens} tok", one_line(shown, 48))
-    for index, call in enumerate(row.calls):
-        lead = first if index == 0 else ("", "", "")
-        table.add_row(
-            *map(_text, (*lead, _choice(call), f"{call.raw_bytes:,} B", f"{_came_back(call)}   seq {call.seq}"))
-        )
+    lead = f"{row.turn:>3}   {row.prompt_tokens:>5} tok  {one_line(shown, 35):<35}"
+    for call in row.calls:
+        say(f"{lead} {_choice(call):<18} {call.raw_bytes:>8,} B  {_came_back(call):<38} seq {call.seq}")
+        lead = " " * len(lead)
     if row.submitted is not None:
-        end = f"{one_line(row.submitted, 60)}   seq {row.last_seq}" + (" sealed" if sealed else "")
-        lead = first if not row.calls else ("", "", "")
-        table.add_row(*map(_text, (*lead, "submit_result", "", end)))
+        end = " sealed" if sealed else ""
+        say(f"{lead} {'submit_result':<18} {'':>8}    {one_line(row.submitted, 38):<38} seq {row.last_seq}{end}")
 
 
 def _choice(call: CallRow) -> str:
-    return one_line(" ".join([call.tool, *map(str, call.args.values())]), 28)
+    return one_line(" ".join([call.tool, *map(str, call.args.values())]), 18)
 
 
 def _came_back(call: CallRow) -> str:
-    return f"ERROR {one_line(call.summary, 44)}" if call.outcome == "error" else one_line(call.summary, 50)
+    return one_line(f"ERROR {call.summary}" if call.outcome == "error" else call.summary, 38)
 
 
 def _compare(last: TurnRow, history: Mapping[int, int]) -> None:
@@ -77,7 +70,7 @@ def _compare(last: TurnRow, history: Mapping[int, int]) -> None:
     verdict = "over the limit" if sent > last.limit else "within the limit"
     say(
         f"Chat history would have sent {sent:,} tokens at turn {last.turn}: {verdict}. "
-        f"The packet sent {last.prompt_tokens:,}. (Both estimated the same way.)\n"
+        f"The packet sent {last.prompt_tokens:,}. (Both estimated the same way.)"
     )
 
 
@@ -87,9 +80,10 @@ def agent_line(result: AgentResult) -> str:
     if result.check:
         numbers = f"{result.check.get('before')} → {result.check.get('after')}"
     verdict = result.verdict or result.outcome
+    reason = f"  {result.reason}: {result.summary}" if result.outcome in ("error", "degraded") else ""
     return (
         f" {verdict:<10} {numbers:<9} {result.turns:>2} turns  {result.largest_prompt:>5} tok  "
-        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}"
+        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{reason}"
     )
 
 
@@ -144,10 +138,16 @@ def reports(found: Sequence[StreamReport]) -> None:
     for report in found:
         mark, style = marks[report.status]
         problem = f"  {report.problem}" if report.problem else ""
-        line = f"{mark} {report.status:<8} {report.events:>6} events  {report.file}{problem}"
-        out.print(Text(visible(line), style=style))
-    counts = Counter(report.status for report in found)
+        out.print(
+            Text(visible(f"{mark} {_state(report):<8} {report.events:>6} events  {report.file}{problem}"), style=style)
+        )
+    counts = Counter(map(_state, found))
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
+
+
+def _state(report: StreamReport) -> str:
+    # Accept and undo are recorded after a run has ended, so its own stream is never sealed.
+    return "open run" if report.kind == "runs" and report.status == "unsealed" else report.status
 
 
 def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
@@ -180,7 +180,7 @@ def findings(found: Sequence[Finding]) -> None:
     for item in found:
         mark, style = ("✓", "green") if item.ok else ("-", "yellow")
         needed = f"  ({item.needed_for})" if item.needed_for else ""
-        out.print(Text(visible(f"{mark} {item.part:<22} {item.detail}{needed}"), style=style))
+        say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
 
 
 def next_steps(agent_id: str, project: str) -> None:

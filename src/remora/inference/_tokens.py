@@ -6,22 +6,24 @@ import re
 
 _PIECES = re.compile(r"[A-Za-z]+|[^\x00-\x7f]+|\s+|[\x00-\x7f]")
 
-LETTERS_PER_TOKEN = 3
+LETTERS_PER_TOKEN = 4
 SPACES_PER_TOKEN = 4
 
 
 class EstimatedCounter:
-    """A bound that errs high: every digit and sign is a token, a word one for every three letters.
+    """An estimate that errs high: every digit and sign is a token, a word one for every four letters.
 
-    Byte-pair tokenizers join signs and common words, so real counts are lower on code, JSON and prose. Text in other
-    scripts counts a token a byte, the most that a byte-level tokenizer can need.
+    Byte-pair tokenizers join signs and common words, so real counts are lower on code, JSON and prose: against
+    SmolLM2's own tokenizer, on 330 such texts, the median was 1.45 times the real count, and 99 in 100 were above it.
+    Text in other scripts counts a token a byte, the most that a byte-level tokenizer can need. Long runs of random
+    letters are underestimated, which is why a budget kept by this counter is called estimated.
     """
 
     name = "estimate-1"
     exact = False
 
     def count(self, text: str) -> int:
-        """Tokens that `text` takes at most, by estimate."""
+        """Tokens that `text` takes, by estimate."""
         return sum(map(_piece, _PIECES.findall(text)))
 
 

@@ -1,5 +1,6 @@
 """Tool scripts (`.pym`, the specification's *grail*): load, check, and run them inside limits that hold."""
 
+from remora.scripts._agents import Agent, load_agent
 from remora.scripts._declare import Input, external
 from remora.scripts._parse import ExternalSpec, InputSpec
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, Limits, ScriptOutput, ScriptPool
@@ -11,6 +12,7 @@ __all__ = [
     "PERMISSIVE",
     "STRICT",
     "SYSTEM_INPUTS",
+    "Agent",
     "CheckResult",
     "ExternalSpec",
     "Input",
@@ -22,5 +24,6 @@ __all__ = [
     "ScriptTools",
     "external",
     "load",
+    "load_agent",
     "load_scripts",
 ]

@@ -110,12 +110,14 @@ class OpenStream:
     def _recover(self, handle: int) -> None:
         """The file ends with a whole record. Raises `TraceDamaged` if more than its tail is broken."""
         last = self._find_end()
-        if self.path.stat().st_size > self.at.offset:
+        size = self.path.stat().st_size
+        if size > self.at.offset:
             self._set_aside(handle)
         self.sealed = last is not None and last.type == SEAL
         if self._sync != "off":
             # A killed writer may have left lines, and even the name itself, that no sync has reached yet.
-            self._disk.sync(handle)
+            if size:
+                self._disk.sync(handle)
             self._disk.sync_dir(self.path.parent)
         if self.sealed:
             self._let_go()

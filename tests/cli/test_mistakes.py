@@ -1,0 +1,81 @@
+"""A user's mistake ends in a sentence and a fitting exit code, never in a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Remora = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["analyze", "no/such/folder"], 3, "does not exist"),
+        (["analyze", ".", "-o", "lnit"], 3, "There is no operation `lnit`: expected one of"),
+        (["analyze", ".", "-o", " , "], 3, "No operation was named"),
+        (["analyze", ".", "--policy", "oracle"], 3, "There is no policy `oracle`: expected one of `scripted`"),
+        (["analyze", ".", "/etc"], 3, "outside"),
+        (["trace", "show", "ZZZZZZZ"], 1, "ZZZZZZZ"),
+        (["diff"], 1, "No run in"),
+        (["accept", "../../etc/passwd"], 1, "passwd"),
+        (["trace", "verify", "nothing"], 1, "nothing"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(remora: Remora, args: list[str], code: int, words: str) -> None:
+    done = remora(*args)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith("error: ")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("yaml", "words"),
+    [
+        (
+            "runner: {memory: {packet_size_limt: 5}}",
+            "$.runner.memory.packet_size_limt: unknown key; did you mean `packet_size_limit`?",
+        ),
+        ("runner: {max_concurrent: 0}", "$.runner.max_concurrent: Input should be greater than or equal to 1"),
+        ("runner: [", "remora.yaml: 1:"),
+        ("- a", "remora.yaml: $:"),
+        ("runner: {memory: {packet_size_limit: 200}}", "too small"),
+    ],
+)
+def test_a_wrong_setting_is_named_by_its_path(shop: Path, remora: Remora, yaml: str, words: str) -> None:
+    (shop / "remora.yaml").write_text(yaml)
+    done = remora("analyze", "shop/inventory.py")
+    assert done.returncode in (2, 3)
+    assert words in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_escapes_in_displayed_data_never_reach_the_terminal(shop: Path, remora: Remora) -> None:
+    name = "evil\x1b[2J\x07.py"
+    (shop / name).write_text("import os\n")
+    shown = remora("analyze", name).stdout + remora("trace", "ls").stdout + remora("diff").stdout
+    assert "evil" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+def test_a_file_that_is_not_python_text_is_skipped_and_told(shop: Path, remora: Remora) -> None:
+    (shop / "shop" / "latin.py").write_bytes("# caf\xe9\n".encode("latin-1"))
+    done = remora("analyze", "shop")
+    assert done.returncode == 0
+    assert "latin.py" in done.stderr
+
+
+def test_the_version_is_told(remora: Remora) -> None:
+    assert remora("--version").stdout.startswith("remora 0.")
+
+
+def test_doctor_tells_what_is_there(remora: Remora) -> None:
+    done = remora("doctor")
+    assert done.returncode == 0
+    assert "ruff" in done.stdout
+    assert "OS sandbox" in done.stdout

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with nothing but the wheel and its two dependencies."""
+    folder = tmp_path_factory.mktemp("bare")
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel], check=True, capture_output=True
+    )
+    return python
+
+
+def test_the_bare_wheel_imports_with_nothing_but_pydantic_and_orjson(bare: Path) -> None:
+    code = "import remora, remora.context, remora.events, remora.trace; remora.TwoTrack; remora.context.ContextManager"
+    subprocess.run([bare, "-c", code], check=True)
+    listed = subprocess.run([bare, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True)
+    names = {line.split("==")[0].lower().replace("_", "-") for line in listed.stdout.splitlines()}
+    assert names - {"pip", "setuptools", "wheel"} == {
+        "remora-agents",
+        "annotated-types",
+        "orjson",
+        "pydantic",
+        "pydantic-core",
+        "typing-extensions",
+        "typing-inspection",
+    }
+
+
+def test_both_tracks_work_on_the_bare_wheel(bare: Path, tmp_path: Path) -> None:
+    code = (
+        "import asyncio, remora\n"
+        "from remora.events import Call\n"
+        "async def main():\n"
+        "    async with remora.TwoTrack(goal='g', state_dir='state') as tt:\n"
+        "        await tt.request()\n"
+        "        await tt.call(Call(call_id='1', tool='t'), lambda: {'summary': 'done'})\n"
+        "        print(tt.packet.recent_actions[0].summary)\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([bare, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "done\n"
+
+
+def test_the_command_of_the_bare_wheel_says_what_to_install(bare: Path) -> None:
+    done = subprocess.run([bare.parent / "remora"], check=False, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert done.stderr == (
+        'error: The `remora` command is not installed\nhint: Install it with `pip install "remora-agents[agents]"`\n'
+    )
+
+
+def test_the_wheel_ships_the_agents(bare: Path) -> None:
+    code = "from remora.app import bundled_agents; print(*sorted(p.name for p in bundled_agents().rglob('*.*')))"
+    done = subprocess.run([bare, "-c", code], check=True, capture_output=True, text=True)
+    assert {"subagent.yaml", "run_linter.pym", "apply_fix.pym"} <= set(done.stdout.split())

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from remora.errors import ToolError, ToolFailed, ToolLimitExceeded
+from remora.sandbox import LocalSpawner, probe
+from remora.sandbox._allow import allowed, find_program
+
+CHECK = ["ruff", "check", "--output-format", "json", "--no-cache", "--stdin-filename", "a.py", "-"]
+CANARY = "sk-canary-8f2b77"
+
+
+async def test_ruff_runs_on_what_it_is_given(tmp_path: Path) -> None:
+    done = await LocalSpawner().run(CHECK, cwd=tmp_path, stdin=b"import os\n")
+    assert done.returncode == 1
+    assert b"F401" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+INJECTIONS: list[list[str]] = [
+    [],
+    [""],
+    ["sh", "-c", "id"],
+    ["/bin/sh"],
+    ["./ruff", "check"],
+    ["../ruff", "check"],
+    ["ruff; id", "check"],
+    ["ruff\0", "check"],
+    ["RUFF", "check"],
+    ["python", "-c", "1"],
+    ["ruff"],
+    ["ruff", "format"],
+    ["ruff", "clean"],
+    ["ruff", "server"],
+    ["ruff", "rule", "F401"],
+    ["ruff", "--version"],
+    ["ruff", "@args"],
+    ["ruff", "--config", "x", "check"],
+    *(
+        ["ruff", "check", *extra]
+        for extra in (
+            ["--fix"],
+            ["--fix-only"],
+            ["--unsafe-fixes"],
+            ["--diff"],
+            ["--watch"],
+            ["-w"],
+            ["--add-noqa"],
+            ["--add-noqa=x"],
+            ["--output-file", "x"],
+            ["--output-file=x"],
+            ["-o", "x"],
+            ["-ox"],
+            ["--config", "evil.toml"],
+            ["--config=lint.select=['ALL']"],
+            ["--cache-dir", "/tmp/x"],
+            ["--cache-dir=/tmp/x"],
+            ["--show-settings"],
+            ["--show-files"],
+            ["--statistics"],
+            ["--preview"],
+            ["--exclude", "x"],
+            ["--extension", "py:ipynb"],
+            ["--target-version=py39"],
+            ["@args"],
+            ["."],
+            ["/etc"],
+            ["a.py"],
+            ["--", "a.py"],
+            ["--output-format", "sarif"],
+            ["--output-format=json --fix"],
+            ["--output-format"],
+            ["--output-format="],
+            ["--select", "--fix"],
+            ["--select", "ALL;id"],
+            ["--select", "$(id)"],
+            ["--select=@args"],
+            ["--stdin-filename", "../x.py"],
+            ["--stdin-filename", "/etc/x.py"],
+            ["--stdin-filename", "a/../../x.py"],
+            ["--stdin-filename", ""],
+            ["--stdin-filename", "a\nb.py"],
+            ["--stdin-filename", "a\0b.py"],
+            ["--stdin-filename", "a" * 5000],
+            ["--no-cache=x"],
+            ["--no-cach"],
+            ["--isolated "],
+            [" -"],
+            ["-", "--fix"],
+            ["--\ud800"],
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("argv", INJECTIONS, ids=lambda argv: ascii(" ".join(argv))[:60])
+async def test_an_argument_outside_the_table_is_refused(argv: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import os\n")
+    (tmp_path / "args").write_text("--version\n")
+    with pytest.raises(ToolFailed, match="not allowed"):
+        await LocalSpawner().run(argv, cwd=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.py", "args"]
+    assert (tmp_path / "a.py").read_text() == "import os\n"
+
+
+@pytest.mark.parametrize("name", ["@args", "-x.py", "--fix", "a b.py", "$(id).py", "é.py"])
+async def test_a_file_may_have_any_name_and_it_stays_a_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "args").write_text("--version\n")
+    assert f"--stdin-filename={name}" in allowed(["ruff", "check", "--stdin-filename", name])
+    done = await LocalSpawner().run([*CHECK[:-2], name, "-"], cwd=tmp_path, stdin=b"import os\n")
+    assert b'"code"' in done.stdout
+
+
+async def test_a_projects_own_settings_cannot_make_ruff_write(tmp_path: Path) -> None:
+    (tmp_path / "ruff.toml").write_text('fix = true\nunsafe-fixes = true\ncache-dir = "cache"\n')
+    (tmp_path / "a.py").write_text("import os\n")
+    done = await LocalSpawner().run(CHECK, cwd=tmp_path, stdin=b"import os\n")
+    assert b'"F401"' in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.py", "ruff.toml"]
+    assert (tmp_path / "a.py").read_text() == "import os\n"
+
+
+def test_a_program_of_the_project_or_of_path_is_never_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ruff", "ruff.py"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tmp_path not in find_program("ruff").parents
+
+
+async def test_no_key_of_ours_is_in_a_childs_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    program = "import os; print(sorted(os.environ.items())); print(open('/proc/self/environ').read())"
+    done = await LocalSpawner().execute(
+        [sys.executable, "-I", "-c", program], cwd=tmp_path, stdin=b"", limit_s=20
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert CANARY.encode() not in done.stdout + done.stderr
+    assert b"OPENAI" not in done.stdout
+
+
+async def test_a_child_past_its_time_is_killed_with_its_children(tmp_path: Path) -> None:
+    program = "sleep 600 & echo $! > child; echo $$ > parent; wait"
+    with pytest.raises(ToolLimitExceeded, match=r"0\.5 s"):
+        await LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=0.5)
+    for name in ("child", "parent"):
+        assert not _alive(int((tmp_path / name).read_text()))
+
+
+async def test_endless_output_is_stopped_at_its_limit(tmp_path: Path) -> None:
+    spawner = LocalSpawner(max_output=1024 * 1024)
+    with pytest.raises(ToolLimitExceeded, match="1 MB of output"):
+        await spawner.execute(["/bin/sh", "-c", "yes; yes >&2"], cwd=tmp_path, stdin=b"", limit_s=60)
+
+
+async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    program = "echo $$ > parent; echo > begun; sleep 600"
+    running = asyncio.ensure_future(
+        LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=600)
+    )
+    await asyncio.to_thread((tmp_path / "begun").read_text)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not _alive(int((tmp_path / "parent").read_text()))
+
+
+async def test_a_child_that_reads_nothing_is_no_error(tmp_path: Path) -> None:
+    done = await LocalSpawner().execute(["/bin/true"], cwd=tmp_path, stdin=b"x" * 5_000_000, limit_s=20)
+    assert done.returncode == 0
+
+
+async def test_what_cannot_start_is_a_tool_error(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="could not be started"):
+        await LocalSpawner().execute(["/nonexistent/x"], cwd=tmp_path, stdin=b"", limit_s=1)
+
+
+def test_the_probe_tells_what_applies() -> None:
+    report = probe()
+    assert report.applies in ("bubblewrap", "landlock", "none")
+    assert report.landlock_abi >= 0
+    assert report.bwrap_works <= (report.bwrap is not None)
+
+
+def _alive(pid: int) -> bool:
+    """Whether the process runs; one that waits to be reaped does not."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False

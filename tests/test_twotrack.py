@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import remora
+from remora.context.contracts import ToolSpec
+from remora.context.projection import project
+from remora.errors import BudgetError, ToolFailed
+from remora.events import BlobRef, Call, ModelRequestEvent, ToolCallEvent, ToolResultEvent, UserInputEvent, unpack
+from remora.ports import ToolOutput
+from remora.trace import FileBlobs, read_events, verify
+
+COUNT = ToolSpec(
+    name="count_words",
+    description="Count words.",
+    parameters={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+)
+
+
+def call(**args: Any) -> Call:
+    return Call(call_id="c1", tool="count_words", args=args)
+
+
+def track(folder: Path, **settings: Any) -> remora.TwoTrack:
+    return remora.TwoTrack(goal="Count", tools=[COUNT], state_dir=folder, **settings)
+
+
+async def test_the_packet_is_what_the_stream_folds_to(tmp_path: Path) -> None:
+    async with track(tmp_path) as tt:
+        await tt.request()
+        await tt.call(call(text="a b"), lambda text: {"summary": f"{len(text.split())} words", "result": text})
+        shown = tt.packet
+    assert project(read_events(tt.path)).model_copy(update={"turn": shown.turn}) == shown
+    assert [action.summary for action in shown.recent_actions] == ["2 words"]
+
+
+async def test_leaving_the_block_seals_the_stream(tmp_path: Path) -> None:
+    async with track(tmp_path) as tt:
+        await tt.user("hello")
+    assert verify(tt.path).status == "sealed"
+    assert any(isinstance(event, UserInputEvent) for event in read_events(tt.path))
+
+
+async def test_an_exception_in_the_block_is_in_the_sealed_stream(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="my loop broke"):
+        async with track(tmp_path) as tt:
+            raise RuntimeError("my loop broke")
+    types = [event.type for event in read_events(tt.path)]
+    assert types == ["agent_start", "agent_error", "agent_end"]
+
+
+async def test_the_intent_is_durable_before_the_tool_runs(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def look(text: str) -> str:
+        seen.extend(event.type for event in read_events(tt.path))
+        return text
+
+    async with track(tmp_path) as tt:
+        await tt.request()
+        await tt.call(call(text="x"), look)
+    assert seen[-1] == "tool_call"
+
+
+async def test_a_failing_tool_is_a_result_and_not_the_end(tmp_path: Path) -> None:
+    async def fail(text: str) -> None:
+        raise ToolFailed("no such file")
+
+    async with track(tmp_path) as tt:
+        await tt.request()
+        result = await tt.call(call(text="x"), fail)
+        assert result.outcome == "error"
+        assert tt.packet.last_error == "no such file"
+        await tt.call(call(text="x"), lambda text: 1 / 0)
+        assert tt.packet.last_error == "ZeroDivisionError: division by zero"
+    assert tt.packet.error_count == 2
+
+
+@pytest.mark.parametrize("value", ["x" * 20_000, b"\x00\xff", {1: float("inf")}, "\ud800", {"k": [1, 2.5, None, True]}])
+async def test_the_raw_value_can_be_read_back_exactly(tmp_path: Path, value: Any) -> None:
+    async with track(tmp_path) as tt:
+        await tt.request()
+        await tt.call(call(text="x"), lambda text: value)
+    (event,) = [event for event in read_events(tt.path) if isinstance(event, ToolResultEvent)]
+    stored = event.raw
+    if event.raw_ref is not None:
+        stored = unpack(await FileBlobs(tmp_path).get(event.raw_ref.blob), event.raw_ref.encoding)
+    assert stored == value
+
+
+async def test_prints_and_outputs_are_kept_beside_the_result(tmp_path: Path) -> None:
+    async with track(tmp_path) as tt:
+        await tt.request()
+        await tt.call(call(text="x"), lambda text: ToolOutput(1, prints="hi\n", outputs=(("ruff stdout", b"[]"),)))
+    (event,) = [event for event in read_events(tt.path) if isinstance(event, ToolResultEvent)]
+    kept = {item["name"]: await FileBlobs(tmp_path).get(item["ref"]["blob"]) for item in event.attachments}
+    assert kept == {"prints": b"hi\n", "ruff stdout": b"[]"}
+
+
+async def test_the_receipt_holds_exactly_the_messages_that_were_sent(tmp_path: Path) -> None:
+    async with track(tmp_path, system_prompt="Be brief.") as tt:
+        prompt = await tt.request()
+    (receipt,) = [event for event in read_events(tt.path) if isinstance(event, ModelRequestEvent)]
+    system = await FileBlobs(tmp_path).get(BlobRef.model_validate(receipt.messages[0]["content_ref"]).blob)
+    assert [system.decode(), receipt.messages[1]["content"]] == [message["content"] for message in prompt.messages]
+    assert receipt.tokens["total"] <= receipt.limit
+    assert receipt.counter == {"name": "estimate-1", "exact": False}
+
+
+async def test_a_candidate_that_its_tool_would_refuse_is_dropped_and_told(tmp_path: Path) -> None:
+    wrong = [{"tool": "count_words", "args": {"text": 3}}, {"tool": "count_words", "args": {"text": "ok"}}]
+    async with track(tmp_path) as tt:
+        await tt.request()
+        await tt.call(call(text="x"), lambda text: {"summary": "s", "candidate_actions": wrong})
+        assert [action.args for action in tt.packet.candidate_actions] == [{"text": "ok"}]
+        assert "Candidate count_words was dropped: `text` is 3, expected string" in tt.packet.diagnostics
+
+
+async def test_a_budget_that_could_be_exceeded_is_refused_before_the_start(tmp_path: Path) -> None:
+    tt = track(tmp_path, budget=300)
+    with pytest.raises(BudgetError, match="limit of 300 tokens is too small"):
+        await tt.start()
+    assert not tt.path.exists()
+
+
+async def test_an_unknown_tool_counts_as_one_that_touches_the_outside(tmp_path: Path) -> None:
+    async with track(tmp_path) as tt:
+        await tt.request()
+        await tt.call(Call(call_id="c", tool="mystery", args={}), lambda: None)
+    (intent,) = [event for event in read_events(tt.path) if isinstance(event, ToolCallEvent)]
+    assert intent.effects == "outside"
