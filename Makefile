@@ -43,7 +43,7 @@ bench: $(VENV)/.dev ## measure speed, as ratios in one run
 fix: $(VENV)/.dev ## repair what can be repaired by itself: style, generated docs
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
-	@$(BIN)/cog -r -U docs/reference/*.md README.md
+	@$(BIN)/cog -r -U docs/reference/*.md
 
 golden: $(VENV)/.dev ## write the golden files again and show what changed
 	@$(BIN)/python tests/golden/make.py
@@ -52,7 +52,7 @@ golden: $(VENV)/.dev ## write the golden files again and show what changed
 docs: $(VENV)/.dev ## build the documentation into site/
 	@echo "docs: site/" >&2
 	@$(BIN)/cog -r -U docs/reference/*.md
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove what make made
 	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

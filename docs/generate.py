@@ -69,10 +69,8 @@ def commands() -> str:
     """Every command of `remora`, from the command line's own tree."""
     import typer
 
-    try:
-        from remora.cli._main import app as cli_app
-    except ImportError:
-        return "The command line is not in this checkout yet.\n"
+    from remora.cli._main import app as cli_app
+
     return "\n".join(_command(typer.main.get_command(cli_app), "remora"))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from remora.context.contracts import ToolSpec
 from remora.context.projection import project
 from remora.errors import BudgetError, ToolFailed
 from remora.events import BlobRef, Call, ModelRequestEvent, ToolCallEvent, ToolResultEvent, UserInputEvent, unpack
-from remora.ports import ToolOutput
+from remora.ports import Decision, ToolOutput
 from remora.trace import FileBlobs, read_events, verify
 
 COUNT = ToolSpec(
@@ -132,3 +134,27 @@ async def test_an_unknown_tool_counts_as_one_that_touches_the_outside(tmp_path: 
         await tt.call(Call(call_id="c", tool="mystery", args={}), lambda: None)
     (intent,) = [event for event in read_events(tt.path) if isinstance(event, ToolCallEvent)]
     assert intent.effects == "outside"
+
+
+async def test_a_registered_secret_is_nowhere_on_the_disk(tmp_path: Path) -> None:
+    key = "sk-canary-0123456789"
+    encoded = base64.b64encode(key.encode()).decode()
+    output = ToolOutput(
+        {"summary": f"used {key}", "result": [encoded] * 2000, "knowledge_delta": {"key": key}},
+        prints=key[:7] + key[7:],
+        outputs=(("log", f"Authorization: {key}".encode()),),
+    )
+    settings = {"system_prompt": f"Use {key}.", "secrets": {"API_KEY": key}}
+    async with track(tmp_path, **settings) as tt:
+        await tt.user(f"my key is {key}")
+        prompt = await tt.request()
+        await tt.response(Decision((call(text=key),), text=key))
+        result = await tt.call(call(text=key), lambda text: output)
+        assert "[secret:API_KEY]" in tt.packet.recent_actions[0].summary
+    assert result.redactions == 2000 + 4
+    assert key not in str(prompt)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            assert key.encode() not in data
+            assert encoded.encode() not in data

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from remora.analysis import StreamSummary, history_tokens, summarize
 from remora.config import CONFIG_FILE, Config, parse_config
 from remora.context.contracts import ToolSpec
+from remora.context.secrets import MIN_SECRET, Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
 from remora.errors import ConfigError, TraceError, TraceNotFound, WorkspaceConflict
 from remora.events import (
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from remora.workspaces import Change
 
 STATE_DIR = ".agentfs"
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 PolicyName = Literal["scripted", "first-candidate", "random"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 
@@ -81,7 +84,16 @@ class Accepted:
 class App:
     """A project, opened with its settings."""
 
-    def __init__(self, root: Path, state_dir: Path, config: Config, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        state_dir: Path,
+        config: Config,
+        *,
+        clock: Clock | None = None,
+        secrets: Secrets | None = None,
+    ) -> None:
+        self.secrets = secrets or Secrets()
         self.root = root
         self.state_dir = state_dir
         self.config = config
@@ -153,6 +165,7 @@ class App:
             counter=EstimatedCounter(),
             clock=self.clock,
             summarizers=get_default_summarizers(),
+            secrets=self.secrets,
         )
         return Runner(
             track,
@@ -310,6 +323,7 @@ class LocalTwoTrack(TwoTrack):
         node_id: str = "",
         state_dir: Path | str = STATE_DIR,
         summarizers: dict[str, Summarizer] | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         from remora.inference import EstimatedCounter
 
@@ -328,6 +342,7 @@ class LocalTwoTrack(TwoTrack):
             counter=EstimatedCounter(),
             clock=clock,
             summarizers=summarizers if summarizers is not None else get_default_summarizers(),
+            secrets=Secrets(secrets),
         )
 
 
@@ -336,7 +351,13 @@ def open_app(start: Path, *, state_dir: Path | None = None) -> App:
     root = project_root(start)
     file = root / CONFIG_FILE
     config = parse_config(file.read_text(encoding="utf-8"), file) if file.is_file() else Config()
-    return App(root, state_dir or default_state_dir(root), config)
+    return App(root, state_dir or default_state_dir(root), config, secrets=environment_secrets(os.environ))
+
+
+def environment_secrets(environment: Mapping[str, str]) -> Secrets:
+    """The values in the environment whose names say that they are secret."""
+    found = {name: value for name, value in environment.items() if _SECRET_NAME.search(name)}
+    return Secrets({name: value for name, value in found.items() if len(value) >= MIN_SECRET})
 
 
 def project_root(start: Path) -> Path:

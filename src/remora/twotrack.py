@@ -16,6 +16,7 @@ from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
 from remora.context.render import RENDERER, Rendered, fixed_tokens, render, system_text
+from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, distill
 from remora.errors import ToolError
 from remora.events import (
@@ -86,19 +87,21 @@ class TwoTrack:
         counter: TokenCounter,
         clock: Clock,
         summarizers: dict[str, Summarizer] | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
+        self._secrets = secrets or Secrets()
         self.identity = identity
-        self.goal = goal
+        self.goal = self._secrets.clean(goal)
         self.tools = tuple(tools)
         self.limit = limit
         self.largest_prompt = 0
         self.last_seq = -1
-        self._system_prompt = system_prompt
+        self._system_prompt = self._secrets.clean(system_prompt)
         self._writer = writer
         self._blobs = blobs
         self._counter = counter
         self._clock = clock
-        initial = identity.fields() | {"goal": goal}
+        initial = identity.fields() | {"goal": self.goal}
         self.context = ContextManager(initial, summarizers, record=self._append, clock=clock.now)
 
     async def __aenter__(self) -> Self:
@@ -171,8 +174,10 @@ class TwoTrack:
         """The calls of a decision, recorded."""
         await self.context.record(
             ModelResponseEvent(
-                text=decision.text,
-                calls=decision.calls,
+                text=self._secrets.clean(decision.text),
+                calls=tuple(
+                    call.model_copy(update={"args": self._secrets.clean(call.args)}) for call in decision.calls
+                ),
                 model=decision.model,
                 usage=dict(decision.usage),
                 finish=decision.finish,
@@ -193,7 +198,9 @@ class TwoTrack:
         effects = spec.effects if spec else "outside"
         turn = self.packet.turn
         await self.context.record(
-            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=call.args, effects=effects, turn=turn)
+            ToolCallEvent(
+                call_id=call.call_id, tool=call.tool, args=self._secrets.clean(call.args), effects=effects, turn=turn
+            )
         )
         began = self._clock.monotonic()
         output = await _output(use, call.args)
@@ -205,16 +212,18 @@ class TwoTrack:
     async def submit(self, call: Call) -> None:
         """Record what the agent says it has done."""
         await self.context.record(
-            SubmitResultEvent(call_id=call.call_id, result=call.args, turn=self.packet.turn),
+            SubmitResultEvent(call_id=call.call_id, result=self._secrets.clean(call.args), turn=self.packet.turn),
         )
 
     async def user(self, text: str) -> None:
         """Record what a person says to the agent."""
-        await self.context.record(UserInputEvent(text=text, turn=self.packet.turn))
+        await self.context.record(UserInputEvent(text=self._secrets.clean(text), turn=self.packet.turn))
 
     async def fail(self, code: str, message: str) -> None:
         """Record what stopped the agent."""
-        await self.context.record(AgentErrorEvent(code=code, message=message, turn=self.packet.turn))
+        await self.context.record(
+            AgentErrorEvent(code=code, message=self._secrets.clean(message), turn=self.packet.turn)
+        )
 
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and give its head."""
@@ -248,8 +257,11 @@ class TwoTrack:
         )
 
     async def _result(self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float) -> ToolResultEvent:
-        distilled = distill(call.tool, output.value, self.context.summarizers)
-        packed = pack(output.value)
+        # Before distilling, so that raw, delta, packet and prompt agree.
+        safe = self._secrets.redact((output.value, [*_attached(output)]))
+        value, attached = safe.value
+        distilled = distill(call.tool, value, self.context.summarizers)
+        packed = pack(value)
         reference = None
         if isinstance(packed, Packed):
             blob = await self._blobs.put(packed.data)
@@ -261,9 +273,10 @@ class TwoTrack:
             duration_ms=round(duration_ms, 3),
             raw=packed.value if isinstance(packed, Inline) else None,
             raw_ref=reference,
-            attachments=tuple([await self._attachment(name, data) for name, data in _attached(output)]),
+            attachments=tuple([await self._attachment(name, data) for name, data in attached]),
             files=tuple([await self._change(*change) for change in changes]),
             delta=self._offerable(distilled.delta),
+            redactions=safe.count,
             turn=self.packet.turn,
         )
 

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,18 +130,15 @@ class Model:
     def do_rename(self, source: Path, target: Path) -> None:
         self.find(target.parent).names[target.name] = self.find(source.parent).names.pop(source.name)
 
-    def leave(self, target: Path, chance: Callable[[], float]) -> None:
-        """Puts into `target` what a power loss leaves: the less, the smaller the numbers that `chance` gives."""
-        self._leave(self.top, target, chance)
+    def left(self, chance: Callable[[], float]) -> dict[Path, bytes | None]:
+        """What a power loss leaves, None standing for a directory: the less, the smaller the numbers of `chance`."""
+        return dict(self._left(self.top, Path(), chance))
 
-    def _leave(self, node: Node, target: Path, chance: Callable[[], float]) -> None:
-        if not node.is_dir:
-            target.write_bytes(_left_of(node, chance()))
-            return
-        target.mkdir()
+    def _left(self, node: Node, path: Path, chance: Callable[[], float]) -> Iterator[tuple[Path, bytes | None]]:
+        yield path, None if node.is_dir else _left_of(node, chance())
         names = node.names if chance() > 0.5 else node.synced_names
         for name, child in names.items():
-            self._leave(child, target / name, chance)
+            yield from self._left(child, path / name, chance)
 
 
 def _left_of(node: Node, share: float) -> bytes:
@@ -171,18 +168,31 @@ async def work(root: Path, disk: RecordingDisk, clock: Any) -> None:
 
 async def losses(root: Path, log: list[tuple[Any, ...]], clock: Any, scratch: Path) -> tuple[int, list[str]]:
     """How many states were looked at until one had a loss, and what was lost."""
-    lost: list[str] = []
     dice = random.Random(2)
     states = 0
+    seen: set[tuple[int, frozenset[tuple[Path, bytes | None]]]] = set()
     for moment in range(len(log) + 1):
+        promised = sum(call[0] in ("acknowledged", "blob") for call in log[:moment])
         for chance in (lambda: 0.0, lambda: 1.0, dice.random, dice.random):
-            Model(root, log[:moment]).leave(scratch, chance)
-            lost += [f"after call {moment}: {what}" for what in await _lost(log[:moment], scratch, clock)]
-            shutil.rmtree(scratch)
+            left = Model(root, log[:moment]).left(chance)
             states += 1
+            if (promised, frozenset(left.items())) in seen:
+                continue
+            seen.add((promised, frozenset(left.items())))
+            _make(left, scratch)
+            lost = await _lost(log[:moment], scratch, clock)
+            shutil.rmtree(scratch)
             if lost:
                 return states, lost
-    return states, lost
+    return states, []
+
+
+def _make(left: dict[Path, bytes | None], target: Path) -> None:
+    for path, content in left.items():
+        if content is None:
+            (target / path).mkdir()
+        else:
+            (target / path).write_bytes(content)
 
 
 async def _lost(log: list[tuple[Any, ...]], root: Path, clock: Any) -> list[str]:

@@ -137,7 +137,7 @@ def reports(found: Sequence[StreamReport]) -> None:
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
     for report in found:
         mark, style = marks[report.status]
-        problem = f"  {report.problem}" if report.problem else ""
+        problem = f":{report.line}  {report.problem}" if report.problem else ""
         out.print(
             Text(visible(f"{mark} {_state(report):<8} {report.events:>6} events  {report.file}{problem}"), style=style)
         )

@@ -93,7 +93,7 @@ class Texts:
         found.append(_at(data, "delta", "action", "summary"))
         found.append(_at(data, "delta", "error", "set"))
         found.append(self._raw(data))
-        texts = [text for text in found if isinstance(text, str) and text]
+        texts = [text[:MAX_TEXT] for text in found if isinstance(text, str) and text]
         return "\n".join(dict.fromkeys(texts)) if texts else ""
 
     def _raw(self, data: dict[str, Any]) -> str:
@@ -101,7 +101,7 @@ class Texts:
         if raw is None:
             reference = data.get("raw_ref")
             return self._blob(reference) if isinstance(reference, dict) else ""
-        return raw[:MAX_TEXT] if isinstance(raw, str) else _head(orjson.dumps(raw))
+        return raw[:MAX_TEXT] if isinstance(raw, str) else _json_head(raw)
 
     def _blob(self, reference: dict[str, Any]) -> str:
         """The beginning of the blob; a missing or damaged one is no reason to lose its event."""
@@ -120,6 +120,13 @@ class Texts:
 
 def _head(data: bytes) -> str:
     return data[: MAX_TEXT * 4].decode("utf-8", "ignore")[:MAX_TEXT]
+
+
+def _json_head(value: Any) -> str:
+    try:
+        return _head(orjson.dumps(value))
+    except TypeError:  # read, but nested deeper than can be written
+        return ""
 
 
 def _at(value: Any, *keys: str) -> Any:

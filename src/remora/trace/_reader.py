@@ -7,17 +7,19 @@ the stream: two lines are held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
 from remora.events import FORMAT, Event, digest, from_record
 from remora.trace._lines import SEAL
-from remora.trace._parse import Glance, parse
+from remora.trace._parse import glance, parse
 
 MAX_READ_LINE = 16 * 1024 * 1024
 """Larger lines are refused while reading, so that a foreign file cannot fill the memory."""
+
+_BUFFER = 256 * 1024
 
 
 class Record(NamedTuple):
@@ -49,7 +51,7 @@ class Position(NamedTuple):
 def read_lines(path: Path, *, offset: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The raw lines from byte `offset`, newlines kept: only the last can lack one. Raises `TraceNotFound`."""
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=_BUFFER) as file:
             file.seek(offset)
             while line := file.readline(MAX_READ_LINE if end is None else min(MAX_READ_LINE, end - offset)):
                 offset += len(line)
@@ -77,13 +79,14 @@ def read_records(
     end: int | None = None,
     torn_ok: bool = False,
     head: str | None = None,
-    look: Callable[[bytes], Glance] | None = None,
+    quick: bool = False,
 ) -> Iterator[Record]:
     """Checked records from `start` on. Raises `TraceDamaged` at the first damage, after all that is intact.
 
-    `look` reads what the checks need from a line: by default all of it. `head`, where known, settles the last line.
+    With `quick` only what the checks need is read from lines that a later one vouches for. `head`, where known,
+    settles the last line.
     """
-    found = _parsed(path, start, end, torn_ok, look or parse)
+    found = _parsed(path, start, end, torn_ok, quick)
     held: Record | None = None
     try:
         for record in found:
@@ -102,10 +105,8 @@ def read_records(
         yield _settled(path, held)
 
 
-def _parsed(
-    path: Path, start: Position, end: int | None, torn_ok: bool, look: Callable[[bytes], Glance]
-) -> Iterator[Record]:
-    number, offset = start.line, start.offset
+def _parsed(path: Path, start: Position, end: int | None, torn_ok: bool, quick: bool) -> Iterator[Record]:
+    number, offset, prev = start
     for line in read_lines(path, offset=offset, end=end):
         raw = line[:-1]
         if line[-1:] != b"\n":
@@ -114,14 +115,15 @@ def _parsed(
             _cut(path, number, line)
         try:
             # The first line says what the file is, so it is always read in full.
-            glance = parse(raw) if number == 0 else look(raw)
+            found = glance(raw, number, prev) if quick and number else parse(raw)
         except TraceError as error:
             _damaged(path, number + 1, number, _stranger(raw) if number == 0 else error.message)
         if number == 0:
-            _check_version(path, glance.fields or {})
-        if glance.seq != number:
-            _damaged(path, number + 1, number, f"`seq` is {glance.seq}: expected {number}")
-        yield Record(number + 1, offset, raw, digest(raw), *glance)
+            _check_version(path, found.fields or {})
+        if found.seq != number:
+            _damaged(path, number + 1, number, f"`seq` is {found.seq}: expected {number}")
+        prev = digest(raw)
+        yield Record(number + 1, offset, raw, prev, *found)
         number += 1
         offset += len(line)
 

@@ -21,7 +21,7 @@ from remora.events import Event
 from remora.ports import Draft
 from remora.trace._disk import Disk
 from remora.trace._lines import SEAL, number
-from remora.trace._parse import glance, parse
+from remora.trace._parse import parse
 from remora.trace._reader import Position, Record, read_lines, read_records
 from remora.trace._state import Folders
 
@@ -127,7 +127,7 @@ class OpenStream:
         last = None
         self.at = Position()
         try:
-            for last in read_records(self.path, look=glance):
+            for last in read_records(self.path, quick=True):
                 self.at = Position(last.line, last.offset + len(last.raw) + 1, last.digest)
         except TraceDamaged:
             # Torn is what never was a whole record. A record that is there and does not fit was acknowledged once:

@@ -13,7 +13,6 @@ from typing import Literal
 
 from remora.errors import TraceDamaged
 from remora.trace._lines import SEAL, StreamKind
-from remora.trace._parse import glance
 from remora.trace._reader import Record, read_records
 
 
@@ -45,7 +44,7 @@ def verify(path: Path, *, head: str | None = None) -> StreamReport:
     damage: TraceDamaged | None = None
     met_head = False
     try:
-        for last in read_records(path, head=head, look=glance):
+        for last in read_records(path, head=head, quick=True):
             if last.seq == 0 and last.type == "run_start":
                 kind = "runs"
             met_head = met_head or last.digest == head

@@ -1,0 +1,93 @@
+"""Registered secrets, replaced before anything is recorded or distilled, so that both tracks agree.
+
+A value is found as it is, and as base64, JSON and URLs would hold it: a key that a tool printed encoded is as lost as
+one in plain text. Base64 is found at every alignment and across line breaks.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import quote, quote_plus
+
+from remora.errors import ConfigError
+
+MIN_SECRET = 8
+"""Shorter values would be found everywhere by chance."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Redacted:
+    """A value without secrets, and how many were in it."""
+
+    value: Any
+    count: int
+
+
+class Secrets:
+    """Values that must never be recorded, each under a name that may be."""
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        values = values or {}
+        for name, value in values.items():
+            if len(value) < MIN_SECRET:
+                raise ConfigError(
+                    f"Secret `{name}` is shorter than {MIN_SECRET} characters and cannot be replaced safely"
+                )
+        # Longer values first, so that one secret inside another does not leave the rest of it behind.
+        ordered = sorted(values.items(), key=lambda item: -len(item[1]))
+        self._names = [name for name, _ in ordered]
+        groups = ["|".join(dict.fromkeys(_patterns(value))) for _, value in ordered]
+        pattern = "|".join(f"({group})" for group in groups)
+        self._text = re.compile(pattern)
+        self._bytes = re.compile(pattern.encode(errors="surrogatepass"))
+
+    def redact(self, value: Any) -> Redacted:
+        """`value` with every secret in it replaced by `[secret:NAME]`, in texts, bytes, keys, at any depth."""
+        return self._walk(value) if self._names else Redacted(value, 0)
+
+    def clean(self, value: Value) -> Value:
+        """The value alone, where nobody counts."""
+        cleaned: Value = self.redact(value).value
+        return cleaned
+
+    def _walk(self, value: Any) -> Redacted:
+        match value:
+            case str():
+                return Redacted(*self._text.subn(self._mark, value))
+            case bytes():
+                return Redacted(*self._bytes.subn(lambda found: self._mark(found).encode(), value))
+            case dict():
+                parts = [(self._walk(key), self._walk(item)) for key, item in value.items()]
+                return Redacted(
+                    {key.value: item.value for key, item in parts}, sum(key.count + item.count for key, item in parts)
+                )
+            case list() | tuple():
+                items = [self._walk(item) for item in value]
+                return Redacted(type(value)(item.value for item in items), sum(item.count for item in items))
+            case _:
+                return Redacted(value, 0)
+
+    def _mark(self, found: re.Match[Any]) -> str:
+        return f"[secret:{self._names[(found.lastindex or 1) - 1]}]"
+
+
+def _patterns(value: str) -> Iterator[str]:
+    """How a secret may look in a text, as patterns."""
+    yield re.escape(value)
+    yield re.escape(json.dumps(value)[1:-1])
+    yield re.escape(quote(value, safe=""))
+    yield re.escape(quote_plus(value))
+    raw = value.encode(errors="surrogatepass")
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        for offset, start in ((0, 0), (1, 2), (2, 3)):
+            # Only the characters that no neighbouring byte takes part in.
+            end = (offset + len(raw)) * 8 // 6
+            core = encode(b"\0" * offset + raw)[start:end].decode()
+            yield "[\\r\\n]*".join(map(re.escape, core))

@@ -1,0 +1,87 @@
+"""What the pages say is run: code blocks, the commands of the first run, and everything that is generated."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from remora.events import EVENT_TYPES
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GOLDEN = ROOT / "tests" / "golden" / "format-1-lint.jsonl"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
+    for number, code in enumerate(blocks(page, "python")):
+        script = tmp_path / f"block{number}.py"
+        script.write_text(code, encoding="utf-8")
+        done = run(sys.executable, script, *([GOLDEN] if "sys.argv" in code else []), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
+def test_the_reader_of_thirty_lines_refuses_the_edited_stream(tmp_path: Path) -> None:
+    (code,) = blocks(ROOT / "docs" / "reference" / "format-1.md", "python")
+    (tmp_path / "reader.py").write_text(code, encoding="utf-8")
+    good = run(sys.executable, "-I", tmp_path / "reader.py", GOLDEN, cwd=tmp_path)
+    assert good.returncode == 0
+    assert "agent_end" in good.stdout
+    bad = run(sys.executable, "-I", tmp_path / "reader.py", GOLDEN.with_name("refused-edited.jsonl"), cwd=tmp_path)
+    assert bad.returncode != 0
+    assert len([line for line in code.splitlines() if line.strip()]) <= 36
+
+
+def test_the_commands_of_the_first_run_work_as_written(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
+    text = (ROOT / "docs" / "guides" / "first-run.md").read_text(encoding="utf-8")
+    commands = [line.strip() for line in re.findall(r"^    (remora .*)$", text, re.MULTILINE) if "src" not in line]
+    assert len(commands) >= 6
+    for command in commands:
+        argv = command.split()[1:]
+        if "AGENT" in argv:
+            traces = sorted((shop / ".agentfs" / "traces").glob("*.jsonl"))
+            argv[argv.index("AGENT")] = traces[-1].stem[-7:]
+        done = run(sys.executable, "-c", "from remora.cli import main; main()", *argv, cwd=shop)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    done = run(sys.executable, "-m", "cogapp", "--check", "-U", *pages, cwd=ROOT)
+    assert done.returncode == 0, f"{done.stdout}\nRun `make docs`"
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    done = run(sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "index.html").exists()
+
+
+def test_every_event_type_and_every_command_is_documented() -> None:
+    events = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
+    cli = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert [word for word in EVENT_TYPES if f"`{word}`" not in events] == []
+    for command in ("analyze", "diff", "accept", "doctor", "trace ls", "trace show", "trace verify"):
+        assert f"## remora {command} " in cli
+
+
+def test_pages_name_only_files_that_exist() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} names {target}"
