@@ -122,10 +122,9 @@ async def test_a_candidate_that_its_tool_would_refuse_is_dropped_and_told(tmp_pa
 
 
 async def test_a_budget_that_could_be_exceeded_is_refused_before_the_start(tmp_path: Path) -> None:
-    tt = track(tmp_path, budget=300)
     with pytest.raises(BudgetError, match="limit of 300 tokens is too small"):
-        await tt.start()
-    assert not tt.path.exists()
+        track(tmp_path, budget=300)
+    assert not list(tmp_path.rglob("*.jsonl"))
 
 
 async def test_an_unknown_tool_counts_as_one_that_touches_the_outside(tmp_path: Path) -> None:

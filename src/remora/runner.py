@@ -52,19 +52,17 @@ class Runner:
 
     async def run(self) -> AgentResult:
         """The agent's result. The stream is sealed, whatever happened, unless the disk itself failed."""
-        before = await self._count()
-        await self._start()
         try:
+            before = await self._count()
+            await self._start()
             ending = await self._turns()
+            check = judge(self._definition.check, before, await self._count())
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
         except TraceError as error:
             return self._result(Ending("degraded", "trace", error.message), {})
-        except RemoraError as error:
-            await self._track.fail(type(error).__name__, error.message)
-            ending = Ending("error", type(error).__name__, error.message)
-        return await self._finish(ending, judge(self._definition.check, before, await self._count()))
+        return await self._finish(ending, check)
 
     async def step(self) -> Ending | None:
         """One turn. None while the work goes on."""
@@ -78,10 +76,16 @@ class Runner:
         return None if decision.calls else Ending("success", "answered", decision.text)
 
     async def _turns(self) -> Ending:
-        for _ in range(self._max_turns):
-            ending = await self.step()
-            if ending is not None:
-                return ending
+        try:
+            for _ in range(self._max_turns):
+                ending = await self.step()
+                if ending is not None:
+                    return ending
+        except TraceError:
+            raise
+        except RemoraError as error:
+            await self._track.fail(type(error).__name__, error.message)
+            return Ending("error", type(error).__name__, error.message)
         return Ending("partial", "max_turns", f"Stopped after {self._max_turns} turns without `submit_result`")
 
     async def _call(self, call: Call) -> None:
@@ -108,6 +112,8 @@ class Runner:
         )
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
+        if self._track.last_seq < 0:
+            return self._result(ending, check)  # cancelled before the start: there is no stream to seal
         try:
             head = await self._track.end(
                 AgentEndEvent(outcome=ending.outcome, reason=ending.reason, summary=ending.summary)

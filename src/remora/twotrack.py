@@ -72,7 +72,10 @@ class Identity:
 
 
 class TwoTrack:
-    """One agent's stream and packet. Nothing enters the packet that is not in the stream first."""
+    """One agent's stream and packet. Nothing enters the packet that is not in the stream first.
+
+    Raises `BudgetError` at once if a prompt could ever be over the limit.
+    """
 
     def __init__(
         self,
@@ -101,6 +104,7 @@ class TwoTrack:
         self._blobs = blobs
         self._counter = counter
         self._clock = clock
+        check_limit(fixed_tokens(system_text(self._system_prompt, self.tools), counter), limit)
         initial = identity.fields() | {"goal": self.goal}
         self.context = ContextManager(initial, summarizers, record=self._append, clock=clock.now)
 
@@ -131,8 +135,7 @@ class TwoTrack:
         model: Mapping[str, Any] | None = None,
         candidates: Sequence[CandidateAction] = (),
     ) -> None:
-        """Record all that a reader needs to understand the run alone. Raises `BudgetError` if no prompt could fit."""
-        check_limit(fixed_tokens(system_text(self._system_prompt, self.tools), self._counter), self.limit)
+        """Record all that a reader needs to understand the run alone."""
         await self.context.record(
             AgentStartEvent(
                 format=FORMAT,

@@ -172,6 +172,21 @@ async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
     assert not _alive(int((tmp_path / "parent").read_text()))
 
 
+async def test_cancelling_while_the_child_starts_kills_its_children_too(tmp_path: Path) -> None:
+    program = "sleep 600 & echo $! > child; wait"
+    for ticks in range(12):
+        running = asyncio.ensure_future(
+            LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=600)
+        )
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        child = tmp_path / "child"
+        assert not child.exists() or not child.read_text().strip() or not _alive(int(child.read_text()))
+
+
 async def test_a_child_that_reads_nothing_is_no_error(tmp_path: Path) -> None:
     done = await LocalSpawner().execute(["/bin/true"], cwd=tmp_path, stdin=b"x" * 5_000_000, limit_s=20)
     assert done.returncode == 0

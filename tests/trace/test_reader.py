@@ -7,12 +7,13 @@ import tracemalloc
 from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
-from remora.events import AgentStartEvent, ToolResultEvent, UnknownEvent, digest
-from remora.trace import Position, read_events, read_lines, read_records, verify
+from remora.events import AgentStartEvent, NoticeEvent, ToolResultEvent, UnknownEvent, digest
+from remora.trace import FileTrace, Position, read_events, read_lines, read_records, verify
 
 MakeStream = Callable[..., Awaitable[Path]]
 
@@ -165,6 +166,19 @@ async def test_verify_tells_sealed_from_unsealed(make_stream: MakeStream) -> Non
     assert (sealed.status, sealed.sealed, sealed.problem) == ("sealed", True, None)
     content = sealed.file.read_bytes()
     assert (sealed.bytes, sealed.head) == (len(content), digest(content.splitlines()[-1]))
+
+
+async def test_text_that_looks_like_an_end_does_not_seal(state_dir: Path, clock: Any) -> None:
+    strange = [NoticeEvent(message='","type":"agent_end","'), NoticeEvent(type_={"type": "agent_end"}), NoticeEvent()]
+    async with FileTrace(state_dir, clock=clock) as trace:
+        await trace.append("traces/A", strange)
+    report = verify(trace.path("traces/A"))
+    assert (report.status, report.events) == ("unsealed", 3)
+
+
+def test_a_line_in_another_form_is_verified_as_well(file: Path) -> None:
+    file.write_bytes(chained({}, b'{ "type" : "notice", "v" : 1, "prev" : "PREV", "seq" : 1 }', {}))
+    assert (verify(file).status, verify(file).events) == ("unsealed", 3)
 
 
 async def test_a_record_after_agent_end_is_damage(make_stream: MakeStream) -> None:

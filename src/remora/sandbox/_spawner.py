@@ -37,23 +37,33 @@ class LocalSpawner:
 
     async def execute(self, argv: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float) -> Completed:
         """Run this very program to its end. For callers inside this package: nothing is checked any more."""
-        loop = asyncio.get_running_loop()
-        child = _Child(loop.create_future(), self._max_output)
+        child = _Child(asyncio.get_running_loop().create_future(), self._max_output)
+        starting = asyncio.ensure_future(_start(child, argv, cwd))
         try:
-            transport, _ = await loop.subprocess_exec(
-                lambda: child,
-                *argv,
-                cwd=cwd,
-                env=ENVIRONMENT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolFailed(f"`{Path(argv[0]).name}` could not be started: {error.strerror}") from error
+            transport = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # asyncio would kill the child alone, then wait for whoever holds its pipes. A start is short: let it be.
+            await _end(child, await starting)
+            raise
         _limit(transport.get_pid())
         return await _completed(child, transport, argv, stdin, limit_s)
+
+
+async def _start(child: _Child, argv: Sequence[str], cwd: Path) -> asyncio.SubprocessTransport:
+    try:
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            lambda: child,
+            *argv,
+            cwd=cwd,
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ToolFailed(f"`{Path(argv[0]).name}` could not be started: {error.strerror}") from error
+    return transport
 
 
 class _Child(asyncio.SubprocessProtocol):
@@ -105,15 +115,20 @@ async def _completed(
         await asyncio.wait({child.ended}, timeout=limit_s)
         late = not child.ended.done()
     finally:
-        child.kill()
-        await asyncio.wait({child.ended}, timeout=KILL_S)
-        transport.close()
+        await _end(child, transport)
     if late:
         raise ToolLimitExceeded(name, limit=f"{limit_s:g} s")
     if child.room < 0:
         raise ToolLimitExceeded(name, limit=f"{child.max_output / MB:g} MB of output")
     stdout, stderr = (b"".join(child.said[fd]) for fd in (1, 2))
     return Completed((name, *argv[1:]), transport.get_returncode() or 0, stdout, stderr)
+
+
+async def _end(child: _Child, transport: asyncio.SubprocessTransport) -> None:
+    """The child's group is dead and its pipes are closed, even if someone who left the group still holds them."""
+    child.kill()
+    await asyncio.wait({child.ended}, timeout=KILL_S)
+    transport.close()
 
 
 def _feed(transport: asyncio.SubprocessTransport, data: bytes) -> None:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from remora.errors import ConfigError
-from remora.events import digest
-from remora.trace._index_file import IndexFile, is_passing
+from remora.errors import ConfigError, TraceError
+from remora.trace._index_checkpoints import Checkpoint, load, save
+from remora.trace._index_file import IndexFile
 from remora.trace._index_fill import Indexed, known_streams, looks_of
 from remora.trace._index_rows import Texts
-from remora.trace._index_schema import SHIFT, can_search
-from remora.trace._index_update import CatchUp, Progress, Updater
+from remora.trace._index_schema import SCHEMA, can_search
+from remora.trace._index_update import CatchUp, Progress, Tail, Updater
 from remora.trace._index_view import Located, Source, View
 from remora.trace._keys import TraceKey, trace_key
 from remora.trace._lines import StreamKind
@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 _ATTEMPTS = 3
 _EVERYTHING = Filter()
+_OF_AGENT = "WHERE id IN (SELECT stream FROM owners WHERE run_id = ? AND operation = ? AND node_id = ?)"
+MAX_SEQ = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,6 @@ class StreamInfo:
     """Empty while it has not ended."""
     problem: str
     """What ends the readable part of a damaged stream."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A packet as it stood after `seq`."""
-
-    seq: int
-    packet_json: bytes
 
 
 class TraceIndex:
@@ -117,17 +111,21 @@ class TraceIndex:
 
     def save_checkpoint(self, stream_id: str, seq: int, packet_json: bytes, projector: str) -> bool:
         """Whether the packet after `seq` is now kept. It is not while another process is indexing: nothing is lost."""
-        with self._one_at_a_time:
-            found = self._ask(lambda view: _line(view, stream_id, seq))
-            if not found or not self._catch_up().complete:
+        with self._one_at_a_time, suppress(sqlite3.DatabaseError, OSError):
+            if not self._catch_up().complete or not self._file.exists():
                 return False
             with self._file.lock() as ours:
-                return ours and self._put_checkpoint(stream_id, seq, packet_json, projector, digest(found[0]))
+                if ours:
+                    with self._file.writing(text=self._text) as db:
+                        return save(db, self._state_dir, stream_id, Checkpoint(seq, packet_json), projector)
+        return False
 
-    def load_checkpoint(self, stream_id: str, projector: str, *, at_most: int | None = None) -> Checkpoint | None:
+    def load_checkpoint(self, stream_id: str, projector: str, *, at_most: int = MAX_SEQ) -> Checkpoint | None:
         """The last kept packet of the stream (after `at_most` or earlier) whose event still is the one it was."""
-        found = self._ask(lambda view: self._checkpoints(view, stream_id, projector, at_most))
-        return found[0] if found else None
+        with self._one_at_a_time, suppress(sqlite3.DatabaseError):
+            db = self._reader()
+            return load(db, self._state_dir, stream_id, projector, at_most) if db else None
+        return None
 
     def close(self) -> None:
         """No file is held open."""
@@ -143,3 +141,98 @@ class TraceIndex:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _ask(self, question: Callable[[View], list[T]], *, text: bool = False) -> list[T]:
+        """The answer of streams and index together; asked again where the index turned out to be untrue."""
+        with self._one_at_a_time:
+            distrusted: set[str] = set()
+            for attempt in range(_ATTEMPTS):
+                self._catch_up(distrusted=distrusted)
+                try:
+                    with self._view(distrusted, text=text, alone=attempt == _ATTEMPTS - 1) as view:
+                        answer = question(view)
+                        if not view.stale - distrusted:
+                            break
+                        distrusted |= view.stale
+                except sqlite3.DatabaseError as error:
+                    if attempt == _ATTEMPTS - 1:
+                        raise TraceError(f"The streams cannot be searched: {error}") from error
+                    self._broken = f"it cannot be used ({error})"
+            return answer
+
+    def _catch_up(self, progress: Progress | None = None, distrusted: Collection[str] = ()) -> CatchUp:
+        done = self._updater.catch_up(progress, distrusted, self._broken)
+        if done.complete:
+            self._broken = None
+        self.notices.extend(done.notices)
+        return done
+
+    @contextmanager
+    def _view(self, distrusted: Collection[str], *, text: bool, alone: bool) -> Iterator[View]:
+        """The index at one moment, and the streams beyond it; `alone`, the streams without the index."""
+        db = None if alone else self._reader()
+        if db is not None:
+            db.execute("BEGIN")
+        tail: Tail | None = None
+        try:
+            tail = self._updater.tail(known_streams(db) if db else {}, distrusted, text=text)
+            sources = [Source(db, *tail[1:]) if tail else Source(db)] if db else []
+            sources += [Source(tail.db)] if tail else []
+            with View(self._state_dir, sources) as view:
+                yield view
+        finally:
+            if tail is not None:
+                tail.db.close()
+            if db is not None and db.in_transaction:
+                db.execute("ROLLBACK")
+
+    def _reader(self) -> sqlite3.Connection | None:
+        """The index to read from, or None if there is none that can be believed. Raises `sqlite3.DatabaseError`."""
+        inode = self._file.inode()
+        if self._db is not None and inode != self._db_inode:
+            self.close()
+        if not inode or self._broken:
+            return None
+        if self._db is None:
+            self._db, self._db_inode = self._file.reader(), inode
+        return self._db if self._db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA else None
+
+    def _quick(self, wanted: Filter) -> list[Found]:
+        """The wanted turn, if the index can be seen to be up to date without looking at every stream."""
+        try:
+            db = self._reader() if self._file.is_settled() else None
+            if db is None or not self._is_fresh(db, wanted):
+                return []
+            with View(self._state_dir, [Source(db)]) as view:
+                found = list(_events(view, view.events(wanted)))
+                return [] if view.stale else found
+        except sqlite3.DatabaseError:
+            return []
+
+    def _is_fresh(self, db: sqlite3.Connection, wanted: Filter) -> bool:
+        """Whether nothing was added to the streams of the wanted agent."""
+        streams = known_streams(db, _OF_AGENT, (wanted.run, wanted.operation, wanted.node)).values()
+        return all(looks_of(self._state_dir / f"{each.stream_id}.jsonl") == each.looks for each in streams)
+
+    def _hits(self, view: View, query: str, text: str, wanted: Filter) -> Iterator[Hit]:
+        for at in view.matches(query, wanted):
+            if found := view.read(at, self._texts):
+                event = found[0].event
+                key = trace_key(event.run_id, event.operation, event.node_id, event.turn)
+                yield Hit(at.stream_id, event, key, excerpt(found[1], text))
+
+
+def _events(view: View, rows: Iterable[Located]) -> Iterator[Found]:
+    return (found[0] for at in rows if (found := view.read(at)))
+
+
+def _keys(view: View, wanted: Filter) -> Iterator[TraceKey]:
+    for at in view.turns(wanted):
+        if view.read(at) and at.row.turn is not None:
+            yield TraceKey(at.row.owner.run_id, at.row.owner.operation, at.row.owner.node_id, at.row.turn)
+
+
+def _info(stream: Indexed) -> StreamInfo:
+    names = (field.name for field in fields(StreamInfo))
+    known = {name: getattr(stream, name) for name in names if name != "events"}
+    return StreamInfo(**known | {"events": stream.last_seq + 1, "sealed": bool(stream.sealed)})

@@ -39,7 +39,7 @@ class Indexed:
     last_digest: str = ""
     first_length: int = 0
     first_digest: str = ""
-    sealed: bool = False
+    sealed: int = 0
     outcome: str = ""
     problem: str = ""
     run_id: str = ""
@@ -55,20 +55,19 @@ class Indexed:
             self.run_id, self.agent_id, self.operation, self.node_id = owner_of(parsed)
         self.last_seq, self.last_offset, self.last_digest = record.seq, record.offset, record.digest
         self.bytes = record.offset + len(record.raw) + 1
-        self.sealed = record.type == SEAL
+        self.sealed = int(record.type == SEAL)
         if record.type in (SEAL, "run_end"):
             self.outcome = row.outcome or "success"
 
 
 _COLUMNS = tuple(field.name for field in fields(Indexed))
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM streams"  # noqa: S608 (our own names)
-_REPLACE = f"REPLACE INTO streams ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+_REPLACE = f"REPLACE INTO streams ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 
 
 def known_streams(db: sqlite3.Connection, where: str = "", parameters: tuple[Any, ...] = ()) -> dict[str, Indexed]:
     """What the index knows of its streams, by stream id."""
-    rows = (Indexed(*row) for row in db.execute(f"{_SELECT} {where}", parameters))
-    return {row.stream_id: replace(row, sealed=bool(row.sealed)) for row in rows}
+    return {row[1]: Indexed(*row) for row in db.execute(f"{_SELECT} {where}", parameters)}
 
 
 def looks_of(path: Path | os.DirEntry[str]) -> str:
@@ -184,10 +183,10 @@ def _continues(path: Path, looks: str, known: Indexed) -> bool:
     """Whether the file still begins with what is known of it. Nothing may follow a seal, so a sealed one does not."""
     if looks.split(":")[0] != known.looks.split(":")[0] or known.sealed or not known.bytes or known.problem:
         return False
-    ends = ((0, known.first_length, known.first_digest),)
-    ends += ((known.last_offset, known.bytes - known.last_offset - 1, known.last_digest),)
+    first = (0, known.first_length, known.first_digest)
+    last = (known.last_offset, known.bytes - known.last_offset - 1, known.last_digest)
     try:
-        return all(digest(read_at(path, offset, length)) == expected for offset, length, expected in ends)
+        return all(digest(read_at(path, offset, length)) == expected for offset, length, expected in (first, last))
     except TraceError:
         return False
 

@@ -142,9 +142,9 @@ class View:
         return heapq.merge(*rows, key=_by_time if newest_first else _by_place, reverse=newest_first)
 
     def _located(self, source: Source, sql: str, values: tuple[Any, ...]) -> Iterator[Located]:
-        for stream_id, number, *columns in (row[:13] for row in source.db.execute(sql, values)):
+        for stream_id, number, *rest in source.db.execute(sql, values):
             if number >> SHIFT not in source.replaced:
-                row = Row(number & _SEQ, *columns[:7], Owner(*columns[7:]))
+                row = Row._make((number & _SEQ, *rest[:7], Owner._make(rest[7:11])))
                 yield Located(stream_id, number, row, source)
 
     def _holding(self, wanted: Filter) -> set[str] | None:

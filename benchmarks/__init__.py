@@ -1,0 +1,1 @@
+"""Speed of the Long Track, measured beside its floors and a peer in one run: `python -m benchmarks`."""

@@ -1,0 +1,147 @@
+"""Those who keep the workload on the disk: recording alone, the whole loop, and the floor below both."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from benchmarks.loop import Append, Put, Step, SystemClock, TallyDisk, new_track, take_turn
+from remora.trace import FileBlobs, FileTrace
+from remora.twotrack import Identity
+
+
+class Contender(Protocol):
+    """One way to keep the workload, turn by turn."""
+
+    name: str
+
+    async def start(self) -> None:
+        """Everything before the first turn is kept."""
+
+    async def turn(self, number: int) -> None:
+        """Turn `number`, from 0, is kept."""
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class Recording:
+    """Recording alone: each event is validated, encoded, hashed and appended; blobs are put unless left out."""
+
+    def __init__(
+        self, name: str, folder: Path, tape: list[list[Step]], disk: TallyDisk, *, blobs: bool = True, agent: str = "a"
+    ) -> None:
+        self.name = name
+        self._disk = disk
+        self._tape = tape
+        self._blobs = FileBlobs(folder, disk=disk) if blobs else None
+        self._writer = FileTrace(folder, clock=SystemClock(), disk=disk)
+        self._identity = Identity(agent, run_id="run", operation="lint", node_id="src/shop/order.py:load")
+        self.syncs: list[list[int]] = []
+        """How many syncs each step of each turn came to."""
+
+    async def start(self) -> None:
+        await self._keep(self._tape[0])
+
+    async def turn(self, number: int) -> None:
+        await self._keep(self._tape[number + 1])
+
+    async def close(self) -> None:
+        await self._writer.aclose()
+
+    async def _keep(self, steps: list[Step]) -> None:
+        counts = []
+        for step in steps:
+            before = self._disk.syncs
+            await self._step(step)
+            counts.append(self._disk.syncs - before)
+        self.syncs.append(counts)
+
+    async def _step(self, step: Step) -> None:
+        if isinstance(step, Append):
+            draft = step.kind(**step.fields).model_copy(update=self._identity.fields())
+            await self._writer.append(self._identity.stream_id, [draft])
+        elif self._blobs is not None:
+            await self._blobs.put(step.data)
+
+
+class Track:
+    """The whole loop: also folding, rendering within the limit, and distilling."""
+
+    def __init__(self, name: str, folder: Path, values: list[dict[str, Any]], disk: TallyDisk) -> None:
+        self.name = name
+        self._values = values
+        self._writer = FileTrace(folder, clock=SystemClock(), disk=disk)
+        self._track = new_track(self._writer, FileBlobs(folder, disk=disk))
+
+    async def start(self) -> None:
+        await self._track.start()
+
+    async def turn(self, number: int) -> None:
+        await take_turn(self._track, number, self._values[number])
+
+    async def close(self) -> None:
+        await self._writer.aclose()
+
+
+class Floor:
+    """The least that keeps the same: dump the same records, write, and sync as often as Remora did at each step.
+
+    A blob's bytes are written as they are, in as many parts as there are syncs, so that each sync has something to do.
+    """
+
+    def __init__(self, name: str, path: Path, turns: list[list[tuple[Any, int]]], *, sync: bool) -> None:
+        self.name = name
+        self._turns = turns
+        self._sync = sync
+        self._handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    async def start(self) -> None:
+        self.keep(0)
+
+    async def turn(self, number: int) -> None:
+        self.keep(number + 1)
+
+    async def close(self) -> None:
+        os.close(self._handle)
+
+    def keep(self, turn: int) -> None:
+        """All steps of one turn, in order."""
+        for value, syncs in self._turns[turn]:
+            if isinstance(value, dict):
+                self._write(orjson.dumps(value) + b"\n", syncs)
+            else:
+                self._write(value, syncs)
+
+    def _write(self, data: bytes, syncs: int) -> None:
+        part = -(-len(data) // max(1, syncs))
+        for start in range(0, len(data), part or 1):
+            os.write(self._handle, data[start : start + part])
+            if self._sync and syncs:
+                os.fdatasync(self._handle)
+        if self._sync and syncs and not data:
+            os.fdatasync(self._handle)
+
+
+async def floor_turns(folder: Path, tape: list[list[Step]]) -> list[list[tuple[Any, int]]]:
+    """What a floor has to keep: for each step the record or the bytes, and the syncs that Remora made for it."""
+    recording = Recording("dry", folder, tape, TallyDisk(free=True))
+    await recording.start()
+    for number in range(len(tape) - 1):
+        await recording.turn(number)
+    await recording.close()
+    records = map(orjson.loads, (folder / "traces" / "a.jsonl").read_bytes().splitlines())
+    seen: set[bytes] = set()
+    turns = []
+    for steps, counts in zip(tape, recording.syncs, strict=True):
+        turn: list[tuple[Any, int]] = []
+        for step, syncs in zip(steps, counts, strict=True):
+            # Bytes that are there already are not written again, by neither.
+            new = isinstance(step, Put) and step.data not in seen
+            seen |= {step.data} if isinstance(step, Put) else set()
+            turn.append((next(records) if isinstance(step, Append) else step.data if new else b"", syncs))
+        turns.append(turn)
+    return turns

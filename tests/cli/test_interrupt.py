@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_ctrl_c_seals_what_runs_and_leaves_no_process(shop: Path, remora_json: Callable[..., Any]) -> None:
+    for number in range(8):
+        shutil.copytree(shop / "shop", shop / f"copy{number}")
+    command = [sys.executable, "-c", "from remora.cli import main; main()", "analyze", "."]
+    run = subprocess.Popen(command, cwd=shop, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    traces = shop / ".agentfs" / "traces"
+    deadline = time.monotonic() + 60
+    while len(list(traces.glob("*.jsonl"))) < 6 and time.monotonic() < deadline:
+        assert run.poll() is None
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    _, talk = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert b"Cancelled" in talk
+    assert b"Traceback" not in talk
+
+    reports = remora_json("trace", "verify")
+    assert {report["status"] for report in reports if report["kind"] == "traces"} == {"sealed"}
+    (end,) = [
+        json.loads(line)
+        for path in (shop / ".agentfs" / "runs").glob("*.jsonl")
+        for line in path.read_bytes().splitlines()
+        if b'"type":"run_end"' in line
+    ]
+    assert end["data"]["outcome"] == "cancelled"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(run.pid, 0)

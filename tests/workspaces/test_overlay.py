@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from remora.errors import WorkspaceError
+from remora.workspaces import OverlayWorkspace
+
+
+@pytest.fixture
+def workspace(project: Path) -> OverlayWorkspace:
+    return OverlayWorkspace(project, project / ".agentfs/workspaces/AGENT")
+
+
+def _tree(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+async def test_reads_fall_through_and_writes_stay_apart(workspace: OverlayWorkspace, project: Path) -> None:
+    before = _tree(project)
+    assert await workspace.read("src/a.py") == b"one\ntwo\nthree\nfour\nfive\n"
+    assert _tree(project) == before
+    await workspace.write("src/a.py", b"new\r\n")
+    await workspace.write("src/new/b.py", b"b")
+    assert await workspace.read("src/a.py") == b"new\r\n"
+    assert await workspace.exists("src/new/b.py")
+    assert not await workspace.exists("src/new")
+    assert (project / "src/a.py").read_bytes() == b"one\ntwo\nthree\nfour\nfive\n"
+    assert not (project / "src/new").exists()
+
+
+async def test_what_was_written_is_private(workspace: OverlayWorkspace, project: Path) -> None:
+    await workspace.write("src/new/b.py", b"b")
+    for path in (project / ".agentfs/workspaces/AGENT").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+async def test_changes_are_taken_once_with_what_was_there_before(workspace: OverlayWorkspace) -> None:
+    await workspace.write("src/a.py", b"1")
+    await workspace.write("src/a.py", b"2")
+    await workspace.write("src/b.py", b"b")
+    original = b"one\ntwo\nthree\nfour\nfive\n"
+    assert workspace.take_changes() == (("src/a.py", original, b"2"), ("src/b.py", None, b"b"))
+    assert workspace.take_changes() == ()
+    await workspace.write("src/a.py", b"3")
+    await workspace.write("src/b.py", b"b")
+    assert workspace.take_changes() == (("src/a.py", b"2", b"3"),)
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", ".git/config", ".agentfs/x", "src/a.py/b", "a\0"])
+async def test_a_path_that_leads_elsewhere_is_refused(workspace: OverlayWorkspace, path: str) -> None:
+    with pytest.raises(WorkspaceError):
+        await workspace.write(path, b"x")
+    with pytest.raises((WorkspaceError, FileNotFoundError)):
+        await workspace.read(path)
+    assert workspace.take_changes() == ()
+
+
+async def test_two_workspaces_do_not_see_each_other(project: Path) -> None:
+    one = OverlayWorkspace(project, project / ".agentfs/workspaces/1")
+    two = OverlayWorkspace(project, project / ".agentfs/workspaces/2")
+    await one.write("src/a.py", b"one")
+    assert await two.read("src/a.py") != b"one"
