@@ -28,17 +28,23 @@ class Contender(Protocol):
         """Nothing is held."""
 
 
+class Kept:
+    """A state directory: its streams and blobs through one disk. A free disk counts syncs without making them."""
+
+    def __init__(self, folder: Path, *, free: bool) -> None:
+        self.disk = TallyDisk(free=free)
+        self.writer = FileTrace(folder, clock=SystemClock(), disk=self.disk)
+        self.blobs = FileBlobs(folder, disk=self.disk)
+
+
 class Recording:
     """Recording alone: each event is validated, encoded, hashed and appended; blobs are put unless left out."""
 
-    def __init__(
-        self, name: str, folder: Path, tape: list[list[Step]], disk: TallyDisk, *, blobs: bool = True, agent: str = "a"
-    ) -> None:
+    def __init__(self, name: str, tape: list[list[Step]], kept: Kept, *, blobs: bool = True, agent: str = "a") -> None:
         self.name = name
-        self._disk = disk
         self._tape = tape
-        self._blobs = FileBlobs(folder, disk=disk) if blobs else None
-        self._writer = FileTrace(folder, clock=SystemClock(), disk=disk)
+        self._kept = kept
+        self._with_blobs = blobs
         self._identity = Identity(agent, run_id="run", operation="lint", node_id="src/shop/order.py:load")
         self.syncs: list[list[int]] = []
         """How many syncs each step of each turn came to."""
@@ -50,32 +56,32 @@ class Recording:
         await self._keep(self._tape[number + 1])
 
     async def close(self) -> None:
-        await self._writer.aclose()
+        await self._kept.writer.aclose()
 
     async def _keep(self, steps: list[Step]) -> None:
         counts = []
         for step in steps:
-            before = self._disk.syncs
+            before = self._kept.disk.syncs
             await self._step(step)
-            counts.append(self._disk.syncs - before)
+            counts.append(self._kept.disk.syncs - before)
         self.syncs.append(counts)
 
     async def _step(self, step: Step) -> None:
         if isinstance(step, Append):
             draft = step.kind(**step.fields).model_copy(update=self._identity.fields())
-            await self._writer.append(self._identity.stream_id, [draft])
-        elif self._blobs is not None:
-            await self._blobs.put(step.data)
+            await self._kept.writer.append(self._identity.stream_id, [draft])
+        elif self._with_blobs:
+            await self._kept.blobs.put(step.data)
 
 
 class Track:
     """The whole loop: also folding, rendering within the limit, and distilling."""
 
-    def __init__(self, name: str, folder: Path, values: list[dict[str, Any]], disk: TallyDisk) -> None:
+    def __init__(self, name: str, values: list[dict[str, Any]], kept: Kept) -> None:
         self.name = name
         self._values = values
-        self._writer = FileTrace(folder, clock=SystemClock(), disk=disk)
-        self._track = new_track(self._writer, FileBlobs(folder, disk=disk))
+        self._kept = kept
+        self._track = new_track(kept.writer, kept.blobs)
 
     async def start(self) -> None:
         await self._track.start()
@@ -84,7 +90,7 @@ class Track:
         await take_turn(self._track, number, self._values[number])
 
     async def close(self) -> None:
-        await self._writer.aclose()
+        await self._kept.writer.aclose()
 
 
 class Floor:
@@ -128,7 +134,7 @@ class Floor:
 
 async def floor_turns(folder: Path, tape: list[list[Step]]) -> list[list[tuple[Any, int]]]:
     """What a floor has to keep: for each step the record or the bytes, and the syncs that Remora made for it."""
-    recording = Recording("dry", folder, tape, TallyDisk(free=True))
+    recording = Recording("dry", tape, Kept(folder, free=True))
     await recording.start()
     for number in range(len(tape) - 1):
         await recording.turn(number)

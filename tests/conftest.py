@@ -1,7 +1,77 @@
+"""What tests share: a clock that ticks, drafts, a stream file of some length, and the figures of faults at the end."""
+
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from remora.events import AgentEndEvent, AgentStartEvent, Event, ToolResultEvent
+from remora.trace import FileTrace
+
+STREAM = "traces/01TEST"
 
 # How long an example takes says more about the machine than about us: speed belongs in benchmarks/.
 settings.register_profile("remora", deadline=None)
 settings.load_profile("remora")
+
+
+class TickingClock:
+    """One microsecond later every time it is asked."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 11, 15, 18, 20, 45, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.time += timedelta(microseconds=1)
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return TickingClock()
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    return tmp_path / ".agentfs"
+
+
+@pytest.fixture
+def draft() -> Callable[..., Event]:
+    def make(raw: object = "done", **more: object) -> Event:
+        return ToolResultEvent(call_id="c1", tool="read_file", outcome="success", raw=raw, **more)
+
+    return make
+
+
+@pytest.fixture
+def make_stream(state_dir: Path, clock: TickingClock, draft: Callable[..., Event]) -> Callable[..., Awaitable[Path]]:
+    """Writes a stream of `events` events, the last being `agent_end` if it is to be sealed, and gives its file."""
+
+    async def make(events: int = 5, *, sealed: bool = False, stream_id: str = STREAM, goal: str = "g") -> Path:
+        drafts: list[Event] = [AgentStartEvent(format=1, goal=goal)]
+        drafts += [draft(f"result {number}") for number in range(events - 1 - sealed)]
+        drafts += [AgentEndEvent()] * sealed
+        async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+            for each in drafts:
+                await trace.append(stream_id, [each])
+            return trace.path(stream_id)
+
+    return make
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each row of `reliability.md` that was run, with its figure."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    rows = [row for report in reports for row in report.user_properties if str(row[0]).startswith("row ")]
+    if rows:
+        terminalreporter.section("reliability")
+    for name, figure in sorted(rows, key=lambda row: int(str(row[0]).split()[1])):
+        terminalreporter.line(f"{name}: {figure}")

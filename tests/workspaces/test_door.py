@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -60,10 +61,10 @@ def test_a_hostile_path_leads_nowhere(trapped: Path, path: str) -> None:
     with pytest.raises((WorkspaceError, FileNotFoundError)):
         door.read(path)
     with pytest.raises(WorkspaceError):
-        door.put(path, door.stage(path, b"evil", mode=0o644))
+        door.write(path, b"evil", mode=0o644)
     assert (trapped.parent / "secret").read_text() == "secret"
     assert (trapped / ".git/config").read_text() == "secret"
-    assert not list(trapped.rglob("*.remora")) or path in ("src/link", "src/loop", "src/pipe", "src/absolute")
+    assert not list(trapped.rglob("*.remora"))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
@@ -71,10 +72,8 @@ def test_a_hostile_path_leads_nowhere(trapped: Path, path: str) -> None:
 def test_no_path_whatever_writes_outside(trapped: Path, parts: list[str]) -> None:
     path = "/".join(parts)
     door = Door(trapped)
-    try:
-        door.put(path, door.stage(path, b"evil", mode=0o600))
-    except (WorkspaceError, OSError):
-        pass
+    with contextlib.suppress(WorkspaceError, OSError):
+        door.write(path, b"evil", mode=0o600)
     outside = [entry for entry in trapped.parent.iterdir() if entry != trapped]
     assert [entry.name for entry in outside] == ["secret"]
     assert outside[0].read_text() == "secret"
@@ -110,7 +109,7 @@ def test_a_folder_swapped_for_a_link_meanwhile_is_not_followed(project: Path) ->
 def test_a_write_never_goes_through_a_hard_link(project: Path) -> None:
     os.link(project.parent / "secret", project / "hard")
     door = Door(project)
-    door.put("hard", door.stage("hard", b"evil", mode=0o644))
+    door.write("hard", b"evil", mode=0o644)
     assert (project.parent / "secret").read_text() == "secret"
     assert (project / "hard").read_text() == "evil"
 

@@ -7,6 +7,7 @@ is an event that no writer has recorded yet: its `seq` is -1, and the writer alo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -89,16 +90,16 @@ class Event(BaseModel):
 
     def body(self) -> dict[str, Any]:
         """What the record holds under `data`: the event's own fields, those at their default left out."""
-        fields = type(self).model_fields
-        own = {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in _ENVELOPE and value != fields[name].get_default(call_default_factory=True)
-        }
-        return own | (self.__pydantic_extra__ or {})
+        defaults, values = _own_defaults(type(self)), self.__dict__
+        own = {name: values[name] for name, default in defaults if values[name] != default}
+        return own | self.__pydantic_extra__ if self.__pydantic_extra__ else own
 
 
-_ENVELOPE = frozenset(Event.ENVELOPE)
+@cache
+def _own_defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
+    """The fields of `data` with their defaults. Asked for every event, so worked out once a class."""
+    own = ((name, field) for name, field in kind.model_fields.items() if name not in Event.ENVELOPE)
+    return tuple((name, field.get_default(call_default_factory=True)) for name, field in own)
 
 
 class AgentStartEvent(Event):

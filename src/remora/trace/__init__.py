@@ -1,32 +1,59 @@
-"""Everything that writes and reads streams and blobs: the Long Track on the disk."""
+"""Everything that writes and reads streams and blobs: the Long Track on the disk, and the disposable views over it."""
 
 from remora.trace._blobs import FileBlobs
 from remora.trace._disk import Disk
+from remora.trace._index import StreamInfo, TraceIndex
+from remora.trace._index_checkpoints import Checkpoint
+from remora.trace._index_update import CatchUp
+from remora.trace._keys import TraceKey, parse_key, trace_key
 from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
 from remora.trace._memory import MemoryBlobs, MemoryTrace
+from remora.trace._prune import PruneResult, prune
 from remora.trace._reader import Position, Record, read_events, read_lines, read_records
+from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
+from remora.trace._search import Filter, Found, Hit
 from remora.trace._state import find_streams, resolve
+from remora.trace._store import TraceEntry, TraceStore
 from remora.trace._stream import SyncMode
 from remora.trace._verify import StreamReport, verify
 from remora.trace._writer import FileTrace
 
 __all__ = [
     "MAX_LINE",
+    "CatchUp",
+    "Checkpoint",
     "Disk",
     "FileBlobs",
     "FileTrace",
+    "Filter",
+    "Found",
+    "Hit",
     "MemoryBlobs",
     "MemoryTrace",
     "Position",
+    "PrunePlan",
+    "PruneResult",
+    "PrunedBlob",
+    "PrunedStream",
     "Record",
+    "Retention",
+    "StreamInfo",
     "StreamKind",
     "StreamReport",
     "SyncMode",
+    "TraceEntry",
+    "TraceIndex",
+    "TraceKey",
+    "TraceStore",
     "check_stream_id",
     "find_streams",
+    "parse_key",
+    "plan_prune",
+    "prune",
     "read_events",
     "read_lines",
     "read_records",
     "resolve",
+    "trace_key",
     "verify",
 ]

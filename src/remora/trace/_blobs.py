@@ -90,7 +90,9 @@ class FileBlobs:
     def _get(self, digest: str) -> bytes:
         path = self.path(digest)
         if path is None:
-            raise TraceError(f"Blob `{digest}` is gone: expected it below `{self._root}`")
+            pruned = self._base(digest).with_suffix(".gone").is_file()
+            why = "was pruned: only its digest and size are kept" if pruned else "is gone: expected it"
+            raise TraceError(f"Blob `{digest}` {why} below `{self._root}`")
         # Two passes: only bytes that have the right digest are ever held in memory, however far they unpack.
         if not _holds(path, digest):
             raise TraceError(f"Blob `{digest}` is damaged: `{path}` holds other bytes")

@@ -83,6 +83,11 @@ class TraceIndex:
             self._broken = None
             return self._updater.rebuild(progress)
 
+    def read_again(self, stream_ids: Collection[str]) -> CatchUp:
+        """What the index holds of these streams was read from them just now."""
+        with self._one_at_a_time:
+            return self._catch_up(distrusted=stream_ids)
+
     def find_events(self, wanted: Filter = _EVERYTHING, *, limit: int | None = None) -> list[Found]:
         """The wanted events, by stream and `seq`. Raises `ConfigError` for a filter that makes no sense."""
         return self._ask(lambda view: list(islice(_events(view, view.events(wanted)), limit)))

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from remora.errors import TraceError
-from remora.events import Event, from_record
+from remora.events import from_record
 from remora.trace._index_fill import Indexed, known_streams, line_at
 from remora.trace._index_rows import Owner, Row, Texts, row_of
 from remora.trace._index_schema import SHIFT
@@ -71,10 +71,10 @@ class View:
         for handle in self._handles.values():
             os.close(handle)
 
-    def events(self, wanted: Filter, *, more: str = "") -> Iterator[Located]:
+    def events(self, wanted: Filter) -> Iterator[Located]:
         """Rows of the wanted events, by stream and `seq`."""
         condition = event_condition(wanted)
-        sql = f"SELECT {_COLUMNS} FROM {_JOINS} WHERE {condition.sql} {more} ORDER BY s.stream_id, e.id"  # noqa: S608
+        sql = f"SELECT {_COLUMNS} FROM {_JOINS} WHERE {condition.sql} ORDER BY s.stream_id, e.id"  # noqa: S608
         return self._merged(sql, condition.values, newest_first=False)
 
     def turns(self, wanted: Filter) -> Iterator[Located]:
@@ -106,25 +106,23 @@ class View:
 
     def read(self, at: Located, texts: Texts | None = None) -> tuple[Found, str] | None:
         """The event and (with `texts`) its text; None, and its stream is stale, if the stream holds no such event."""
+        parsed = self._parsed(at)
+        text = texts.of(parsed) if parsed and texts else ""
+        if parsed is None or (texts is not None and text != _body(at)):
+            self.stale.add(at.stream_id)
+            return None
+        try:
+            return Found(at.stream_id, from_record(parsed)), text
+        except TraceError:
+            return None  # a foreign envelope: no reader gives such an event out
+
+    def _parsed(self, at: Located) -> dict[str, Any] | None:
+        """The line as it is in the stream, if it still gives the row."""
         try:
             parsed = parse(self._line(at)).fields or {}
-            if row_of(at.row.offset, at.row.length, parsed) == at.row:
-                text = texts.of(parsed) if texts else ""
-                if texts is None or text == _body(at):
-                    return Found(at.stream_id, from_record(parsed)), text
         except (TraceError, OSError):
-            pass  # not there, or not a record
-        self.stale.add(at.stream_id)
-        return None
-
-    def event(self, at: Located) -> Event | None:
-        """The event, read back, or None."""
-        found = self.read(at)
-        return found[0].event if found else None
-
-    def line(self, at: Located) -> bytes | None:
-        """The raw line of an event, or None if the stream holds no such event."""
-        return self._line(at) if self.read(at) else None
+            return None
+        return parsed if row_of(at.row.offset, at.row.length, parsed) == at.row else None
 
     def _line(self, at: Located) -> bytes:
         path = self._state_dir / f"{at.stream_id}.jsonl"

@@ -46,7 +46,7 @@ def glance(raw: bytes, seq: int, prev: str | None) -> Glance:
     if not (raw.startswith(front) and raw.endswith(back) and raw.startswith(b'","type":"', after_ts)):
         return parse(raw)
     word = after_ts + 10
-    return Glance(seq, raw[word : raw.index(b'"', word)].decode(), prev, None)
+    return Glance(seq, raw[word : raw.index(b'"', word)].decode(errors="replace"), prev, None)
 
 
 def _writes_back(fields: Any, raw: bytes) -> bool:

@@ -17,6 +17,8 @@ from pathlib import Path
 from remora.errors import WorkspaceError
 
 MAX_FILE = 64 * 1024 * 1024
+MAX_PATH = 1024
+MAX_NAME = 255
 CLOSED = frozenset({".agentfs", ".git"})
 """Names that no agent may enter, at any depth."""
 
@@ -31,12 +33,14 @@ def names(path: str) -> tuple[str, ...]:
     if not path or "\0" in path:
         raise WorkspaceError(f"Path {path!r:.120} is not a path: expected text without NUL")
     try:
-        path.encode()
+        size = len(path.encode())
     except UnicodeEncodeError:
         raise WorkspaceError(f"Path {path!r:.120} is not text") from None
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if path.startswith("/") or ".." in parts or not parts or path.endswith("/"):
         raise WorkspaceError(f"Path {path!r:.120} leads outside: expected one relative to the project, without `..`")
+    if size > MAX_PATH or any(len(part.encode()) > MAX_NAME for part in parts):
+        raise WorkspaceError(f"Path {path!r:.120} is too long: {MAX_PATH} bytes in all, {MAX_NAME} a name")
     if closed := [part for part in parts if part.casefold() in CLOSED]:
         raise WorkspaceError(f"Path {path!r:.120} is not for agents: `{closed[0]}` is closed to them")
     return parts
@@ -93,6 +97,15 @@ class Door:
         with self._folder(path) as (folder, name), _translated(path):
             _plain_or_absent(path, name, folder)
             os.rename(staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def write(self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True) -> None:
+        """`data` is at `path`; if that fails, nothing is left behind."""
+        staged = self.stage(path, data, mode=mode, folder_mode=folder_mode, sync=sync)
+        try:
+            self.put(path, staged)
+        except BaseException:
+            self.discard(path, staged)
+            raise
 
     def discard(self, path: str, staged: str) -> None:
         """The staged file is gone."""

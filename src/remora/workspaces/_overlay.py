@@ -66,8 +66,7 @@ class OverlayWorkspace:
         with self._lock:
             before = self._content(path)
             self._project.fits(path)
-            staged = self._own.stage(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
-            self._own.put(path, staged)
+            self._own.write(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
             self._before.setdefault(path, before)
 
     def _exists(self, path: str) -> bool:

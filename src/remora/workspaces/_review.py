@@ -123,7 +123,7 @@ def _put_all(door: Door, planned: Sequence[Change], staged: dict[str, str]) -> N
     try:
         for change in planned:
             if change.path in staged:
-                door.put(change.path, staged.pop(change.path))
+                door.put(change.path, staged[change.path])
             else:
                 door.remove(change.path)
             done.append(change)
@@ -140,4 +140,4 @@ def _restore(door: Door, change: Change) -> None:
     if change.base is None:
         door.remove(change.path)
     else:
-        door.put(change.path, door.stage(change.path, change.base, mode=change.mode))
+        door.write(change.path, change.base, mode=change.mode)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remora.context.contracts import ToolResult
+from remora.errors import ToolFailed
+from remora.sandbox._allow import find_program
+from remora.scripts import ScriptTools
+from remora.subagent import SubagentDefinition
+
+Make = Callable[..., ScriptTools]
+MANY = b"import os\nimport sys\n\nl = 1\nx = f'a'\n\n\ndef f():\n    import re\n    y = f == None\n    return y\n"
+
+
+async def _call(tools: ScriptTools, name: str, **args: Any) -> dict[str, Any]:
+    """The tool's value, which always keeps the contract."""
+    value: dict[str, Any] = (await tools.call(name, args)).value
+    ToolResult.model_validate(value)
+    assert len(value["summary"]) < 200
+    assert "\n" not in value["summary"]
+    offered = {spec.name for spec in tools.specs} | {"submit_result"}
+    assert all(action["tool"] in offered for action in value["candidate_actions"])
+    assert value["candidate_actions"]
+    return value
+
+
+def _now(folder: Path) -> bytes:
+    upper = folder / ".agentfs/workspaces/AGENT/a.py"
+    return (upper if upper.exists() else folder / "a.py").read_bytes()
+
+
+def _ruff_fix(data: bytes, folder: Path, code: str) -> bytes:
+    """What ruff itself makes of the file, to compare with."""
+    argv = [str(find_program("ruff")), "check", "--fix", "--no-cache", "--select", code, "--stdin-filename=a.py", "-"]
+    return subprocess.run(argv, cwd=folder, input=data, capture_output=True, check=False).stdout
+
+
+def test_the_definition_offers_only_what_the_model_gives(lint: SubagentDefinition, lint_tools: Make) -> None:
+    specs = {spec.name: spec for spec in lint_tools(b"x = 1\n").specs}
+    assert specs["run_linter"].parameters["properties"] == {}
+    assert specs["apply_fix"].parameters["required"] == ["code"]
+    assert (specs["run_linter"].effects, specs["apply_fix"].effects) == ("none", "workspace")
+    assert lint.commands == ("ruff",)
+    assert lint.check is not None
+
+
+async def test_the_linter_tells_errors_and_what_is_fixable(lint_tools: Make) -> None:
+    value = await _call(lint_tools(MANY), "run_linter")
+    assert value["summary"] == "6 errors, 4 fixable: F401 x3, E741, F541, E711"
+    assert value["outcome"] == "partial"
+    assert value["knowledge_delta"]["lint_errors_remaining"] == 6
+    assert len(value["result"]["errors"]) == 6
+    assert [action["args"] for action in value["candidate_actions"]] == [{"code": "F401"}, {"code": "F541"}]
+    assert value["excerpts"][0]["start_line"] == 3
+    assert "l = 1" in value["excerpts"][0]["text"]
+
+
+async def test_only_errors_in_the_nodes_own_lines_are_told(lint_tools: Make) -> None:
+    inside = await _call(lint_tools(MANY, (8, 11)), "run_linter")
+    assert inside["summary"] == "2 errors, 1 fixable: F401, E711"
+    outside = await _call(lint_tools(MANY, (1, 7)), "run_linter")
+    assert outside["summary"] == "4 errors, 3 fixable: F401 x2, E741, F541"
+
+
+async def test_clean_code_leads_to_the_end(lint_tools: Make) -> None:
+    value = await _call(lint_tools(b"x = 1\n"), "run_linter")
+    assert (value["outcome"], value["summary"]) == ("success", "No lint errors")
+    assert value["candidate_actions"][0]["tool"] == "submit_result"
+
+
+async def test_following_the_candidates_fixes_all_that_is_safe(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(MANY)
+    value = await _call(tools, "run_linter")
+    told = []
+    while (action := value["candidate_actions"][0])["tool"] != "submit_result":
+        value = await _call(tools, action["tool"], **action["args"])
+        told.append(value["summary"])
+    assert told == ["Fixed 3 F401, 3 errors left: E741, F541, E711", "Fixed 1 F541, 2 errors left: E741, E711"]
+    assert action["args"]["summary"] == "2 errors left without a safe fix: E741, E711"
+    assert _now(tmp_path) == b"\nl = 1\nx = 'a'\n\n\ndef f():\n    y = f == None\n    return y\n"
+    assert (tmp_path / "a.py").read_bytes() == MANY
+    assert (await _call(tools, "run_linter"))["knowledge_delta"]["lint_errors_remaining"] == 2
+
+
+async def test_a_fix_leaves_other_nodes_lines_alone(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(MANY, (1, 7))
+    value = await _call(tools, "apply_fix", code="F401")
+    assert value["summary"] == "Fixed 2 F401, 2 errors left: E741, F541"
+    assert b"    import re\n" in _now(tmp_path)
+    again = await _call(tools, "run_linter")
+    assert again["summary"] == "2 errors, 1 fixable: E741, F541"
+
+
+@pytest.mark.parametrize("code", ["E741", "Z999", "", "--fix", "F401; id"])
+async def test_a_code_without_a_safe_fix_is_an_error_that_says_so(lint_tools: Make, tmp_path: Path, code: str) -> None:
+    value = await _call(lint_tools(MANY), "apply_fix", code=code)
+    assert value["outcome"] == "error"
+    assert value["error"].startswith(f"No safe fix for {code}")
+    assert value["candidate_actions"][0] == {"tool": "apply_fix", "args": {"code": "F401"}, "reason": "3 safe fixes"}
+    assert _now(tmp_path) == MANY
+
+
+HARD = {
+    "tabs": b"def f():\n\tx = f'a'\n\tif True:\n\t\timport os\n\t\ty = f'b'; z = f'c'\n\treturn x\n",
+    "crlf": b"import os\r\nimport sys\r\nx = f'a'\r\nprint(x, sys)\r\n",
+    "cr": b"import os\rx = f'a'\r",
+    "mixed ends": b"import os\r\nimport sys\nx = f'a'\r\ny = f'b'\n",
+    "non-ascii": "é = 'ñ😀'; x = f'日本'; y = f'😀'\nимпорт = f'é'\n".encode(),
+    "byte order mark": b"\xef\xbb\xbfimport os, sys\nx = f'a'\n",
+    "no last newline": b"x = 1\nimport os",
+    "form feed": b"x = 1\n\x0c\nimport os\nz = f'\x0c'\n",
+    "unicode separators": "s = '\u2028\x85'\nimport os\nx = f'\u2028'\n".encode(),
+    "a block that becomes empty": b"def f():\n    import os\n    import sys\n\n\ntry:\n    import re\nexcept OSError:\n    1\n",
+    "one import statement": b"from os import (\n    path,\n    sep,\n    name,\n)\nprint(sep)\n",
+    "twice in a line": b"x = f'a' + f'b' + f'c'\n",
+}
+
+
+@pytest.mark.parametrize("code", ["F401", "F541"])
+@pytest.mark.parametrize("data", HARD.values(), ids=HARD.keys())
+async def test_a_fix_equals_ruffs_own_byte_for_byte(lint_tools: Make, tmp_path: Path, data: bytes, code: str) -> None:
+    tools = lint_tools(data, (1, 100))
+    await _call(tools, "apply_fix", code=code)
+    assert _now(tmp_path) == _ruff_fix(data, tmp_path, code)
+
+
+@pytest.mark.parametrize("data", [b"def f(:\n    pass\n", b"import os\nx = (\n", b"\x00\n", b"print 'x'\n"])
+async def test_a_file_that_is_not_python_is_never_called_clean(lint_tools: Make, tmp_path: Path, data: bytes) -> None:
+    tools = lint_tools(data, (1, 1))
+    value = await _call(tools, "run_linter")
+    assert value["outcome"] == "error"
+    assert value["summary"].startswith("Not valid Python, line ")
+    assert value["knowledge_delta"]["lint_errors_remaining"] > 0
+    assert value["candidate_actions"][0]["tool"] == "submit_result"
+    assert (await _call(tools, "apply_fix", code="F401"))["outcome"] == "error"
+    assert _now(tmp_path) == data
+
+
+async def test_a_syntax_error_elsewhere_in_the_file_is_told_too(lint_tools: Make) -> None:
+    value = await _call(lint_tools(b"import os\n\n\ndef f(:\n    pass\n", (1, 2)), "run_linter")
+    assert value["summary"].startswith("Not valid Python, line 4")
+
+
+async def test_a_project_whose_settings_are_broken_is_a_tool_error(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(b"x = 1\n")
+    (tmp_path / "ruff.toml").write_text("nonsense = [")
+    with pytest.raises(ToolFailed, match=r"run_linter\.pym:\d+: RuntimeError: ruff failed"):
+        await _call(tools, "run_linter")
+
+
+async def test_a_file_that_is_not_text_is_a_tool_error(lint_tools: Make) -> None:
+    with pytest.raises(ToolFailed, match="UnicodeDecodeError"):
+        await _call(lint_tools(b"x = '\xe9'\n"), "run_linter")
+
+
+async def test_many_errors_still_make_a_short_summary(lint_tools: Make) -> None:
+    data = b"".join(b"import m%d\nx%d = f'a'\nl = %d\n" % (n, n, n) for n in range(400))
+    value = await _call(lint_tools(data), "run_linter")
+    assert value["knowledge_delta"]["lint_errors_remaining"] >= 1200
+    assert len(value["excerpts"][0]["text"].splitlines()) <= 12
