@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import child, folder, say
+from benchmarks.contenders import Kept, Track
+from benchmarks.loop import outputs
+from benchmarks.measure import child, disk_bytes, folder, race, say
 from benchmarks.workload import Case
 
 VENV = Path(__file__).parent / ".venv-langgraph"
@@ -26,9 +29,22 @@ def measure(cases: list[Case], rounds: int) -> list[dict[str, Any]]:
 
 def _case(case: Case, variant: str, python: Path) -> dict[str, Any]:
     say(f"peer: {case}, {variant}")
+    ours = asyncio.run(_ours(case))
     with folder() as path:
         argv = (variant, str(path / "checkpoints.db"), str(case.turns), str(case.kb), str(PATIENCE_S))
-        return json.loads(child("-m", "benchmarks.peer_langgraph", *argv, python=python))
+        theirs = json.loads(child("-m", "benchmarks.peer_langgraph", *argv, python=python))
+    return theirs | ours
+
+
+async def _ours(case: Case) -> dict[str, Any]:
+    """Our own loop, right before the peer's: with every sync, rendering and distilling included."""
+    with folder() as path:
+        laps = await race([Track("loop", outputs(case), Kept(path, free=False))], case.turns, case.turns)
+        return {
+            "remora_cpu_ms": round(1000 * laps["loop"].per_turn("cpu", case.turns), 3),
+            "remora_wall_ms": round(1000 * laps["loop"].per_turn("wall", case.turns), 3),
+            "remora_disk_bytes": round(disk_bytes(path) / case.turns),
+        }
 
 
 def _python() -> Path:

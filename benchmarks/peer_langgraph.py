@@ -90,6 +90,9 @@ def told(loop: Loop, ended: tuple[float, float], db: sqlite3.Connection, path: P
     done = len(loop.wall) - 1
     cpu = [after - before for before, after in zip(loop.cpu, loop.cpu[1:], strict=False)]
     tenth = max(1, done // 10)
+    synchronous = db.execute("PRAGMA synchronous").fetchone()[0]
+    journal = db.execute("PRAGMA journal_mode").fetchone()[0]
+    db.close()  # what still stands in the journal is brought into the database: the journal is no lasting cost
     size = sum(file.stat().st_size for file in path.parent.glob(path.name + "*"))
     return {
         "turns": len(loop.values),
@@ -98,8 +101,8 @@ def told(loop: Loop, ended: tuple[float, float], db: sqlite3.Connection, path: P
         "wall_ms": round(1000 * (ended[0] - loop.wall[0]) / done, 3),
         "cpu_last_to_first": round(statistics.median(cpu[-tenth:]) / statistics.median(cpu[:tenth]), 2),
         "disk_bytes": round(size / done),
-        "journal": db.execute("PRAGMA journal_mode").fetchone()[0],
-        "synchronous": ("OFF", "NORMAL", "FULL", "EXTRA")[db.execute("PRAGMA synchronous").fetchone()[0]],
+        "journal": journal,
+        "synchronous": ("OFF", "NORMAL", "FULL", "EXTRA")[synchronous],
         "versions": {name: version(name) for name in ("langgraph", "langgraph-checkpoint-sqlite")},
     }
 

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,8 @@ from remora.config import CONFIG_FILE, Config, parse_config
 from remora.context.contracts import ToolSpec
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
-from remora.errors import ConfigError, TraceError, TraceNotFound, WorkspaceConflict
+from remora.errors import ConfigError, TraceNotFound, WorkspaceConflict
 from remora.events import (
-    AgentFinishedEvent,
     AgentScheduledEvent,
     BlobRef,
     Event,
@@ -38,7 +37,7 @@ from remora.orchestrator import Coordinator, Plan, plan_jobs
 from remora.ports import AgentResult, Clock, Job, Policy
 from remora.runner import Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileBlobs, FileTrace, StreamReport, find_streams, read_events, resolve, verify
+from remora.trace import FileBlobs, FileTrace, Library, read_events
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
@@ -184,33 +183,20 @@ class App:
 
     # Reading
 
-    def streams(self) -> list[StreamSummary]:
-        """Every agent's stream in one row, oldest first. A damaged one is read as far as it is intact."""
-        return [summarize(_intact(path)) for path in find_streams(self.state_dir, "traces")]
+    @property
+    def library(self) -> Library:
+        """All streams of the project."""
+        return Library(self.state_dir)
 
     def stream(self, fragment: str) -> StreamSummary:
-        """One agent's stream, found by the beginning or the end of its id."""
-        return summarize(read_events(self._find(fragment)))
-
-    def events(self, fragment: str) -> Iterator[Event]:
-        """The events of one stream, an agent's or a run's."""
-        return read_events(self._find(fragment))
-
-    def is_run(self, fragment: str) -> bool:
-        """Whether the stream is a run's, not an agent's."""
-        return self._find(fragment).parent.name == "runs"
-
-    def verify(self, fragment: str | None = None) -> list[StreamReport]:
-        """What the bytes of one stream, or of all, prove; sealed ones are held against the head their run noted."""
-        paths = [self._find(fragment)] if fragment else [*self._paths("runs"), *self._paths("traces")]
-        heads = self._heads()
-        return [verify(path, head=heads.get(path.stem)) for path in paths]
+        """One agent's run on both tracks, turn by turn."""
+        return summarize(self.library.events(fragment))
 
     async def chat_history(self, fragment: str) -> dict[int, int]:
         """By turn, the tokens that chat history would have sent where this stream sent a packet."""
         from remora.inference import EstimatedCounter
 
-        events = list(read_events(self._find(fragment)))
+        events = list(self.library.events(fragment))
         raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
         return history_tokens(events, await self._system_text(events), lambda e: raws[e.seq], EstimatedCounter())
 
@@ -252,20 +238,16 @@ class App:
 
     def _candidates(self, fragment: str | None) -> list[StreamSummary]:
         if fragment is None:
-            runs = self._paths("runs")
+            runs = self.library.runs()
             if not runs:
                 raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
             ids = [event.agent_id for event in read_events(runs[-1]) if isinstance(event, AgentScheduledEvent)]
             paths = [self.state_dir / "traces" / f"{agent_id}.jsonl" for agent_id in ids]
         else:
-            paths = [self._find(fragment)]
-        accepted = self._accepted()
+            paths = [self.library.find(fragment)]
+        accepted = {e.agent_id for e in self.library.run_events() if isinstance(e, WorkspaceAcceptedEvent)}
         summaries = [summarize(read_events(path)) for path in paths if path.exists()]
         return [summary for summary in summaries if summary.files and summary.agent_id not in accepted]
-
-    def _accepted(self) -> set[str]:
-        runs = (event for path in self._paths("runs") for event in _intact(path))
-        return {event.agent_id for event in runs if isinstance(event, WorkspaceAcceptedEvent)}
 
     async def _change(self, change: FileChange) -> Change:
         from remora.workspaces import Change
@@ -284,16 +266,6 @@ class App:
 
     def _blobs(self) -> FileBlobs:
         return FileBlobs(self.state_dir)
-
-    def _paths(self, kind: Literal["traces", "runs"]) -> list[Path]:
-        return find_streams(self.state_dir, kind)
-
-    def _find(self, fragment: str) -> Path:
-        return resolve(self.state_dir, fragment)
-
-    def _heads(self) -> dict[str, str]:
-        runs = (event for path in self._paths("runs") for event in _intact(path))
-        return {event.agent_id: event.head for event in runs if isinstance(event, AgentFinishedEvent) and event.head}
 
     async def _raw_text(self, event: ToolResultEvent) -> str:
         value = event.raw
@@ -395,14 +367,6 @@ def _policy(name: str, definition: SubagentDefinition) -> Policy:
     if name == "scripted":
         return ScriptedPolicy(definition.script)
     return RandomPolicy() if name == "random" else FirstCandidatePolicy()
-
-
-def _intact(path: Path) -> Iterator[Event]:
-    """A stream's events up to the first damage, which `verify` tells of."""
-    try:
-        yield from read_events(path)
-    except TraceError:
-        return
 
 
 def sandbox_name() -> str:

@@ -100,7 +100,7 @@ def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, rem
     run = remora_json("analyze", "shop/inventory.py")
     rows = remora_json("trace", "ls")
     assert {row["run_id"] for row in rows} == {run["run_id"]}
-    agent = max(rows, key=lambda row: len(row["turns"]))["agent_id"]
+    agent = max(rows, key=lambda row: row["events"])["agent_id"]
     shown = remora("trace", "show", agent[-7:]).stdout
     assert "run_linter" in shown
     assert "sealed" in shown
@@ -128,3 +128,32 @@ def test_a_cut_tail_is_seen_because_the_run_noted_the_head(shop: Path, remora: R
     lines = stream.read_bytes().splitlines(keepends=True)
     stream.write_bytes(b"".join(lines[:-1]))
     assert remora("trace", "verify", stream.stem).returncode == 1
+
+
+def test_search_finds_what_a_tool_really_returned_and_filters_narrow_it(remora_json: Json) -> None:
+    remora_json("analyze", "shop/report.py")
+    hits = remora_json("trace", "search", "unused", "import")
+    assert hits
+    assert all("unused" in hit["excerpt"] or "import" in hit["excerpt"] for hit in hits)
+    assert remora_json("trace", "search", "unused", "import", "--tool", "no_such_tool") == []
+    assert remora_json("trace", "search", "unused", "import", "--until", "2020-01-01") == []
+    assert len(remora_json("trace", "ls", "--node", "shop/report.py")) == 1
+    assert remora_json("trace", "ls", "--outcome", "error") == []
+
+
+def test_tail_follows_a_stream_until_it_is_sealed(shop: Path, remora: Remora, remora_json: Json) -> None:
+    run = remora_json("analyze", "shop/pricing.py")
+    agent = run["agents"][0]["agent_id"]
+    lines = remora("trace", "tail", agent, "-f", "--json").stdout.splitlines()
+    assert lines == (shop / ".agentfs" / "traces" / f"{agent}.jsonl").read_text().splitlines()
+
+
+def test_prune_tells_first_and_deletes_only_when_asked(shop: Path, remora_json: Json) -> None:
+    remora_json("analyze", "shop/pricing.py")
+    before = sorted(path.name for path in (shop / ".agentfs" / "traces").iterdir())
+    told = remora_json("trace", "prune", "--keep-last", "1", "--dry-run")
+    assert len([item for item in told["plan"]["streams"] if item["stream_id"].startswith("traces/")]) == len(before) - 1
+    assert sorted(path.name for path in (shop / ".agentfs" / "traces").iterdir()) == before
+    remora_json("trace", "prune", "--keep-last", "1")
+    assert len(list((shop / ".agentfs" / "traces").glob("*.jsonl"))) == 1
+    assert {report["status"] for report in remora_json("trace", "verify") if report["kind"] == "traces"} == {"sealed"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,6 +52,12 @@ def print_json(value: Any) -> None:
 def say(text: str, style: str = "") -> None:
     """A line on stdout in which nothing from outside can steer the terminal."""
     out.print(Text(visible(text), style=style))
+
+
+def tell(notices: Iterable[str]) -> None:
+    """What went on behind, on stderr."""
+    for notice in notices:
+        err.print(Text(visible(f"notice: {notice}")))
 
 
 def _plain(value: Any) -> Any:

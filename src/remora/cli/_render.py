@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -13,13 +14,13 @@ from rich.text import Text
 from remora._version import __version__
 from remora.analysis import CallRow, StreamSummary, TurnRow
 from remora.app import Accepted, AgentDiff
-from remora.cli._console import err, out, say
+from remora.cli._console import out, say, tell
 from remora.cli._doctor import Finding
 from remora.context.text import one_line, visible
-from remora.events import Event, short_id
+from remora.events import Event, encode, short_id
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
-from remora.trace import StreamReport
+from remora.trace import Hit, PrunePlan, PruneResult, StreamInfo, StreamReport
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -30,8 +31,7 @@ def heading(plan: Plan, command: str) -> None:
     per = Counter(job.operation for job in plan.jobs)
     agents = ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
     say(f"{command}      {agents} · prompt limit {plan.limit:,} tokens (estimated)")
-    for problem in plan.problems:
-        err.print(Text(visible(f"skipped: {problem}")))
+    tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 
 
@@ -104,11 +104,11 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
 
 
-def streams(rows: Sequence[StreamSummary]) -> None:
+def streams(rows: Sequence[StreamInfo]) -> None:
     """One row a stream."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("agent", "run", "started", "operation", "node", "turns", "events", "largest", "outcome"):
-        table.add_column(title, justify="right" if title in ("turns", "events", "largest") else "left")
+    for title in ("agent", "run", "started", "operation", "node", "events", "bytes", "outcome"):
+        table.add_column(title, justify="right" if title in ("events", "bytes") else "left")
     for row in rows:
         cells = (
             short_id(row.agent_id),
@@ -116,20 +116,50 @@ def streams(rows: Sequence[StreamSummary]) -> None:
             row.started[:19].replace("T", " "),
             row.operation,
             row.node_id,
-            str(len(row.turns)),
-            str(row.events),
-            f"{row.largest_prompt} tok",
-            row.outcome,
+            f"{row.events:,}",
+            f"{row.bytes:,}",
+            row.problem or (row.outcome if row.sealed else "unsealed"),
         )
-        table.add_row(*map(_text, cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     out.print(table)
 
 
-def event_lines(events: Iterable[Event]) -> None:
-    """Every event of a stream, one line each."""
-    for event in events:
-        detail = one_line(str({key: value for key, value in event.body().items() if key != "messages"}), 140)
-        say(f"{event.seq:>4}  {event.ts[11:23]}  turn {event.turn:<3} {event.type:<16} {detail}")
+def event_line(event: Event) -> None:
+    """An event in one line."""
+    detail = one_line(str({key: value for key, value in event.body().items() if key != "messages"}), 140)
+    say(f"{event.seq:>4}  {event.ts[11:23]}  turn {event.turn:<3} {event.type:<16} {detail}")
+
+
+def event_json(event: Event) -> None:
+    """An event as one line of JSON, as its stream holds it."""
+    sys.stdout.write(encode(event).decode() + "\n")
+    sys.stdout.flush()
+
+
+def hits(found: Sequence[Hit]) -> None:
+    """Each event that was found, with a line of where."""
+    for hit in found:
+        event = hit.event
+        say(
+            f"{short_id(hit.stream_id)}  seq {event.seq:<5} turn {event.turn:<3} {event.type:<14} {event.node_id}",
+            "bold",
+        )
+        say(f"    {hit.excerpt}")
+    say(f"{len(found)} found")
+
+
+def pruned(plan: PrunePlan, result: PruneResult | None) -> None:
+    """What would go, or what went."""
+    for stream in plan.streams:
+        say(f"{short_id(stream.stream_id)}  {stream.size:>12,} B  {stream.reason}")
+    what = "blobs of streams" if plan.blobs_only else "streams"
+    if result is None:
+        say(f"Would go: {len(plan.streams)} {what}, {len(plan.blobs)} blobs, {plan.bytes_freed:,} bytes")
+        say("Nothing was deleted")
+        return
+    for line in result.skipped:
+        say(f"stayed: {line}", "yellow")
+    say(f"Gone: {len(result.streams)} streams, {len(result.blobs)} blobs, {result.bytes_freed:,} bytes")
 
 
 def reports(found: Sequence[StreamReport]) -> None:
@@ -195,7 +225,3 @@ def next_steps(agent_id: str, project: str) -> None:
         ("remora trace verify", "prove from the bytes that nothing is missing"),
     ):
         say(f"  {command + where:<48} {what}")
-
-
-def _text(value: str) -> Text:
-    return Text(visible(value))

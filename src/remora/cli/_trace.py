@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from remora.app import open_app
 from remora.cli import _render as render
-from remora.cli._console import HERE, SOME_FAILED, JsonFlag, Project, StateDir, errors_as_sentences, print_json
+from remora.cli._console import HERE, SOME_FAILED, JsonFlag, Project, StateDir, errors_as_sentences, print_json, tell
+from remora.trace import Filter, Retention
 
 trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, rich_markup_mode=None)
 
 StreamId = Annotated[str, typer.Argument(help="Agent or run, by the beginning or end of its id")]
+Run = Annotated[str | None, typer.Option("--run", help="Only this run, by its whole id")]
+Node = Annotated[str | None, typer.Option("--node", help="Only this node, such as src/cart.py:load")]
+Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only this operation, such as lint")]
+Tool = Annotated[str | None, typer.Option("--tool", help="Only where this tool was used")]
+Outcome = Annotated[str | None, typer.Option("--outcome", help="Only with this outcome, such as success or error")]
+Since = Annotated[str | None, typer.Option("--since", help="From this moment on, such as 2026-11-15T18:00")]
+Until = Annotated[str | None, typer.Option("--until", help="Before this moment")]
 
 
 @trace.command()
-def ls(json: JsonFlag = False, project: Project = HERE, state_dir: StateDir = None) -> None:
-    """List every agent's stream, oldest first."""
+def ls(
+    run: Run = None,
+    node: Node = None,
+    operation: Operation = None,
+    tool: Tool = None,
+    outcome: Outcome = None,
+    since: Since = None,
+    until: Until = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """List agents' streams, oldest first.
+
+    \b
+    Examples:
+      remora trace ls
+      remora trace ls --outcome error --since 2026-11-15
+    """
     with errors_as_sentences():
-        rows = open_app(project, state_dir=state_dir).streams()
+        wanted = Filter(run, node, operation, tool, outcome, since, until)
+        library = open_app(project, state_dir=state_dir).library
+        rows = library.agents(wanted)
+        tell(library.notices)
         print_json(rows) if json else render.streams(rows)
 
 
@@ -41,11 +71,65 @@ def show(
     with errors_as_sentences():
         app = open_app(project, state_dir=state_dir)
         if json:
-            print_json([event.model_dump(exclude_defaults=True) for event in app.events(stream)])
-        elif events or app.is_run(stream):
-            render.event_lines(app.events(stream))
+            print_json([event.model_dump(exclude_defaults=True) for event in app.library.events(stream)])
+        elif events or app.library.is_run(stream):
+            for event in app.library.events(stream):
+                render.event_line(event)
         else:
             render.both_tracks(app.stream(stream), {})
+
+
+@trace.command()
+def tail(
+    stream: StreamId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is still to come")] = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Show a stream's events as they come, until it is sealed or you stop it.
+
+    \b
+    Examples:
+      remora trace tail 7GX2KQF -f
+    """
+
+    async def follow_it() -> None:
+        async for event in open_app(project, state_dir=state_dir).library.tail(stream, follow=follow):
+            render.event_json(event) if json else render.event_line(event)
+
+    with errors_as_sentences():
+        asyncio.run(follow_it())
+
+
+@trace.command()
+def search(
+    words: Annotated[list[str], typer.Argument(help="Words that an event's texts must all hold")],
+    run: Run = None,
+    node: Node = None,
+    operation: Operation = None,
+    tool: Tool = None,
+    outcome: Outcome = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many")] = 50,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Find events by the words in their summaries and in the beginning of their raw results, newest first.
+
+    \b
+    Examples:
+      remora trace search unused import
+      remora trace search timeout --tool run_linter --outcome error
+    """
+    with errors_as_sentences():
+        wanted = Filter(run, node, operation, tool, outcome, since, until)
+        library = open_app(project, state_dir=state_dir).library
+        hits = library.search(" ".join(words), wanted, limit=limit)
+        tell(library.notices)
+        print_json(hits) if json else render.hits(hits)
 
 
 @trace.command()
@@ -60,6 +144,37 @@ def verify(
     A stream without its last event is called unsealed, never intact.
     """
     with errors_as_sentences():
-        found = open_app(project, state_dir=state_dir).verify(stream)
+        found = open_app(project, state_dir=state_dir).library.verify(stream)
         print_json(found) if json else render.reports(found)
     raise typer.Exit(SOME_FAILED if any(report.status == "damaged" for report in found) else 0)
+
+
+@trace.command()
+def prune(
+    older_than: Annotated[float | None, typer.Option(metavar="DAYS", help="Streams older than this go")] = None,
+    max_bytes: Annotated[int | None, typer.Option(help="The oldest go until all together take no more")] = None,
+    keep_last: Annotated[
+        int | None, typer.Option(help="The newest of each operation stay; alone, the rest goes")
+    ] = None,
+    keep_failed: Annotated[bool, typer.Option(help="Failed runs stay")] = True,
+    blobs_only: Annotated[
+        bool, typer.Option("--blobs-only", help="Only large values go; streams still verify")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go")] = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Delete whole sealed streams that the rules let go, and the blobs that no other stream names.
+
+    \b
+    Examples:
+      remora trace prune --older-than 30 --dry-run
+      remora trace prune --keep-last 100
+    """
+    with errors_as_sentences():
+        library = open_app(project, state_dir=state_dir).library
+        rules = Retention(older_than, max_bytes, keep_last, keep_failed)
+        plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
+        result = None if dry_run else library.prune(plan)
+        print_json({"plan": plan, "result": result}) if json else render.pruned(plan, result)

@@ -6,6 +6,7 @@ from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._index_checkpoints import Checkpoint
 from remora.trace._index_update import CatchUp
 from remora.trace._keys import TraceKey, parse_key, trace_key
+from remora.trace._library import Library
 from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
 from remora.trace._memory import MemoryBlobs, MemoryTrace
 from remora.trace._prune import PruneResult, prune
@@ -28,6 +29,7 @@ __all__ = [
     "Filter",
     "Found",
     "Hit",
+    "Library",
     "MemoryBlobs",
     "MemoryTrace",
     "Position",

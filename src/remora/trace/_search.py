@@ -124,10 +124,13 @@ def _all(*parts: tuple[str, str | int | None]) -> Condition:
 
 def _bindable(value: str | int) -> str | int | bytes:
     """`value` as SQLite can hold it. Text with lone surrogates is in no stream: as bytes it equals no text."""
+    if not isinstance(value, str):
+        return value
     try:
-        return value.encode() and value if isinstance(value, str) else value
+        value.encode()
     except UnicodeEncodeError:
-        return str(value).encode("utf-8", "surrogatepass")
+        return value.encode("utf-8", "surrogatepass")
+    return value
 
 
 def _turn(turn: int | None) -> int | None:
