@@ -37,7 +37,7 @@ from remora.orchestrator import Coordinator, Plan, plan_jobs
 from remora.ports import AgentResult, Clock, Job, Policy
 from remora.runner import Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileBlobs, FileTrace, Library, read_events
+from remora.trace import FileBlobs, FileTrace, Library, StreamEmitter, read_events
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
@@ -316,6 +316,14 @@ class LocalTwoTrack(TwoTrack):
             summarizers=summarizers if summarizers is not None else get_default_summarizers(),
             secrets=Secrets(secrets),
         )
+
+
+class JsonlEventEmitter(StreamEmitter):
+    """Emits events into a stream of this machine's disk: `remora.events.JsonlEventEmitter`."""
+
+    def __init__(self, state_dir: Path | str = STATE_DIR, agent_id: str | None = None) -> None:
+        clock = SystemClock()
+        super().__init__(state_dir, agent_id or new_id(clock.now()), clock=clock)
 
 
 def open_app(start: Path, *, state_dir: Path | None = None) -> App:

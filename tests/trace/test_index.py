@@ -69,8 +69,8 @@ def everything(state_dir: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(f"file:{state_dir / 'index.db'}?mode=ro", uri=True)) as db:
         query = (
             "SELECT s.stream_id, e.id & 4294967295 AS seq, e.turn, e.offset, e.length, e.ts, e.type, e.tool, "
-            "e.outcome, o.run_id, o.agent_id, o.operation, o.node_id, t.body FROM events e JOIN owners o ON o.id = e.owner "
-            "JOIN streams s ON s.id = e.id >> 32 LEFT JOIN texts t ON t.rowid = e.id ORDER BY 1, 2"
+            "e.outcome, o.run_id, o.agent_id, o.operation, o.node_id, t.body FROM events e "
+            "JOIN owners o ON o.id = e.owner JOIN streams s ON s.id = e.id >> 32 LEFT JOIN texts t ON t.rowid = e.id ORDER BY 1, 2"
         )
         streams = db.execute("SELECT * FROM streams ORDER BY stream_id").fetchall()
         counts = [db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("events", "texts")]  # noqa: S608

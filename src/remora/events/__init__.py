@@ -3,6 +3,11 @@
 Imports none of Remora's code but `errors`, so a stream can be read when everything else has changed.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, timestamp
 from remora.events._delta import (
     DELTA_VERSION,
@@ -17,6 +22,7 @@ from remora.events._delta import (
     UnreadableDelta,
 )
 from remora.events._ids import new_id, short_id
+from remora.events._names import EventEmitter, EventName, MemoryEvent, NullEventEmitter, as_event
 from remora.events._types import (
     EVENT_TYPES,
     UNRECORDED,
@@ -50,6 +56,9 @@ from remora.events._types import (
 )
 from remora.events._values import Inline, Packed, pack, unpack
 
+if TYPE_CHECKING:
+    from remora.app import JsonlEventEmitter
+
 __all__ = [
     "DELTA_VERSION",
     "EVENT_TYPES",
@@ -68,15 +77,20 @@ __all__ = [
     "CandidateAction",
     "ErrorDelta",
     "Event",
+    "EventEmitter",
+    "EventName",
     "Excerpt",
     "FileChange",
     "HubDelta",
     "HubUpdateEvent",
     "Inline",
+    "JsonlEventEmitter",
     "KnowledgeDelta",
+    "MemoryEvent",
     "ModelRequestEvent",
     "ModelResponseEvent",
     "NoticeEvent",
+    "NullEventEmitter",
     "Outcome",
     "Packed",
     "PacketDelta",
@@ -93,6 +107,7 @@ __all__ = [
     "UserInputEvent",
     "WorkspaceAcceptedEvent",
     "WorkspaceRejectedEvent",
+    "as_event",
     "canonical",
     "decode",
     "digest",
@@ -104,3 +119,10 @@ __all__ = [
     "timestamp",
     "unpack",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The one name here that needs a disk; named by text, so that reading events loads nothing else.
+    if name == "JsonlEventEmitter":
+        return import_module("remora.app").JsonlEventEmitter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

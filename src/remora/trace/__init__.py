@@ -2,6 +2,7 @@
 
 from remora.trace._blobs import FileBlobs
 from remora.trace._disk import Disk
+from remora.trace._emitter import StreamEmitter
 from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._index_checkpoints import Checkpoint
 from remora.trace._index_update import CatchUp
@@ -39,6 +40,7 @@ __all__ = [
     "PrunedStream",
     "Record",
     "Retention",
+    "StreamEmitter",
     "StreamInfo",
     "StreamKind",
     "StreamReport",
