@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import aims, page
-from benchmarks.measure import machine, now, say, versions
+from benchmarks.measure import business, machine, now, say, versions
 from benchmarks.workload import Case
 
 GRID = [Case(turns, kb) for turns in (50, 200, 1000) for kb in (0.5, 5, 50)]
@@ -40,12 +40,14 @@ def main() -> None:
         "command": _command(asked),
         "machine": machine(),
         "versions": versions(),
+        "busy_before": business(),
+        "busy_after": {},
         "aims": [],
     }
     for name, found in cases.items():
         section = importlib.import_module(f"benchmarks.{name}")
         results[name] = section.measure(found, rounds=1 if asked.quick else 3)
-    results["aims"] = aims.judge(results)
+    results |= {"aims": aims.judge(results), "busy_after": business()}
     _keep(results, asked.out)
     print(page.tables(results))
     if asked.page:

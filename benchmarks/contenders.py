@@ -9,8 +9,12 @@ from typing import Any, Protocol
 import orjson
 
 from benchmarks.loop import Append, Put, Step, SystemClock, TallyDisk, new_track, take_turn
-from remora.trace import FileBlobs, FileTrace
+from remora.ports import BlobStore, TraceWriter
+from remora.trace import FileBlobs, FileTrace, MemoryBlobs, MemoryTrace
 from remora.twotrack import Identity
+
+Tape = list[list[Step]]
+"""What the loop records: before the first turn, then turn by turn."""
 
 
 class Contender(Protocol):
@@ -33,30 +37,48 @@ class Kept:
 
     def __init__(self, folder: Path, *, free: bool) -> None:
         self.disk = TallyDisk(free=free)
-        self.writer = FileTrace(folder, clock=SystemClock(), disk=self.disk)
-        self.blobs = FileBlobs(folder, disk=self.disk)
+        self.writer: TraceWriter = FileTrace(folder, clock=SystemClock(), disk=self.disk)
+        self.blobs: BlobStore = FileBlobs(folder, disk=self.disk)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+        if isinstance(self.writer, FileTrace):
+            await self.writer.aclose()
+
+
+class KeptInMemory(Kept):
+    """The same without a file: what is left is to validate, stamp, encode and hash."""
+
+    def __init__(self) -> None:
+        self.disk = TallyDisk(free=True)
+        self.writer = MemoryTrace(SystemClock())
+        self.blobs = MemoryBlobs()
 
 
 class Recording:
     """Recording alone: each event is validated, encoded, hashed and appended; blobs are put unless left out."""
 
-    def __init__(self, name: str, tape: list[list[Step]], kept: Kept, *, blobs: bool = True, agent: str = "a") -> None:
+    def __init__(
+        self, name: str, tape: Tape, kept: Kept, *, blobs: bool = True, agent: str = "a", begin: int = 0
+    ) -> None:
         self.name = name
         self._tape = tape
         self._kept = kept
         self._with_blobs = blobs
+        self._begin = begin
         self._identity = Identity(agent, run_id="run", operation="lint", node_id="src/shop/order.py:load")
         self.syncs: list[list[int]] = []
         """How many syncs each step of each turn came to."""
 
     async def start(self) -> None:
-        await self._keep(self._tape[0])
+        for steps in self._tape[: self._begin + 1]:
+            await self._keep(steps)
 
     async def turn(self, number: int) -> None:
-        await self._keep(self._tape[number + 1])
+        await self._keep(self._tape[self._begin + number + 1])
 
     async def close(self) -> None:
-        await self._kept.writer.aclose()
+        await self._kept.close()
 
     async def _keep(self, steps: list[Step]) -> None:
         counts = []
@@ -90,7 +112,7 @@ class Track:
         await take_turn(self._track, number, self._values[number])
 
     async def close(self) -> None:
-        await self._kept.writer.aclose()
+        await self._kept.close()
 
 
 class Floor:
@@ -132,7 +154,7 @@ class Floor:
             os.fdatasync(self._handle)
 
 
-async def floor_turns(folder: Path, tape: list[list[Step]]) -> list[list[tuple[Any, int]]]:
+async def floor_turns(folder: Path, tape: Tape) -> list[list[tuple[Any, int]]]:
     """What a floor has to keep: for each step the record or the bytes, and the syncs that Remora made for it."""
     recording = Recording("dry", tape, Kept(folder, free=True))
     await recording.start()

@@ -86,7 +86,7 @@ async def _gets(store: Path, case: Case, streams: int) -> dict[str, Any]:
             (entry,) = await traces.get(key)
             took.append(time.perf_counter() - began)
             assert entry.raw_output is not None
-    await kept.writer.aclose()
+    await kept.close()
     warm = sorted(took[GETS // 10 :])
     return {
         "get_ms": round(1000 * statistics.median(warm), 3),

@@ -104,7 +104,7 @@ class Put:
 Step = Append | Put
 
 
-class Tape(MemoryTrace, MemoryBlobs):
+class Recorder(MemoryTrace, MemoryBlobs):
     """A writer and blob store that note what they are asked to keep."""
 
     def __init__(self) -> None:
@@ -139,11 +139,11 @@ def outputs(case: Case) -> list[dict[str, Any]]:
 
 async def record_tape(case: Case) -> list[list[Step]]:
     """What the loop records: before the first turn, then turn by turn."""
-    tape = Tape()
-    track = new_track(tape, tape)
+    recorder = Recorder()
+    track = new_track(recorder, recorder)
     await track.start()
-    turns = [tape.take()]
+    turns = [recorder.take()]
     for turn, value in enumerate(outputs(case)):
         await take_turn(track, turn, value)
-        turns.append(tape.take())
+        turns.append(recorder.take())
     return turns

@@ -64,12 +64,6 @@ def ratio(one: Laps, other: Laps, of: str, chunk: int) -> float:
     return statistics.median(sum(mine) / sum(theirs) for mine, theirs in pairs)
 
 
-def last_to_first(seconds: Sequence[float]) -> float:
-    """The last tenth of the turns against the first tenth, by their medians."""
-    tenth = max(1, len(seconds) // 10)
-    return statistics.median(seconds[-tenth:]) / statistics.median(seconds[:tenth])
-
-
 def rate(work: Callable[[], Any], passes: int) -> tuple[float, float]:
     """Seconds of CPU and of wall that `work` takes, medians of some passes."""
     cpus, walls = [], []
@@ -125,8 +119,19 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "filesystem": _filesystem(),
-        "load_at_start": round(os.getloadavg()[0], 2),
     }
+
+
+def business() -> dict[str, float]:
+    """How busy the machine is with other things: its load, and what one small write with its sync takes now."""
+    took = []
+    with folder() as path, (path / "probe").open("ab", buffering=0) as file:
+        for _ in range(100):
+            file.write(bytes(2000))
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return {"load": round(os.getloadavg()[0], 1), "fdatasync_ms": round(1000 * statistics.median(took), 2)}
 
 
 def versions() -> dict[str, str]:

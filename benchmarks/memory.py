@@ -40,7 +40,7 @@ async def _write(path: Path, case: Case) -> float:
     for turn in range(case.turns):
         base = peak_rss() if turn == min(WARM_UP, case.turns // 2) else base
         await take_turn(track, turn, output(turn, case.kb))
-    await kept.writer.aclose()
+    await kept.close()
     return peak_rss() - base
 
 

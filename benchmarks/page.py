@@ -20,6 +20,7 @@ COLUMNS: dict[str, tuple[str, Columns]] = {
             "turns": "turns",
             "output_kb": "output, KB",
             "cpu_ms_events": "CPU to record, ms",
+            "cpu_ms_in_memory": "in memory, ms",
             "cpu_ms_events_and_blobs": "with blobs, ms",
             "cpu_ms_loop": "whole loop, ms",
             "cpu_ms_floor": "floor, ms",
@@ -145,9 +146,11 @@ def _cell(value: Any) -> str:
 def _where(results: dict[str, Any]) -> str:
     machine, versions = results["machine"], results["versions"]
     parts = ", ".join(f"{name} {number}" for name, number in versions.items())
+    load, sync = ([results[when][name] for when in ("busy_before", "busy_after")] for name in ("load", "fdatasync_ms"))
     return (
         f"{results['date']}, `{results['command']}`: {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
-        f"{machine['filesystem']}, load {machine['load_at_start']} at the start; {parts}."
+        f"{machine['filesystem']}; {parts}. Before and after the run, load was {load[0]} and {load[1]}, and one small "
+        f"`fdatasync` took {sync[0]} and {sync[1]} ms."
     )
 
 

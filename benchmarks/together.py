@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders import Floor, Kept, Recording, floor_turns
-from benchmarks.loop import Step, record_tape
+from benchmarks.contenders import Floor, Kept, Recording, Tape, floor_turns
+from benchmarks.loop import record_tape
 from benchmarks.measure import folder, say
 from benchmarks.workload import Case
 
@@ -45,7 +45,7 @@ async def _case(case: Case, rounds: int) -> dict[str, Any]:
     }
 
 
-async def _round(path: Path, case: Case, tape: list[list[Step]]) -> tuple[float, float, float, float]:
+async def _round(path: Path, case: Case, tape: Tape) -> tuple[float, float, float, float]:
     floor = await floor_turns(path / "dry", tape)
     gc.collect()
     alone, _ = await _agents(path / "alone", 1, case, tape)
@@ -53,7 +53,7 @@ async def _round(path: Path, case: Case, tape: list[list[Step]]) -> tuple[float,
     return alone, together, cpu, _floors(path, case, floor)
 
 
-async def _agents(path: Path, count: int, case: Case, tape: list[list[Step]]) -> tuple[float, float]:
+async def _agents(path: Path, count: int, case: Case, tape: Tape) -> tuple[float, float]:
     """Wall and CPU seconds of `count` agents, each recording all turns, through one writer as in `remora analyze`."""
     kept = Kept(path, free=False)
     agents = [Recording("agent", tape, kept, agent=f"a{number}") for number in range(count)]
@@ -62,7 +62,7 @@ async def _agents(path: Path, count: int, case: Case, tape: list[list[Step]]) ->
     wall, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*(_all_turns(agent, case.turns) for agent in agents))
     took = time.perf_counter() - wall, time.process_time() - cpu
-    await kept.writer.aclose()
+    await kept.close()
     return took
 
 

@@ -8,9 +8,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders import Contender, Floor, Kept, Recording, Track, floor_turns
-from benchmarks.loop import Append, Put, Step, outputs, record_tape
-from benchmarks.measure import Laps, disk_bytes, folder, last_to_first, race, ratio, say
+from benchmarks.contenders import Contender, Floor, Kept, KeptInMemory, Recording, Tape, Track, floor_turns
+from benchmarks.loop import Append, Put, outputs, record_tape
+from benchmarks.measure import Laps, disk_bytes, folder, race, ratio, say
 from benchmarks.workload import Case, size_of
 from remora.events import ModelRequestEvent
 
@@ -31,20 +31,22 @@ async def _case(case: Case, rounds: int) -> dict[str, Any]:
     return {"turns": case.turns, "output_kb": case.kb, **medians}
 
 
-async def _round(case: Case, tape: list[list[Step]], path: Path) -> dict[str, float]:
+async def _round(case: Case, tape: Tape, path: Path) -> dict[str, float]:
     floor = await floor_turns(path / "dry", tape)
     syncs = sum(count for turn in floor[1:] for _, count in turn) / case.turns
     gc.collect()
     gc.freeze()  # a real run does not hold all of its turns in memory, so collecting must not look at them
     chunk = max(1, case.turns // 20)
     laps = await race(_contenders(path, case, tape, floor), case.turns, chunk)
+    flat = await _last_to_first(path, case, tape)
     gc.unfreeze()
-    return _times(laps, chunk) | {"syncs": syncs} | _bytes(path / "store", case, tape)
+    return _times(laps, chunk) | {"cpu_last_to_first": flat, "syncs": syncs} | _bytes(path / "store", case, tape)
 
 
-def _contenders(path: Path, case: Case, tape: list[list[Step]], floor: list[Any]) -> list[Contender]:
+def _contenders(path: Path, case: Case, tape: Tape, floor: list[Any]) -> list[Contender]:
     return [
         Recording("events", tape, Kept(path / "events", free=True), blobs=False),
+        Recording("in memory", tape, KeptInMemory(), blobs=False),
         Recording("store", tape, Kept(path / "store", free=True)),
         Recording("durable", tape, Kept(path / "durable", free=False)),
         Track("loop", outputs(case), Kept(path / "loop", free=False)),
@@ -53,16 +55,25 @@ def _contenders(path: Path, case: Case, tape: list[list[Step]], floor: list[Any]
     ]
 
 
+async def _last_to_first(path: Path, case: Case, tape: Tape) -> float:
+    """CPU of the last tenth of the turns against that of the first tenth, in two streams side by side."""
+    tenth = max(1, case.turns // 10)
+    last = Recording("last", tape, Kept(path / "last", free=True), blobs=False, begin=case.turns - tenth)
+    first = Recording("first", tape, Kept(path / "first", free=True), blobs=False)
+    chunk = max(1, tenth // 20)
+    laps = await race([last, first], tenth, chunk)
+    return ratio(laps["last"], laps["first"], "cpu", chunk)
+
+
 def _times(laps: dict[str, Laps], chunk: int) -> dict[str, float]:
     cpu = {name: 1000 * lap.per_turn("cpu", chunk) for name, lap in laps.items()}
     wall = {name: 1000 * lap.per_turn("wall", chunk) for name, lap in laps.items()}
     return {
         "cpu_ms_events": cpu["events"],
+        "cpu_ms_in_memory": cpu["in memory"],
         "cpu_ms_events_and_blobs": cpu["store"],
         "cpu_ms_loop": cpu["loop"],
         "cpu_ms_floor": cpu["floor"],
-        "cpu_last_to_first": last_to_first(laps["events"].cpu),
-        "cpu_last_to_first_loop": last_to_first(laps["loop"].cpu),
         "wall_ms_durable": wall["durable"],
         "wall_ms_loop": wall["loop"],
         "wall_ms_floor": wall["durable floor"],
@@ -71,7 +82,7 @@ def _times(laps: dict[str, Laps], chunk: int) -> dict[str, float]:
     }
 
 
-def _bytes(store: Path, case: Case, tape: list[list[Step]]) -> dict[str, float]:
+def _bytes(store: Path, case: Case, tape: Tape) -> dict[str, float]:
     """What lies on the disk for a turn, and how much of it is neither tool output nor prompt."""
     events = [step for turn in tape for step in turn if isinstance(step, Append)]
     user = sum(size_of(event.fields["messages"][-1]) for event in events if event.kind is ModelRequestEvent)

@@ -70,7 +70,8 @@ def everything(state_dir: Path) -> dict[str, Any]:
         query = (
             "SELECT s.stream_id, e.id & 4294967295 AS seq, e.turn, e.offset, e.length, e.ts, e.type, e.tool, "
             "e.outcome, o.run_id, o.agent_id, o.operation, o.node_id, t.body FROM events e "
-            "JOIN owners o ON o.id = e.owner JOIN streams s ON s.id = e.id >> 32 LEFT JOIN texts t ON t.rowid = e.id ORDER BY 1, 2"
+            "JOIN owners o ON o.id = e.owner JOIN streams s ON s.id = e.id >> 32 LEFT JOIN texts t ON t.rowid = e.id "
+            "ORDER BY 1, 2"
         )
         streams = db.execute("SELECT * FROM streams ORDER BY stream_id").fetchall()
         counts = [db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("events", "texts")]  # noqa: S608
@@ -333,19 +334,17 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("name", ["run", "node", "operation", "tool", "outcome", "type"])
-async def test_no_filter_can_say_more_than_its_value(
-    state_dir: Path, index: TraceIndex, make_stream: MakeStream, name: str, text: str
-) -> None:
+async def test_no_filter_can_say_more_than_its_value(index: TraceIndex, make_stream: MakeStream, name: str) -> None:
     await make_stream(3)
-    assert index.find_events(Filter(**{name: text})) == []
-    assert index.find_streams_by(Filter(**{name: text})) == []
-    assert index.search("result", Filter(**{name: text})) == []
+    for text in HOSTILE:
+        assert index.find_events(Filter(**{name: text})) == []
+        assert index.find_streams_by(Filter(**{name: text})) == []
+        assert index.search("result", Filter(**{name: text})) == []
     assert len(index.find_events()) == 3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=5))
 async def test_any_text_is_found_by_a_filter_of_that_text_alone(names: list[tuple[str, str, str]]) -> None:
     drafts: list[Event] = [

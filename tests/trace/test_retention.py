@@ -448,8 +448,8 @@ class Dies(Disk):
 async def test_after_a_crash_anywhere_nothing_is_named_that_is_gone_and_a_rerun_finishes(
     tmp_path: Path, blobs_only: bool
 ) -> None:
-    crashes = 0
-    for steps in range(40):
+    for steps in range(100):
+        crashed = False
         project = Project(tmp_path / str(steps))
         old = [await project.blob(f"old {number}" * 300) for number in range(2)]
         kept = await project.blob("kept")
@@ -459,7 +459,7 @@ async def test_after_a_crash_anywhere_nothing_is_named_that_is_gone_and_a_rerun_
         try:
             prune(project.plan(max_age_days=30, blobs_only=blobs_only), disk=Dies(steps))
         except Crash:
-            crashes += 1
+            crashed = True
         if not blobs_only and "A" in project.names():
             assert [await project.blobs.get(blob) for blob in old]
         prune(project.plan(max_age_days=30, blobs_only=blobs_only))
@@ -467,7 +467,9 @@ async def test_after_a_crash_anywhere_nothing_is_named_that_is_gone_and_a_rerun_
         assert await project.blobs.get(kept) == b"kept"
         left = {path.suffix for path in (project.state_dir / "blobs").rglob("*") if path.is_file()}
         assert left - {".tmp"} == ({".raw", ".gone"} if blobs_only else {".raw"})
-    assert 3 < crashes < 40
+        if not crashed:
+            break
+    assert 5 < steps < 99
 
 
 # Blobs only
@@ -519,8 +521,7 @@ async def test_a_tombstone_goes_with_the_last_stream_that_names_it(project: Proj
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
     prune(project.plan(max_age_days=30, blobs_only=True))
-    tombstone = next((project.state_dir / "blobs").rglob("*.gone"))
-    os.utime(tombstone, (0, 0))
+    assert len(list((project.state_dir / "blobs").rglob("*.gone"))) == 1
     prune(project.plan(max_age_days=30))
     assert not list((project.state_dir / "blobs").rglob("*.gone"))
 

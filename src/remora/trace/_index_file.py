@@ -155,6 +155,7 @@ class IndexFile:
         try:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA secure_delete=ON")  # what was pruned from the streams must not stay here
             if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
                 create(db, text=text)
         except BaseException:

@@ -104,6 +104,12 @@ def has_text(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone() is not None
 
 
+def forget_deleted(db: sqlite3.Connection) -> None:
+    """Words of deleted rows do not stay in the file: FTS5 else keeps them until it happens to merge its parts."""
+    db.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
 def can_search() -> bool:
     """Whether this SQLite was built with full-text search."""
     db = sqlite3.connect(":memory:")

@@ -14,7 +14,7 @@ from remora.errors import TraceError, TraceLocked
 from remora.trace._index_file import IndexFile, is_passing
 from remora.trace._index_fill import Filler, Indexed, known_streams, looks_of
 from remora.trace._index_rows import Texts
-from remora.trace._index_schema import can_search, create, create_indexes, has_text
+from remora.trace._index_schema import can_search, create, create_indexes, forget_deleted, has_text
 from remora.trace._lines import check_stream_id
 from remora.trace._state import KINDS
 
@@ -132,6 +132,8 @@ class Updater:
             again = list(self._filled(filler, news, db, progress))
             db.execute("COMMIT")
             create_indexes(db)
+            if (news.gone or again) and has_text(db):
+                forget_deleted(db)
         return filler.events, again
 
     def _filled(

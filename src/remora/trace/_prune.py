@@ -138,15 +138,21 @@ class _Prune:
     def _delete_file(self, path: Path) -> bool:
         """Whether the file is gone; it stays if it was put again since the plan was made."""
         aside = path if path.name.endswith(ASIDE) else path.with_name(path.name + ASIDE)
-        if path.stat().st_mtime >= self._before:
+        if path.suffix == GONE:
+            path.unlink()
+            return True
+        if self._is_late(path):
             return False
         if aside != path:
             self._disk.rename(path, aside)
-        if aside.stat().st_mtime >= self._before:
+        if self._is_late(aside):
             self._disk.rename(aside, aside.with_name(aside.name.removesuffix(ASIDE)))
             return False
         aside.unlink()
         return True
+
+    def _is_late(self, path: Path) -> bool:
+        return path.stat().st_mtime >= self._before
 
     def _bury(self, digest: str, data: Path) -> None:
         """The tombstone is on the disk."""

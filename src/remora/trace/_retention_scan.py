@@ -60,8 +60,9 @@ class BlobFacts:
     digest: str
     files: tuple[Path, ...]
     size: int
+    """Bytes of the blob on the disk; of the tombstone, where only that is left."""
     newest: float
-    """When any of it was last written or put again, in seconds."""
+    """When the blob was last put, in seconds; 0 for a tombstone."""
     bare: bool
     """Whether only a tombstone is left."""
 
@@ -76,14 +77,13 @@ def scan_blobs(state_dir: Path) -> dict[str, BlobFacts]:
 
 
 def _blob_facts(digest: str, files: list[Path]) -> BlobFacts | None:
+    data = [path for path in files if path.suffix != GONE]
     try:
-        stats = [path.stat() for path in files]
+        stats = [path.stat() for path in data or files]
     except OSError:
         return None  # somebody else is at it
-    bare = all(path.suffix == GONE for path in files)
-    return BlobFacts(
-        digest, tuple(files), sum(stat.st_size for stat in stats), max(stat.st_mtime for stat in stats), bare
-    )
+    newest = max(stat.st_mtime for stat in stats) if data else 0.0
+    return BlobFacts(digest, tuple(files), sum(stat.st_size for stat in stats), newest, not data)
 
 
 def scan_streams(state_dir: Path, blobs: Collection[str]) -> list[StreamFacts]:
