@@ -5,7 +5,7 @@ The runner and everything above it know only these. `app.py` picks the parts tha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -59,6 +59,10 @@ class BlobStore(Protocol):
 
     async def put(self, data: bytes) -> str:
         """The digest under which `data` is durable once this returns."""
+        ...
+
+    async def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Digest and size of all chunks together, durable once this returns; they are never all in memory."""
         ...
 
     async def get(self, digest: str) -> bytes:
@@ -124,8 +128,8 @@ class ToolOutput:
 
     value: Any
     prints: str = ""
-    outputs: tuple[tuple[str, bytes], ...] = ()
-    """Full outputs of the commands it ran, by name."""
+    outputs: tuple[tuple[str, bytes | Iterable[bytes]], ...] = ()
+    """Full outputs of the commands it ran, by name; a large one in chunks."""
 
 
 class Tools(Protocol):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -100,6 +100,7 @@ class TwoTrack:
         self.largest_prompt = 0
         self.last_seq = -1
         self._system_prompt = self._secrets.clean(system_prompt)
+        self._system: BlobRef | None = None
         self._writer = writer
         self._blobs = blobs
         self._counter = counter
@@ -241,13 +242,14 @@ class TwoTrack:
 
     async def _receipt(self, rendered: Rendered) -> ModelRequestEvent:
         # The system text is the same in every turn: kept once, named in each receipt.
-        system = await self._blobs.put(rendered.system.encode())
-        reference = BlobRef(blob=system, size=len(rendered.system.encode()), encoding="utf-8")
+        if self._system is None:
+            text = rendered.system.encode()
+            self._system = BlobRef(blob=await self._blobs.put(text), size=len(text), encoding="utf-8")
         return ModelRequestEvent(
             packet_sha256=digest(canonical(self.packet)),
             prompt_sha256=digest(canonical(rendered.messages)),
             messages=(
-                {"role": "system", "content_ref": reference.model_dump()},
+                {"role": "system", "content_ref": self._system.model_dump()},
                 {"role": "user", "content": rendered.user},
             ),
             tokens=rendered.tokens,
@@ -261,10 +263,10 @@ class TwoTrack:
 
     async def _result(self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float) -> ToolResultEvent:
         # Before distilling, so that raw, delta, packet and prompt agree.
-        safe = self._secrets.redact((output.value, [*_attached(output)]))
-        value, attached = safe.value
-        distilled = distill(call.tool, value, self.context.summarizers)
-        packed = pack(value)
+        safe = self._secrets.redact(output.value)
+        distilled = distill(call.tool, safe.value, self.context.summarizers)
+        packed = pack(safe.value)
+        attached = [await self._attachment(name, data) for name, data in _attached(output)]
         reference = None
         if isinstance(packed, Packed):
             blob = await self._blobs.put(packed.data)
@@ -276,15 +278,17 @@ class TwoTrack:
             duration_ms=round(duration_ms, 3),
             raw=packed.value if isinstance(packed, Inline) else None,
             raw_ref=reference,
-            attachments=tuple([await self._attachment(name, data) for name, data in attached]),
+            attachments=tuple(item for item, _ in attached),
             files=tuple([await self._change(*change) for change in changes]),
             delta=self._offerable(distilled.delta),
-            redactions=safe.count,
+            redactions=safe.count + sum(count for _, count in attached),
             turn=self.packet.turn,
         )
 
-    async def _attachment(self, name: str, data: bytes) -> dict[str, Any]:
-        return {"name": name, "ref": BlobRef(blob=await self._blobs.put(data), size=len(data)).model_dump()}
+    async def _attachment(self, name: str, data: bytes | Iterable[bytes]) -> tuple[dict[str, Any], int]:
+        chunks = self._secrets.redact_chunks([data] if isinstance(data, bytes) else data)
+        blob, size = await self._blobs.put_chunks(chunks)
+        return {"name": name, "ref": BlobRef(blob=blob, size=size).model_dump()}, chunks.count
 
     async def _change(self, path: str, before: bytes | None, after: bytes | None) -> FileChange:
         return FileChange(
@@ -323,6 +327,6 @@ async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, A
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
 
 
-def _attached(output: ToolOutput) -> list[tuple[str, bytes]]:
-    prints = [("prints", output.prints.encode(errors="surrogatepass"))] if output.prints else []
-    return [*prints, *output.outputs]
+def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
+    prints = output.prints.encode(errors="surrogatepass")
+    return [*([("prints", prints)] if prints else []), *output.outputs]

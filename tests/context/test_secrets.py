@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from typing import Any
 from urllib.parse import quote
@@ -79,3 +80,17 @@ def test_a_secret_inside_another_leaves_nothing_behind() -> None:
 def test_a_value_too_short_to_find_safely_is_refused() -> None:
     with pytest.raises(ConfigError, match="`PIN` is shorter than 8"):
         Secrets({"PIN": "1234567"})
+
+
+@given(
+    secret=long_texts, before=st.binary(max_size=30), after=st.binary(max_size=30), cuts=st.lists(st.integers(0, 200))
+)
+def test_a_secret_split_over_chunks_is_found_as_if_it_were_whole(
+    secret: str, before: bytes, after: bytes, cuts: list[int]
+) -> None:
+    secrets = Secrets({"S": secret})
+    whole = before + secret.encode(errors="surrogatepass") + after
+    places = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
+    chunks = secrets.redact_chunks([whole[start:end] for start, end in itertools.pairwise(places)])
+    expected = secrets.redact(whole)
+    assert (b"".join(chunks), chunks.count) == (expected.value, expected.count)

@@ -204,8 +204,8 @@ async def test_a_host_call_that_nobody_awaits_ends_with_its_script(
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_process_that_cancelled_a_script_ends_cleanly() -> None:
-    """Monty 1.4 aborts the process at exit when a feed with a pending host call was cancelled: ours never is."""
+def test_a_process_that_ran_scripts_ends_cleanly() -> None:
+    """Without the pause at closing, Monty 1.4 aborts about one process in three at its exit."""
     code = """
 import asyncio
 from remora.scripts import ScriptPool
@@ -224,8 +224,9 @@ async def main():
             pass
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    for _ in range(6):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker through /proc")
@@ -233,6 +234,8 @@ async def test_a_worker_that_stands_still_is_killed_and_replaced(pool: ScriptPoo
     async def fetch() -> str:
         for pid in _own_workers():
             os.kill(pid, signal.SIGSTOP)
+            while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                await asyncio.sleep(0)
         return "stopped"
 
     with pytest.raises(ToolLimitExceeded):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -45,12 +45,25 @@ class Secrets:
         self._names = [name for name, _ in ordered]
         groups = ["|".join(dict.fromkeys(_patterns(value))) for _, value in ordered]
         pattern = "|".join(f"({group})" for group in groups)
+        self.longest = max(map(len, groups), default=0)
+        """No form of a secret is longer than this."""
         self._text = re.compile(pattern)
         self._bytes = re.compile(pattern.encode(errors="surrogatepass"))
 
     def redact(self, value: Any) -> Redacted:
         """`value` with every secret in it replaced by `[secret:NAME]`, in texts, bytes, keys, at any depth."""
         return self._walk(value) if self._names else Redacted(value, 0)
+
+    def redact_chunks(self, chunks: Iterable[bytes]) -> RedactedChunks:
+        """The chunks without secrets, also without those that two chunks share."""
+        return RedactedChunks(self, chunks)
+
+    def first_in(self, data: bytes, before: int) -> tuple[int, int, bytes] | None:
+        """Start, end and mark of the first secret that begins before that byte."""
+        found = self._bytes.search(data) if self._names else None
+        if found is None or found.start() >= before:
+            return None
+        return found.start(), found.end(), self._mark(found).encode()
 
     def clean(self, value: Value) -> Value:
         """The value alone, where nobody counts."""
@@ -76,6 +89,34 @@ class Secrets:
 
     def _mark(self, found: re.Match[Any]) -> str:
         return f"[secret:{self._names[(found.lastindex or 1) - 1]}]"
+
+
+class RedactedChunks:
+    """Chunks of bytes, one after the other, without secrets; memory does not grow with their number."""
+
+    def __init__(self, secrets: Secrets, chunks: Iterable[bytes]) -> None:
+        self._secrets = secrets
+        self._chunks = chunks
+        self.count = 0
+        """How many were replaced, once all chunks have gone by."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        held = b""
+        for chunk in self._chunks:
+            held += chunk
+            # What begins this near to the end may go on in the next chunk.
+            ready, held = self._replace(held, max(0, len(held) - self._secrets.longest))
+            yield ready
+        yield self._replace(held, len(held))[0]
+
+    def _replace(self, data: bytes, upto: int) -> tuple[bytes, bytes]:
+        done = []
+        while found := self._secrets.first_in(data, upto):
+            start, end, mark = found
+            done += [data[:start], mark]
+            data, upto = data[end:], max(0, upto - end)
+            self.count += 1
+        return b"".join([*done, data[:upto]]), data[upto:]
 
 
 def _patterns(value: str) -> Iterator[str]:

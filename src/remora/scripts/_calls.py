@@ -1,8 +1,8 @@
 """The host functions of one running script, ended with it.
 
-Cancelling a Monty feed while a host coroutine is pending leaves that coroutine running and aborts the whole process at
-exit (seen with 1.4.0). So a feed is never cancelled: its host calls are, each then raising an ordinary error inside the
-script, which ends by itself or by its own time limit.
+Cancelling a Monty feed leaves its pending host coroutines running (seen with 1.4.0): a write could happen after the run
+was given up. So a feed is never cancelled: its host calls are, each then raising an ordinary error inside the script,
+which ends by itself or by its own time limit.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from remora.errors import TraceError
@@ -23,6 +24,8 @@ from remora.trace._threads import Threads
 COMPRESS_OVER = 1024
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _CHUNK = 1024 * 1024
+_GZIP = 31
+"""zlib's window of 15 bits, with a gzip header around it."""
 
 
 class FileBlobs:
@@ -37,6 +40,10 @@ class FileBlobs:
     async def put(self, data: bytes) -> str:
         """The digest under which `data` is durable once this returns. Raises `TraceError`."""
         return await self._threads.run(self._put, bytes(data))
+
+    async def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Digest and size of all chunks together, durable once this returns. Raises `TraceError`."""
+        return await self._threads.run(self._put_chunks, chunks)
 
     async def get(self, digest: str) -> bytes:
         """The bytes, checked against their digest. Raises `TraceError` if they are gone or damaged."""
@@ -57,6 +64,28 @@ class FileBlobs:
             raise TraceError(f"Blob `{digest}` cannot be written: {error.strerror}") from error
         return digest
 
+    def _put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        seen, size, packer = hashlib.sha256(), 0, zlib.compressobj(6, wbits=_GZIP)
+        aside = self._root / f"{os.urandom(8).hex()}.tmp"
+        try:
+            self._folders.ready(self._root)
+            with self._appending(aside) as handle:
+                for chunk in chunks:
+                    seen.update(chunk)
+                    size += len(chunk)
+                    self._disk.write(handle, packer.compress(chunk))
+                self._disk.write(handle, packer.flush())
+            digest = f"sha256:{seen.hexdigest()}"
+            if not self._keeps(digest):
+                self._folders.ready(self._base(digest).parent)
+                self._disk.rename(aside, self._base(digest).with_suffix(".gz"))
+                self._disk.sync_dir(self._base(digest).parent)
+        except OSError as error:
+            raise TraceError(f"A blob cannot be written: {error.strerror}") from error
+        finally:
+            aside.unlink(missing_ok=True)
+        return digest, size
+
     def _keeps(self, digest: str) -> bool:
         """Whether the blob is there, undamaged and durable; its time is renewed, so that no prune takes it as old."""
         path = self.path(digest)
@@ -72,17 +101,20 @@ class FileBlobs:
         suffix, packed = (".gz", packed) if len(packed) < len(data) else (".raw", data)
         aside = base.with_suffix(f".{os.urandom(8).hex()}.tmp")
         try:
-            self._write_aside(aside, packed)
+            with self._appending(aside) as handle:
+                self._disk.write(handle, packed)
             self._disk.rename(aside, base.with_suffix(suffix))
         except OSError:
             aside.unlink(missing_ok=True)
             raise
         self._disk.sync_dir(base.parent)
 
-    def _write_aside(self, path: Path, data: bytes) -> None:
+    @contextmanager
+    def _appending(self, path: Path) -> Iterator[int]:
+        """A descriptor of a new file, whose content is on the disk afterwards."""
         handle = self._disk.open_append(path)
         try:
-            self._disk.write(handle, data)
+            yield handle
             self._disk.sync(handle)
         finally:
             self._disk.close(handle)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from remora.errors import TraceError, TraceNotFound, TraceSealed
 from remora.events import Event, decode, digest, timestamp
@@ -64,6 +64,11 @@ class MemoryBlobs:
         name = digest(data)
         self._blobs[name] = bytes(data)
         return name
+
+    async def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Digest and size of all chunks together."""
+        data = b"".join(chunks)
+        return await self.put(data), len(data)
 
     async def get(self, digest: str) -> bytes:
         """The bytes. Raises `TraceError` if there are none."""
