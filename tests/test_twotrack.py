@@ -118,7 +118,7 @@ async def test_a_candidate_that_its_tool_would_refuse_is_dropped_and_told(tmp_pa
         await tt.request()
         await tt.call(call(text="x"), lambda text: {"summary": "s", "candidate_actions": wrong})
         assert [action.args for action in tt.packet.candidate_actions] == [{"text": "ok"}]
-        assert "Candidate count_words was dropped: `text` is 3, expected string" in tt.packet.diagnostics
+        assert "Candidate count_words was dropped: `text`: expected string, got integer" in tt.packet.diagnostics
 
 
 async def test_a_budget_that_could_be_exceeded_is_refused_before_the_start(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class ToolError(RemoraError):
     code = "tool_error"
     prints: str = ""
     """What the tool printed before it failed."""
-    outputs: tuple[tuple[str, bytes], ...] = ()
+    outputs: tuple[tuple[str, bytes | Iterable[bytes]], ...] = ()
     """Full outputs of the commands that it ran, by name."""
 
 

@@ -172,7 +172,10 @@ class Completed:
     argv: tuple[str, ...]
     returncode: int
     stdout: bytes
+    """What it said, or the beginning of it: see `full`."""
     stderr: bytes
+    full: Mapping[str, Iterable[bytes]] = field(default_factory=dict)
+    """All of `stdout` or `stderr`, in chunks, where it is too large to hold."""
 
 
 class Spawner(Protocol):

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from remora.context.budget import check_limit
-from remora.context.contracts import ToolSpec, argument_problems, make_error_result
+from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
 from remora.context.render import RENDERER, Rendered, fixed_tokens, render, system_text
+from remora.context.schema import problems
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, distill
 from remora.errors import ToolError
@@ -303,9 +304,9 @@ class TwoTrack:
         good, told = [], []
         for action in delta.candidate_actions or ():
             spec = specs.get(action.tool)
-            problems = argument_problems(spec, action.args) if spec else ["no such tool"]
-            if problems:
-                told.append(f"Candidate {action.tool} was dropped: {problems[0]}")
+            misfits = problems(spec.parameters, action.args) if spec else ["no such tool"]
+            if misfits:
+                told.append(f"Candidate {action.tool} was dropped: {misfits[0]}")
             else:
                 good.append(action)
         if not told:
@@ -321,7 +322,7 @@ async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, A
         value = use(**args)
         value = await value if inspect.isawaitable(value) else value
     except ToolError as error:
-        return ToolOutput(make_error_result(error.message) | {"code": error.code})
+        return ToolOutput(make_error_result(error.message) | {"code": error.code}, error.prints, error.outputs)
     except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is its result
         return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
     return value if isinstance(value, ToolOutput) else ToolOutput(value)

@@ -156,4 +156,5 @@ def test_prune_tells_first_and_deletes_only_when_asked(shop: Path, remora_json: 
     assert sorted(path.name for path in (shop / ".agentfs" / "traces").iterdir()) == before
     remora_json("trace", "prune", "--keep-last", "1")
     assert len(list((shop / ".agentfs" / "traces").glob("*.jsonl"))) == 1
+    assert len(list((shop / ".agentfs" / "workspaces").glob("*"))) <= 1
     assert {report["status"] for report in remora_json("trace", "verify") if report["kind"] == "traces"} == {"sealed"}

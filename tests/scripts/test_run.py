@@ -205,7 +205,7 @@ async def test_a_host_call_that_nobody_awaits_ends_with_its_script(
 
 
 def test_a_process_that_ran_scripts_ends_cleanly() -> None:
-    """Without the pause at closing, Monty 1.4 aborts about one process in three at its exit."""
+    """Without the pause at closing, Monty 1.4 aborts up to one process in three at exit (fewer when busy)."""
     code = """
 import asyncio
 from remora.scripts import ScriptPool
@@ -235,7 +235,7 @@ async def test_a_worker_that_stands_still_is_killed_and_replaced(pool: ScriptPoo
         for pid in _own_workers():
             os.kill(pid, signal.SIGSTOP)
             while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-                await asyncio.sleep(0)
+                pass
         return "stopped"
 
     with pytest.raises(ToolLimitExceeded):

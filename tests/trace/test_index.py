@@ -35,6 +35,8 @@ from remora.events import (
     ToolResultEvent,
     UnknownEvent,
     decode,
+    digest,
+    encode,
 )
 from remora.trace import FileBlobs, Filter, MemoryTrace, TraceIndex, TraceKey, read_events
 from remora.trace._index_file import IndexFile
@@ -171,9 +173,11 @@ def change_the_last_line_and_go_on(path: Path) -> None:
     path.write_bytes(data + data.splitlines(keepends=True)[-1])
 
 
-def append_after_the_seal(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data + data.splitlines(keepends=True)[-1])
+def append_a_record_that_fits(path: Path) -> None:
+    """Also after a seal, which ends a stream."""
+    last = path.read_bytes().splitlines()[-1]
+    draft = NoticeEvent(message="result of nothing", seq=decode(last).seq + 1, prev=digest(last), ts="2027")
+    path.write_bytes(path.read_bytes() + encode(draft) + b"\n")
 
 
 def write_nonsense_at_the_end(path: Path) -> None:
@@ -189,7 +193,7 @@ CHANGES = [
     replace_by_another,
     change_the_first_line,
     change_the_last_line_and_go_on,
-    append_after_the_seal,
+    append_a_record_that_fits,
     write_nonsense_at_the_end,
     empty,
     Path.unlink,
@@ -612,6 +616,23 @@ async def test_a_planted_link_leads_no_write_elsewhere(
     assert target.read_bytes() == b"precious"
 
 
+async def test_a_planted_link_to_another_index_leads_no_write_there(
+    state_dir: Path, tmp_path: Path, make_stream: MakeStream
+) -> None:
+    await make_stream(3)
+    with TraceIndex(state_dir) as index:
+        index.catch_up()
+    other = tmp_path / "other.db"
+    (state_dir / "index.db").rename(other)
+    before = other.read_bytes()
+    (state_dir / "index.db").symlink_to(other)
+    (state_dir / "index.lock").write_bytes(b'{"writing":true}')
+    await make_stream(3, stream_id="traces/B")
+    with TraceIndex(state_dir) as index:
+        assert len(index.find_events()) == 6
+    assert other.read_bytes() == before
+
+
 async def test_the_schema_number_is_in_the_file(state_dir: Path, index: TraceIndex, make_stream: MakeStream) -> None:
     await make_stream()
     index.catch_up()
@@ -630,6 +651,8 @@ async def test_a_reader_goes_on_after_the_index_was_made_anew_under_it(
         await make_stream(3, stream_id="traces/B")
         writer.catch_up()
         assert len(reader.find_events()) == 6
+        assert writer.save_checkpoint("traces/B", 1, b"{}", "1")
+        assert reader.load_checkpoint("traces/B", "1") is not None
         reader.close()
         assert len(writer.find_events()) == 6
 

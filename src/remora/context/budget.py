@@ -119,7 +119,7 @@ def _view(packet: DecisionPacket, gone: Sequence[Step], count: Count) -> Fitted:
         "excerpts": [
             {"label": excerpt.label, "start_line": excerpt.start_line, "text": excerpt.text}
             for excerpt in packet.excerpts
-            if ("excerpts", excerpt.label) not in out
+            if excerpt.text and ("excerpts", excerpt.label) not in out
         ],
         "hub_context": {
             node: fact for node, fact in (packet.hub_context or {}).items() if ("hub_context", node) not in out

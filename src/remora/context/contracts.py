@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -62,52 +61,3 @@ def make_partial_result(result: Any, summary: str, knowledge_delta: dict[str, An
 
 def _result(**fields: Any) -> dict[str, Any]:
     return ToolResult(**fields).model_dump()
-
-
-_JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list, tuple),
-    "object": (dict,),
-    "null": (type(None),),
-}
-
-
-def argument_problems(spec: ToolSpec, args: Mapping[str, Any]) -> list[str]:
-    """Everything about `args` that does not fit the tool's schema; empty when they fit."""
-    properties: dict[str, Any] = spec.parameters.get("properties", {})
-    problems = [f"`{name}` is missing" for name in spec.parameters.get("required", ()) if name not in args]
-    for name, value in args.items():
-        if name not in properties:
-            known = ", ".join(f"`{known}`" for known in properties) or "no arguments"
-            problems.append(f"`{name}` is unknown, expected {known}")
-        elif not _fits(properties[name], value):
-            problems.append(f"`{name}` is {value!r:.60}, expected {_expected(properties[name])}")
-    return problems
-
-
-def _fits(schema: Mapping[str, Any], value: Any) -> bool:
-    if "anyOf" in schema:
-        return any(_fits(option, value) for option in schema["anyOf"])
-    if "enum" in schema:
-        return value in schema["enum"]
-    kinds = schema.get("type", ())
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if not kinds:
-        return True
-    if isinstance(value, bool):
-        return "boolean" in kinds
-    if not any(isinstance(value, _JSON_TYPES.get(kind, (object,))) for kind in kinds):
-        return False
-    items = schema.get("items")
-    return not (items and isinstance(value, list | tuple)) or all(_fits(items, item) for item in value)
-
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(_expected(option) for option in schema["anyOf"])
-    if "enum" in schema:
-        return "one of " + ", ".join(map(repr, schema["enum"]))
-    return str(schema.get("type", "a value"))

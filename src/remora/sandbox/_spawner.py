@@ -14,9 +14,11 @@ from pathlib import Path
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
 from remora.sandbox._allow import allowed, find_program
+from remora.sandbox._spool import Spool
 
 MB = 1024 * 1024
-MAX_OUTPUT = 64 * MB
+MAX_OUTPUT = 4 * 1024 * MB
+"""Bytes that a program may say before it is stopped. They go to the disk, so this guards the disk."""
 MAX_MEMORY = 8 * 1024 * MB
 """Address space of a child. Generous, as allocators reserve far more than they use."""
 KILL_S = 2.0
@@ -73,7 +75,7 @@ class _Child(asyncio.SubprocessProtocol):
         self.ended = ended
         self.max_output = max_output
         self.room = max_output
-        self.said: dict[int, list[bytes]] = {1: [], 2: []}
+        self.said = {1: Spool(), 2: Spool()}
         self.waiting = {"exit", "1", "2"}
         self.pid: int | None = None
 
@@ -85,7 +87,7 @@ class _Child(asyncio.SubprocessProtocol):
         if self.room < 0:
             self.kill()
         else:
-            self.said[fd].append(data)
+            self.said[fd].add(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self.one_less(str(fd))
@@ -120,8 +122,9 @@ async def _completed(
         raise ToolLimitExceeded(name, limit=f"{limit_s:g} s")
     if child.room < 0:
         raise ToolLimitExceeded(name, limit=f"{child.max_output / MB:g} MB of output")
-    stdout, stderr = (b"".join(child.said[fd]) for fd in (1, 2))
-    return Completed((name, *argv[1:]), transport.get_returncode() or 0, stdout, stderr)
+    stdout, stderr = child.said[1], child.said[2]
+    full = {name: spool for name, spool in (("stdout", stdout), ("stderr", stderr)) if spool.is_large}
+    return Completed((name, *argv[1:]), transport.get_returncode() or 0, stdout.head(), stderr.head(), full)
 
 
 async def _end(child: _Child, transport: asyncio.SubprocessTransport) -> None:

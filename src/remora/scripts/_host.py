@@ -5,7 +5,7 @@ A script sees ordinary exceptions: `FileNotFoundError`, `PermissionError` for wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from remora.scripts._calls import HostFunction
 
 MAX_TEXT = 4 * 1024 * 1024
 """Bytes of one text that may enter a script: more would break its memory limit without saying why."""
-MAX_OUTPUTS = 64 * 1024 * 1024
 
 SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "read_file": (("path",), 1),
@@ -34,7 +33,7 @@ class Host:
         self._spawner = spawner
         self._commands = commands
         self._root = root
-        self.outputs: list[tuple[str, bytes]] = []
+        self.outputs: list[tuple[str, bytes | Iterable[bytes]]] = []
 
     def functions(self) -> dict[str, HostFunction]:
         """All host functions by name."""
@@ -77,7 +76,9 @@ class Host:
             raise OSError(error.message) from error
         except ToolError as error:
             raise PermissionError(error.message) from error
-        self._keep(argv[0], done.stdout, done.stderr)
+        for stream, head in (("stdout", done.stdout), ("stderr", done.stderr)):
+            if head:
+                self.outputs.append((f"{argv[0]} {stream}", done.full.get(stream, head)))
         _fits(f"{argv[0]} stdout", done.stdout)
         _fits(f"{argv[0]} stderr", done.stderr)
         return {
@@ -85,13 +86,6 @@ class Host:
             "stdout": done.stdout.decode("utf-8", "replace"),
             "stderr": done.stderr.decode("utf-8", "replace"),
         }
-
-    def _keep(self, program: str, stdout: bytes, stderr: bytes) -> None:
-        kept = sum(len(data) for _, data in self.outputs)
-        for stream, data in (("stdout", stdout), ("stderr", stderr)):
-            if data and kept + len(data) <= MAX_OUTPUTS:
-                self.outputs.append((f"{program} {stream}", data))
-                kept += len(data)
 
 
 def _text(value: Any, name: str) -> str:
@@ -102,4 +96,4 @@ def _text(value: Any, name: str) -> str:
 
 def _fits(what: str, data: bytes) -> None:
     if len(data) > MAX_TEXT:
-        raise OSError(f"`{what:.200}` has {len(data):,} bytes: a script can take {MAX_TEXT:,}")
+        raise OSError(f"`{what:.200}` is too large: a script can take {MAX_TEXT:,} bytes")

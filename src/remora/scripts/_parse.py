@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from remora.context.schema import problems
 from remora.errors import DefinitionError
-from remora.scripts import _schema
+from remora.scripts._schema import from_annotation
 
 HEADERS = ("grail", "remora.scripts")
 NAMES = ("Input", "external")
@@ -125,12 +126,12 @@ class _Reader:
             self.problem(call, f"`{ast.unparse(call):.80}` does not name its input", EXAMPLE)
         options = self.options(call)
         try:
-            schema = _schema.from_annotation(statement.annotation)
+            schema = from_annotation(statement.annotation)
         except ValueError as error:
             self.problem(statement.annotation, str(error), "declare the input with a JSON type")
             return
         default = options.get("default")
-        if "default" in options and (misfit := _schema.problems(schema, default, f"default of `{name}`")):
+        if "default" in options and (misfit := problems(schema, default, f"default of `{name}`")):
             self.problem(call, misfit[0], "correct the default or the type")
         if options.get("description"):
             schema = schema | {"description": str(options["description"])}

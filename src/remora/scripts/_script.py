@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from remora.context.schema import problems
 from remora.errors import DefinitionError, ToolArgumentsInvalid
-from remora.scripts import _schema
 from remora.scripts._calls import HostFunction
 from remora.scripts._parse import ExternalSpec, InputSpec, parse
 from remora.scripts._pool import DEFAULT, Limits, ScriptPool
@@ -110,5 +110,5 @@ def check_arguments(tool: str, schema: Mapping[str, Any], values: Mapping[str, A
         plain(dict(values))
     except NotPlain as error:
         raise ToolArgumentsInvalid(tool, [str(error)]) from error
-    if found := _schema.problems(schema, values):
+    if found := problems(schema, values):
         raise ToolArgumentsInvalid(tool, found)

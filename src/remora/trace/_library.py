@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from remora.errors import TraceError
 from remora.events import AgentEndEvent, AgentFinishedEvent, Event, decode
@@ -90,8 +91,11 @@ class Library:
         return plan_prune(self.state_dir, retention, now, blobs_only=blobs_only)
 
     def prune(self, plan: PrunePlan) -> PruneResult:
-        """What the plan names is gone."""
-        return prune(plan)
+        """What the plan names is gone, with the workspaces of those agents."""
+        result = prune(plan)
+        for stream_id in result.streams:
+            shutil.rmtree(self.state_dir / "workspaces" / PurePosixPath(stream_id).name, ignore_errors=True)
+        return result
 
     @contextmanager
     def _index(self, *, text: bool) -> Iterator[TraceIndex]:

@@ -105,7 +105,8 @@ def decide(
     """Why each stream that may go may go, by stream id. Pure."""
     agents = [each for each in streams if each.kind == "traces"]
     agents.sort(key=lambda each: (each.last_ts, each.stream_id))
-    free = [each for each in agents if each.over and not each.locked and not _is_kept(each, agents, retention)]
+    kept = _kept(agents, retention)
+    free = [each for each in agents if each.over and not each.locked and each.stream_id not in kept]
     reasons = {each.stream_id: why for each in free if (why := _rule(each, retention, now))}
     _spare_parents(agents, reasons)
     if retention.max_total_bytes is not None:
@@ -113,12 +114,15 @@ def decide(
     return reasons | _runs(streams, reasons, retention, now)
 
 
-def _is_kept(stream: StreamFacts, agents: Sequence[StreamFacts], retention: Retention) -> bool:
-    """Whether a rule speaks for its staying."""
-    if retention.keep_failed and stream.outcome not in _NOT_FAILED:
-        return True
-    alike = [each.stream_id for each in agents if each.operation == stream.operation]
-    return retention.keep_last is not None and stream.stream_id in alike[len(alike) - retention.keep_last :]
+def _kept(agents: Sequence[StreamFacts], retention: Retention) -> set[str]:
+    """The streams that a rule speaks for; `agents` are sorted by age."""
+    kept = {each.stream_id for each in agents if retention.keep_failed and each.outcome not in _NOT_FAILED}
+    seen: Counter[str] = Counter()
+    for each in reversed(agents):
+        seen[each.operation] += 1
+        if seen[each.operation] <= (retention.keep_last or 0):
+            kept.add(each.stream_id)
+    return kept
 
 
 def _rule(stream: StreamFacts, retention: Retention, now: datetime) -> str:
@@ -155,19 +159,14 @@ def _shrink(
     staying = [each for each in streams if each.stream_id not in reasons]
     names = Counter(digest for each in staying for digest in each.blobs)
     total = sum(each.size for each in staying) + sum(blobs[digest].size for digest in names)
+    children = Counter(each.parent for each in staying)
     candidates = [each for each in free if each.stream_id not in reasons]
-    while total > limit and (oldest := _first_childless(candidates, streams, reasons)):
+    while total > limit and (oldest := next((each for each in candidates if not children[each.agent_id]), None)):
         candidates.remove(oldest)
         reasons[oldest.stream_id] = f"streams and blobs take more than {limit:,} bytes"
+        children[oldest.parent] -= 1
         names.subtract(oldest.blobs)
         total -= oldest.size + sum(blobs[digest].size for digest in oldest.blobs if not names[digest])
-
-
-def _first_childless(
-    candidates: Sequence[StreamFacts], streams: Sequence[StreamFacts], reasons: Mapping[str, str]
-) -> StreamFacts | None:
-    parents = {each.parent for each in streams if each.parent and each.stream_id not in reasons}
-    return next((each for each in candidates if each.agent_id not in parents), None)
 
 
 def _runs(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from remora.errors import TraceDamaged, TraceError, TracePoisoned, TraceSealed
+from remora.errors import TraceDamaged, TraceError, TraceLocked, TracePoisoned, TraceSealed
 from remora.events import Event
 from remora.ports import Draft
 from remora.trace._disk import Disk
@@ -61,6 +62,7 @@ class OpenStream:
             self._folders.ready(self.path.parent)
             self._handle = self._disk.open_append(self.path)
             self._disk.lock(self._handle, self.path)
+            self._refuse_if_replaced(self._handle)
             self._recover(self._handle)
         except OSError as error:
             raise self._poisoned(error) from error
@@ -151,6 +153,11 @@ class OpenStream:
     def _refuse_if_poisoned(self) -> None:
         if self.poison is not None:
             raise TracePoisoned(self.poison, hint=_HINT)
+
+    def _refuse_if_replaced(self, handle: int) -> None:
+        """Between opening and locking, a prune may have deleted the file: what is appended then would be lost."""
+        if not self.path.exists() or not os.path.samestat(os.fstat(handle), self.path.stat()):
+            raise TraceLocked(f"`{self.path}` was just deleted by someone else: expected to be the only one at it")
 
     def _poisoned(self, error: BaseException) -> TracePoisoned:
         self.poison = f"`{self.path}` takes no more events: {_reason(error)}"
