@@ -410,3 +410,16 @@ async def test_a_poisoned_stream_stays_poisoned_after_close(state_dir: Path, clo
         assert disk.syncs == 2
         assert await messages(trace) == ["a"]
         await trace.append("traces/OTHER", [NoticeEvent()])
+
+
+async def test_a_file_deleted_between_opening_and_locking_takes_no_event(
+    state_dir: Path, clock: Clock, draft: Callable[..., Event]
+) -> None:
+    class PrunedMeanwhile(Disk):
+        def lock(self, handle: int, path: Path) -> None:
+            super().lock(handle, path)
+            path.unlink()
+
+    async with FileTrace(state_dir, clock=clock, disk=PrunedMeanwhile()) as trace:
+        with pytest.raises(TraceLocked, match="was just deleted by someone else"):
+            await trace.append("traces/01GONE", [draft()])
