@@ -19,6 +19,8 @@ help: ## say what the targets do
 demo: $(VENV)/.agents ## set up and run the lint agents on examples/shop
 	@echo "demo: lint agents on examples/shop; its files are not changed" >&2
 	@$(BIN)/remora analyze examples/shop -o lint
+	@echo "  (here, remora is $(BIN)/remora)"
+	@echo
 	@$(BIN)/remora trace verify -C examples/shop | tail -n 1
 
 test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs, pytest

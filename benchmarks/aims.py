@@ -16,12 +16,16 @@ def judge(results: Results) -> list[dict[str, Any]]:
 
 def _at_most(aim: str, limit: float, figures: Iterable[float], unit: str = "") -> dict[str, Any]:
     worst = max(figures)
-    return {"aim": aim, "target": f"≤ {limit:,g}{unit}", "figure": f"{worst:,.4g}{unit}", "met": worst <= limit}
+    return {"aim": aim, "target": f"≤ {limit:,g}{unit}", "figure": _figure(worst) + unit, "met": worst <= limit}
 
 
 def _at_least(aim: str, limit: float, figures: Iterable[float], unit: str = "") -> dict[str, Any]:
     worst = min(figures)
-    return {"aim": aim, "target": f"≥ {limit:,g}{unit}", "figure": f"{worst:,.4g}{unit}", "met": worst >= limit}
+    return {"aim": aim, "target": f"≥ {limit:,g}{unit}", "figure": _figure(worst) + unit, "met": worst >= limit}
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 def _turns(rows: Rows) -> Rows:

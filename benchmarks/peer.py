@@ -17,7 +17,7 @@ from benchmarks.workload import Case
 VENV = Path(__file__).parent / ".venv-langgraph"
 PACKAGES = ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2")
 VARIANTS = ("full", "delta", "delta-sync")
-PATIENCE_S = 30
+PATIENCE_S = 15
 """A variant is stopped after so long, and the row says how many turns it came to."""
 
 

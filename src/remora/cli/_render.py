@@ -188,7 +188,7 @@ def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
         for line in lines[:limit]:
             say(line, _DIFF_STYLES.get(line[:1], ""))
         if limit is not None and len(lines) > limit:
-            say(f"… {len(lines) - limit} more lines: remora diff {short_id(diff.summary.agent_id)}")
+            say(f"… {len(lines) - limit} more lines")
     if not found:
         say("No changes that are not accepted yet")
 
