@@ -67,7 +67,7 @@ class AgentDiff:
     summary: StreamSummary
     changes: tuple[Change, ...]
     text: str
-    """A unified diff."""
+    """A unified diff, for showing: without secrets."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class App:
         found = []
         for summary in self._candidates(fragment):
             changes = tuple([await self._change(change) for change in summary.files])
-            found.append(AgentDiff(summary, changes, unified(changes)))
+            found.append(AgentDiff(summary, changes, self.secrets.clean(unified(changes))))
         return found
 
     async def accept(self, fragment: str | None = None) -> list[Accepted]:
@@ -221,19 +221,20 @@ class App:
             for diff in await self.diff(fragment):
                 summary = diff.summary
                 try:
-                    accept(self.root, diff.changes)
+                    written = accept(self.root, diff.changes)
                 except WorkspaceConflict as conflict:
                     done.append(Accepted(summary.agent_id, summary.node_id, conflict=conflict.message))
                     continue
+                files = tuple([await self._written(change) for change in written])
                 event = WorkspaceAcceptedEvent(
                     run_id=summary.run_id,
                     agent_id=summary.agent_id,
                     operation=summary.operation,
                     node_id=summary.node_id,
-                    files=summary.files,
+                    files=files,
                 )
                 await writer.append(f"runs/{summary.run_id}", [event])
-                done.append(Accepted(summary.agent_id, summary.node_id, summary.files))
+                done.append(Accepted(summary.agent_id, summary.node_id, files))
         return done
 
     def _candidates(self, fragment: str | None) -> list[StreamSummary]:
@@ -257,6 +258,16 @@ class App:
             path=change.path,
             base=None if change.before is None else await blobs.get(change.before),
             after=None if change.after is None else await blobs.get(change.after),
+        )
+
+    async def _written(self, change: Change) -> FileChange:
+        """What an accept wrote, merged content included: what an undo will need."""
+        blobs = self._blobs()
+        return FileChange(
+            path=change.path,
+            mode=change.mode,
+            before=None if change.base is None else await blobs.put(change.base),
+            after=None if change.after is None else await blobs.put(change.after),
         )
 
     # Parts

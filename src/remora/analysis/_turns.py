@@ -13,12 +13,12 @@ from remora.events import (
     Event,
     FileChange,
     ModelRequestEvent,
-    ModelResponseEvent,
     PacketDelta,
     SubmitResultEvent,
     ToolCallEvent,
     ToolResultEvent,
     TurnStartEvent,
+    UnknownEvent,
     canonical,
 )
 from remora.ports import TokenCounter
@@ -71,6 +71,8 @@ class StreamSummary:
     summary: str = ""
     turns: tuple[TurnRow, ...] = ()
     files: tuple[FileChange, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Events that this version does not know: kept in the stream, skipped here."""
 
     @property
     def largest_prompt(self) -> int:
@@ -85,6 +87,7 @@ class _Reading:
         self.turns: dict[int, dict[str, Any]] = {}
         self.open_calls: dict[str, dict[str, Any]] = {}
         self.files: list[FileChange] = []
+        self.notices: list[str] = []
         self.news = ""
 
     def take(self, event: Event) -> None:
@@ -98,8 +101,8 @@ class _Reading:
                 self.news = ""
             case ModelRequestEvent(tokens=tokens):
                 turn |= {"prompt_tokens": tokens.get("total", 0), "limit": event.limit, "left_out": event.left_out}
-            case ModelResponseEvent():
-                pass
+            case UnknownEvent(problem=problem):
+                self.notices.append(f"seq {event.seq} is kept and skipped: {problem}")
             case ToolCallEvent(call_id=call_id, args=args):
                 self.open_calls[call_id] = args
             case ToolResultEvent():
@@ -142,7 +145,9 @@ def summarize(events: Iterable[Event]) -> StreamSummary:
         reading.take(event)
         count += 1
     turns = tuple(TurnRow(**row) for _, row in sorted(reading.turns.items()))
-    return StreamSummary(**reading.head, events=count, turns=turns, files=fold_files(reading.files))
+    return StreamSummary(
+        **reading.head, events=count, turns=turns, files=fold_files(reading.files), notices=tuple(reading.notices)
+    )
 
 
 def kept_bytes(event: ToolResultEvent) -> int:

@@ -76,7 +76,9 @@ def show(
             for event in app.library.events(stream):
                 render.event_line(event)
         else:
-            render.both_tracks(app.stream(stream), {})
+            summary = app.stream(stream)
+            tell(summary.notices)
+            render.both_tracks(summary, {})
 
 
 @trace.command()
