@@ -16,6 +16,7 @@ The rules are part of format 1:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -47,59 +48,142 @@ EMPTY = DecisionPacket(agent_id="", goal="", operation="", node_id="")
 
 
 def project(events: Iterable[Event], start: DecisionPacket = EMPTY) -> DecisionPacket:
-    """The packet after all `events`, beginning with `start`."""
-    packet = start
+    """The packet after all `events`, beginning with `start`. Raises `ProjectionStopped` as `apply` does."""
+    fold = _Fold(start)
     for event in events:
-        packet = apply(packet, event)
-    return packet
+        fold.take(event)
+    return fold.packet()
 
 
 def apply(packet: DecisionPacket, event: Event) -> DecisionPacket:
     """The packet as it stands after `event`. Raises `ProjectionStopped` at a delta of a version it cannot read."""
-    match event:
-        case AgentStartEvent():
-            packet = _begin(event)
-        case TurnStartEvent():
-            packet = packet.model_copy(update={"turn": event.turn})
-        case _:
-            pass
-    match event.delta:
-        case None:
-            return packet
-        case PacketDelta() as delta:
-            return merge(packet, delta, event)
-        case UnreadableDelta(version=int() as version):
-            raise ProjectionStopped(seq=event.seq, version=version)
-        case UnreadableDelta(problem=problem):
-            return merge(packet, PacketDelta(diagnostics=(f"seq {event.seq}: unreadable delta, {problem}",)), event)
+    if event.delta is None and not isinstance(event, AgentStartEvent | TurnStartEvent):
+        return packet
+    return project([event], start=packet)
 
 
-def merge(packet: DecisionPacket, delta: PacketDelta, event: Event) -> DecisionPacket:
-    """The packet with `delta` in it. `event` says when: its turn, seq and time."""
-    update: dict[str, Any] = {}
-    if delta.action is not None:
-        update["recent_actions"] = _actions(packet, delta.action, event.turn)
-        update["candidate_actions"] = []
-    if delta.knowledge:
-        update["knowledge"] = _knowledge(packet, delta.knowledge, event)
-    if delta.error is not None:
-        update |= _error(packet, delta.error)
-    if delta.diagnostics:
-        update["diagnostics"] = _diagnostics(packet, delta.diagnostics)
-    if delta.candidate_actions is not None:
-        update["candidate_actions"] = list(delta.candidate_actions)
-    if delta.state_summary is not None:
-        update["state_summary"] = one_line(delta.state_summary)
-    if delta.excerpts:
-        update["excerpts"] = _excerpts(packet, delta.excerpts)
-    if delta.hub is not None:
-        update |= _hub(packet, delta.hub, event.ts)
-    if delta.extensions:
-        update["extensions"] = packet.extensions | delta.extensions
-    return packet.model_copy(update=update)
+class _Fold:
+    """A packet being made: its own copy, changed in place, so that a step costs the same however much is known."""
+
+    def __init__(self, packet: DecisionPacket) -> None:
+        self._begin(packet)
+
+    def take(self, event: Event) -> None:
+        """The packet moves on by one event."""
+        if isinstance(event, AgentStartEvent):
+            self._begin(_started(event))
+        elif isinstance(event, TurnStartEvent):
+            self._scalars["turn"] = event.turn
+        match event.delta:
+            case None:
+                pass
+            case PacketDelta() as delta:
+                self._merge(delta, event)
+            case UnreadableDelta(version=int() as version):
+                raise ProjectionStopped(seq=event.seq, version=version)
+            case UnreadableDelta(problem=problem):
+                self._tell([f"seq {event.seq}: unreadable delta, {problem}"])
+
+    def packet(self) -> DecisionPacket:
+        """The packet as it stands. Everything in it was checked on its way in."""
+        return DecisionPacket.model_construct(
+            **self._scalars,
+            recent_actions=[_action(item) for item in self._actions],
+            knowledge={key: _entry(key, item) for key, item in self._known.items()},
+            hub_context=dict(self._hub) or None,
+            diagnostics=list(self._diagnostics),
+            candidate_actions=list(self._candidates),
+            excerpts=list(self._excerpts.values()),
+            extensions=dict(self._extensions),
+        )
+
+    def _begin(self, packet: DecisionPacket) -> None:
+        self._scalars: dict[str, Any] = {name: getattr(packet, name) for name in _SCALARS}
+        # What is new becomes a model only when the packet is asked for: most of it will have been replaced by then.
+        self._actions: deque[RecentAction | tuple[ActionDelta, int]] = deque(
+            packet.recent_actions, maxlen=MAX_RECENT_ACTIONS
+        )
+        self._known: dict[str, KnowledgeEntry | tuple[KnowledgeDelta, int, int]] = dict(packet.knowledge)
+        self._hub = dict(packet.hub_context or {})
+        self._diagnostics = deque(packet.diagnostics, maxlen=MAX_DIAGNOSTICS)
+        self._candidates = list(packet.candidate_actions)
+        self._excerpts = {excerpt.label: excerpt for excerpt in packet.excerpts}
+        self._extensions = dict(packet.extensions)
+
+    def _merge(self, delta: PacketDelta, event: Event) -> None:
+        if delta.action is not None:
+            self._act(delta.action, event.turn)
+        for key, item in delta.knowledge.items():
+            self._learn(key, item, event)
+        if delta.error is not None:
+            self._err(delta.error)
+        if delta.diagnostics:
+            self._tell(delta.diagnostics)
+        if delta.candidate_actions is not None:
+            self._candidates = list(delta.candidate_actions)
+        if delta.state_summary is not None:
+            self._scalars["state_summary"] = one_line(delta.state_summary)
+        for excerpt in delta.excerpts:
+            self._show(excerpt)
+        if delta.hub is not None:
+            self._pull(delta.hub, event.ts)
+        if delta.extensions:
+            self._extensions |= delta.extensions
+
+    def _act(self, action: ActionDelta, turn: int) -> None:
+        self._actions.append((action, turn))
+        self._candidates = []
+
+    def _learn(self, key: str, item: KnowledgeDelta, event: Event) -> None:
+        if item.supersedes is not None:
+            self._known.pop(item.supersedes, None)
+        # Popped first, so that what was learned last stands last.
+        self._known.pop(key, None)
+        self._known[key] = (item, event.turn, event.seq)
+
+    def _err(self, error: ErrorDelta) -> None:
+        if error.set is not None:
+            self._scalars["last_error"] = one_line(error.set)
+            self._scalars["error_count"] += 1
+        elif error.clear:
+            self._scalars["last_error"] = None
+
+    def _tell(self, lines: Iterable[str]) -> None:
+        for text in lines:
+            line = one_line(text)
+            if line not in self._diagnostics:
+                self._diagnostics.append(line)
+
+    def _show(self, excerpt: Excerpt) -> None:
+        self._excerpts.pop(excerpt.label, None)
+        self._excerpts[excerpt.label] = excerpt
+        if len(self._excerpts) > MAX_EXCERPTS:
+            del self._excerpts[next(iter(self._excerpts))]
+
+    def _pull(self, hub: HubDelta, ts: str) -> None:
+        for node in hub.remove:
+            self._hub.pop(node, None)
+        self._hub |= hub.set
+        self._scalars["hub_freshness"] = _moment(ts)
 
 
-def _begin(event: AgentStartEvent) -> DecisionPacket:
+_SCALARS = (
+    "agent_id",
+    "turn",
+    "goal",
+    "operation",
+    "node_id",
+    "node_summary",
+    "last_error",
+    "error_count",
+    "hub_freshness",
+    "state_summary",
+    "constraints",
+    "packet_version",
+)
+
+
+def _started(event: AgentStartEvent) -> DecisionPacket:
     """A fresh packet. What a damaged or foreign start does not say stays empty."""
     try:
         constraints = Constraints.model_validate(event.constraints)
@@ -115,59 +199,31 @@ def _begin(event: AgentStartEvent) -> DecisionPacket:
     )
 
 
-def _actions(packet: DecisionPacket, action: ActionDelta, turn: int) -> list[RecentAction]:
-    recent = RecentAction(
+def _action(item: RecentAction | tuple[ActionDelta, int]) -> RecentAction:
+    if isinstance(item, RecentAction):
+        return item
+    action, turn = item
+    return RecentAction.model_construct(
         turn=turn,
         tool=one_line(action.tool),
         summary=one_line(action.summary),
         outcome=action.outcome,
         nodes=action.nodes,
     )
-    return [*packet.recent_actions, recent][-MAX_RECENT_ACTIONS:]
 
 
-def _knowledge(packet: DecisionPacket, news: dict[str, KnowledgeDelta], event: Event) -> dict[str, KnowledgeEntry]:
-    known = dict(packet.knowledge)
-    for key, item in news.items():
-        known.pop(item.supersedes or key, None)
-        known.pop(key, None)
-        known[key] = KnowledgeEntry(
-            key=key,
-            value=item.value,
-            source_turn=event.turn,
-            supersedes=item.supersedes,
-            pinned=item.pinned,
-            seq=event.seq if event.seq >= 0 else None,
-        )
-    return known
-
-
-def _error(packet: DecisionPacket, error: ErrorDelta) -> dict[str, Any]:
-    if error.set is not None:
-        return {"last_error": one_line(error.set), "error_count": packet.error_count + 1}
-    return {"last_error": None} if error.clear else {}
-
-
-def _diagnostics(packet: DecisionPacket, news: Iterable[str]) -> list[str]:
-    lines = list(packet.diagnostics)
-    for text in news:
-        line = one_line(text)
-        if line not in lines:
-            lines.append(line)
-    return lines[-MAX_DIAGNOSTICS:]
-
-
-def _excerpts(packet: DecisionPacket, news: Iterable[Excerpt]) -> list[Excerpt]:
-    by_label = {excerpt.label: excerpt for excerpt in packet.excerpts}
-    for excerpt in news:
-        by_label.pop(excerpt.label, None)
-        by_label[excerpt.label] = excerpt
-    return list(by_label.values())[-MAX_EXCERPTS:]
-
-
-def _hub(packet: DecisionPacket, hub: HubDelta, ts: str) -> dict[str, Any]:
-    facts = {node: fact for node, fact in (packet.hub_context or {}).items() if node not in hub.remove} | hub.set
-    return {"hub_context": facts or None, "hub_freshness": _moment(ts)}
+def _entry(key: str, item: KnowledgeEntry | tuple[KnowledgeDelta, int, int]) -> KnowledgeEntry:
+    if isinstance(item, KnowledgeEntry):
+        return item
+    news, turn, seq = item
+    return KnowledgeEntry.model_construct(
+        key=key,
+        value=news.value,
+        source_turn=turn,
+        supersedes=news.supersedes,
+        pinned=news.pinned,
+        seq=seq if seq >= 0 else None,
+    )
 
 
 def _moment(ts: str) -> datetime | None:

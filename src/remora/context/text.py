@@ -13,6 +13,8 @@ _INVISIBLE = re.compile("[\\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2
 
 def one_line(text: str, limit: int = MAX_LINE) -> str:
     """`text` as one line without invisible characters, at most `limit` characters."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()  # nothing to change in it, as almost always
     line = _INVISIBLE.sub(" ", text[: limit * 8]).strip()
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
