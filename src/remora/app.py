@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from remora.analysis import StreamSummary, history_tokens, summarize
+from remora.analysis import Explanation, StreamSummary, explain, history_tokens, summarize
 from remora.config import CONFIG_FILE, Config, parse_config
 from remora.context.contracts import ToolSpec
+from remora.context.recall import RECALL
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
 from remora.errors import ConfigError, TraceNotFound, WorkspaceConflict
@@ -31,6 +32,7 @@ from remora.events import (
     WorkspaceAcceptedEvent,
     canonical,
     new_id,
+    readable,
     unpack,
 )
 from remora.orchestrator import Coordinator, Plan, plan_jobs
@@ -156,7 +158,7 @@ class App:
         track = TwoTrack(
             Identity(job.agent_id, job.run_id, job.operation, node.node_id),
             goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
-            tools=(*tools.specs, SUBMIT_RESULT),
+            tools=(*tools.specs, *([RECALL] if definition.recall else []), SUBMIT_RESULT),
             system_prompt=definition.system_prompt,
             limit=self.config.runner.memory.packet_size_limit,
             writer=writer,
@@ -165,6 +167,8 @@ class App:
             clock=self.clock,
             summarizers=get_default_summarizers(),
             secrets=self.secrets,
+            extensions=definition.extensions,
+            style=definition.rendering,
         )
         return Runner(
             track,
@@ -191,6 +195,14 @@ class App:
     def stream(self, fragment: str) -> StreamSummary:
         """One agent's run on both tracks, turn by turn."""
         return summarize(self.library.events(fragment))
+
+    async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
+        """Why a packet held what it held, and the raw result that it came from."""
+        found = explain(self.library.events(fragment), key, at)
+        if not found.sources:
+            return found, ""
+        why = next(event for event in self.library.events(fragment) if event.seq == found.sources[-1].seq)
+        return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
 
     async def chat_history(self, fragment: str) -> dict[int, int]:
         """By turn, the tokens that chat history would have sent where this stream sent a packet."""
@@ -278,10 +290,13 @@ class App:
     def _blobs(self) -> FileBlobs:
         return FileBlobs(self.state_dir)
 
+    async def _raw(self, event: ToolResultEvent) -> Any:
+        if event.raw_ref is None:
+            return event.raw
+        return unpack(await self._blobs().get(event.raw_ref.blob), event.raw_ref.encoding)
+
     async def _raw_text(self, event: ToolResultEvent) -> str:
-        value = event.raw
-        if event.raw_ref is not None:
-            value = unpack(await self._blobs().get(event.raw_ref.blob), event.raw_ref.encoding)
+        value = await self._raw(event)
         return value if isinstance(value, str) else canonical(value).decode()
 
     async def _system_text(self, events: Sequence[Event]) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from remora._version import __version__
 from remora.analysis import fold_files
+from remora.context.recall import RECALL
 from remora.context.summarizers import distill
 from remora.errors import RemoraError, ToolError, TraceError
 from remora.events import AgentEndEvent, Call, FileChange
 from remora.nodes import CodeNode
-from remora.ports import AgentResult, Policy, Tools, Workspace
+from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.subagent import SUBMIT_RESULT_TOOL, CheckRule, SubagentDefinition
 from remora.twotrack import TwoTrack
 
@@ -89,12 +91,12 @@ class Runner:
         return Ending("partial", "max_turns", f"Stopped after {self._max_turns} turns without `submit_result`")
 
     async def _call(self, call: Call) -> None:
-        result = await self._track.call(
-            call,
-            lambda **args: self._tools.call(call.tool, args),
-            changes=self._workspace.take_changes,
-        )
+        use = self._track.recall if call.tool == RECALL.name else partial(self._use, call.tool)
+        result = await self._track.call(call, use, changes=self._workspace.take_changes)
         self._files.extend(result.files)
+
+    async def _use(self, tool: str, **args: Any) -> ToolOutput:
+        return await self._tools.call(tool, args)
 
     async def _start(self) -> None:
         await self._track.start(

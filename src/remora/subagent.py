@@ -66,6 +66,12 @@ class SubagentDefinition(_Part):
     safety: tuple[str, ...] = ()
     candidate_actions: tuple[CandidateAction, ...] = ()
     """Offered before the first tool result."""
+    recall: bool = False
+    """Whether the agent may look into its own earlier results."""
+    extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Extra packet fields, each with its JSON Schema; a tool fills them with `extensions`."""
+    rendering: Literal["json", "markdown"] = "json"
+    """How the packet is written into the prompt."""
     check: CheckRule | None = None
     script: tuple[str, ...] = ()
     """What the `scripted` policy plays: tool names; `candidates` follows the first candidate until none is left."""

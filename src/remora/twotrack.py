@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from remora.context.budget import check_limit
+from remora.context.checks import checked
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
-from remora.context.render import RENDERER, Rendered, fixed_tokens, render, system_text
-from remora.context.schema import problems
+from remora.context.recall import Remembered, recall
+from remora.context.render import RENDERERS, Rendered, Style, fixed_tokens, render, system_text
+from remora.context.repeat import RepeatGuard
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, distill
 from remora.errors import ToolError
@@ -43,6 +45,8 @@ from remora.events import (
     canonical,
     digest,
     pack,
+    readable,
+    unpack,
 )
 from remora.ports import BlobStore, Clock, Decision, Prompt, TokenCounter, ToolOutput, TraceWriter
 
@@ -92,8 +96,13 @@ class TwoTrack:
         clock: Clock,
         summarizers: dict[str, Summarizer] | None = None,
         secrets: Secrets | None = None,
+        extensions: Mapping[str, Mapping[str, Any]] | None = None,
+        style: Style = "json",
     ) -> None:
         self._secrets = secrets or Secrets()
+        self._extensions = dict(extensions or {})
+        self._repeats = RepeatGuard()
+        self._style: Style = style
         self.identity = identity
         self.goal = self._secrets.clean(goal)
         self.tools = tuple(tools)
@@ -136,6 +145,7 @@ class TwoTrack:
         constraints: Mapping[str, Any] | None = None,
         model: Mapping[str, Any] | None = None,
         candidates: Sequence[CandidateAction] = (),
+        parent: Mapping[str, Any] | None = None,
     ) -> None:
         """Record all that a reader needs to understand the run alone."""
         await self.context.record(
@@ -149,9 +159,10 @@ class TwoTrack:
                 budget={"limit": self.limit, "exact": self._counter.exact},
                 constraints=dict(constraints or {}),
                 projector=PROJECTOR,
-                renderer=RENDERER,
+                renderer=RENDERERS[self._style],
                 model=dict(model or {}),
                 delta=PacketDelta(candidate_actions=tuple(candidates)) if candidates else None,
+                parent=dict(parent) if parent else None,
             )
         )
 
@@ -165,6 +176,7 @@ class TwoTrack:
             tools=self.tools,
             limit=self.limit,
             counter=self._counter,
+            style=self._style,
         )
         await self.context.record(await self._receipt(rendered))
         self.largest_prompt = max(self.largest_prompt, rendered.tokens["total"])
@@ -214,6 +226,13 @@ class TwoTrack:
         await self.context.record(event)
         return event
 
+    async def recall(self, text: str) -> dict[str, Any]:
+        """What earlier tool results of this run say about `text`, as a tool result: for `call(…, track.recall)`."""
+        events = self._writer.read(self.identity.stream_id)
+        results = [event async for event in events if isinstance(event, ToolResultEvent)]
+        past = [Remembered(event.seq, event.turn, event.tool, await self._raw_text(event)) for event in results]
+        return recall(past, text)
+
     async def submit(self, call: Call) -> None:
         """Record what the agent says it has done."""
         await self.context.record(
@@ -257,8 +276,8 @@ class TwoTrack:
             limit=self.limit,
             left_out=rendered.left_out,
             offered=tuple(tool.name for tool in self.tools),
-            counter={"name": self._counter.name, "exact": self._counter.exact},
-            renderer=RENDERER,
+            counter=_named(self._counter),
+            renderer=RENDERERS[self._style],
             turn=self.packet.turn,
         )
 
@@ -267,6 +286,8 @@ class TwoTrack:
         safe = self._secrets.redact(output.value)
         distilled = distill(call.tool, safe.value, self.context.summarizers)
         packed = pack(safe.value)
+        raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
+        delta = checked(distilled.delta, self.tools, self._extensions)
         attached = [await self._attachment(name, data) for name, data in _attached(output)]
         reference = None
         if isinstance(packed, Packed):
@@ -281,10 +302,16 @@ class TwoTrack:
             raw_ref=reference,
             attachments=tuple(item for item, _ in attached),
             files=tuple([await self._change(*change) for change in changes]),
-            delta=self._offerable(distilled.delta),
+            delta=self._repeats.note(call.tool, call.args, raw, delta),
             redactions=safe.count + sum(count for _, count in attached),
             turn=self.packet.turn,
         )
+
+    async def _raw_text(self, event: ToolResultEvent) -> str:
+        value = event.raw
+        if event.raw_ref is not None:
+            value = unpack(await self._blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+        return readable(value)
 
     async def _attachment(self, name: str, data: bytes | Iterable[bytes]) -> tuple[dict[str, Any], int]:
         chunks = self._secrets.redact_chunks([data] if isinstance(data, bytes) else data)
@@ -298,23 +325,6 @@ class TwoTrack:
             after=None if after is None else await self._blobs.put(after),
         )
 
-    def _offerable(self, delta: PacketDelta) -> PacketDelta:
-        """The delta without candidates that their tool would refuse; each refusal is told."""
-        specs = {tool.name: tool for tool in self.tools}
-        good, told = [], []
-        for action in delta.candidate_actions or ():
-            spec = specs.get(action.tool)
-            misfits = problems(spec.parameters, action.args) if spec else ["no such tool"]
-            if misfits:
-                told.append(f"Candidate {action.tool} was dropped: {misfits[0]}")
-            else:
-                good.append(action)
-        if not told:
-            return delta
-        return delta.model_copy(
-            update={"candidate_actions": tuple(good) or None, "diagnostics": (*delta.diagnostics, *told)}
-        )
-
 
 async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
     """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
@@ -326,6 +336,11 @@ async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, A
     except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is its result
         return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
+
+
+def _named(counter: TokenCounter) -> dict[str, Any]:
+    told = {"name": counter.name, "exact": counter.exact}
+    return told | {"digest": counter.digest} if counter.digest else told
 
 
 def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:

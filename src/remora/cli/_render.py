@@ -12,16 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from remora._version import __version__
-from remora.analysis import CallRow, StreamSummary, TurnRow
+from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TurnRow
 from remora.app import Accepted, AgentDiff
 from remora.cli._console import out, say, tell
 from remora.cli._doctor import Finding
 from remora.context.text import one_line, visible
-from remora.events import Event, encode, short_id
+from remora.events import Event, encode, readable, short_id
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
 from remora.trace import Hit, PrunePlan, PruneResult, StreamInfo, StreamReport
 
+RAW_LINES = 20
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -160,6 +161,34 @@ def pruned(plan: PrunePlan, result: PruneResult | None) -> None:
     for line in result.skipped:
         say(f"stayed: {line}", "yellow")
     say(f"Gone: {len(result.streams)} streams, {len(result.blobs)} blobs, {result.bytes_freed:,} bytes")
+
+
+def replayed(result: Replay) -> None:
+    """The packet, and whether the receipts agree with it."""
+    say(readable(result.packet.model_dump(mode="json", exclude_defaults=True)))
+    if result.first_difference is None:
+        tell([f"{result.receipts} receipts name exactly the packets folded now"])
+    else:
+        tell([f"the receipt at seq {result.first_difference} names another packet than the one folded now"])
+
+
+def explained(found: Explanation, raw: str) -> None:
+    """Where a value came from, down to the raw bytes."""
+    if not found.known:
+        say(f"{found.key} is not in the packet at turn {found.turn}")
+        return
+    say(f"{found.key} = {one_line(str(found.value), 160)}    as of turn {found.turn}", "bold")
+    for source in found.sources:
+        over = f", in place of {source.supersedes}" if source.supersedes else ""
+        what = f"{source.type} {source.tool}: {one_line(str(source.value), 100)}"
+        say(f"  turn {source.turn}  seq {source.seq}  {what}{over}")
+    lines = raw.splitlines()
+    if lines:
+        say(f"What {found.sources[-1].tool} really returned at seq {found.sources[-1].seq}, {len(raw):,} characters:")
+    for line in lines[:RAW_LINES]:
+        say(f"  {line[:160]}")
+    if len(lines) > RAW_LINES:
+        say(f"  … {len(lines) - RAW_LINES} more lines in `remora trace show --json`")
 
 
 def reports(found: Sequence[StreamReport]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from remora.analysis import replay as fold_again
 from remora.app import open_app
 from remora.cli import _render as render
 from remora.cli._console import HERE, SOME_FAILED, JsonFlag, Project, StateDir, errors_as_sentences, print_json, tell
@@ -132,6 +133,51 @@ def search(
         hits = library.search(" ".join(words), wanted, limit=limit)
         tell(library.notices)
         print_json(hits) if json else render.hits(hits)
+
+
+@trace.command()
+def replay(
+    stream: StreamId,
+    to: Annotated[
+        int | None, typer.Option("--to", help="The packet after this turn; after the last one if left out")
+    ] = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Fold a stream again: the packet at any turn, held against what each receipt says was shown.
+
+    Exit code 1 if a receipt names another packet than the one folded now.
+
+    \b
+    Examples:
+      remora trace replay 7GX2KQF --to 2
+    """
+    with errors_as_sentences():
+        result = fold_again(open_app(project, state_dir=state_dir).library.events(stream), to)
+        print_json(result) if json else render.replayed(result)
+    raise typer.Exit(0 if result.first_difference is None else SOME_FAILED)
+
+
+@trace.command()
+def explain(
+    key: Annotated[str, typer.Argument(help="A knowledge key, an extension, or a field such as last_error")],
+    stream: StreamId,
+    at: Annotated[int | None, typer.Option("--at", help="As of this turn; the last one if left out")] = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Why did it believe this? From the packet to the event to the raw result.
+
+    \b
+    Examples:
+      remora trace explain lint_errors_remaining 7GX2KQF --at 2
+    """
+    with errors_as_sentences():
+        found, raw = asyncio.run(open_app(project, state_dir=state_dir).explain(key, stream, at))
+        print_json({"explanation": found, "raw": raw}) if json else render.explained(found, raw)
+    raise typer.Exit(0 if found.known else SOME_FAILED)
 
 
 @trace.command()

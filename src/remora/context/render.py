@@ -6,9 +6,9 @@ message holds the agent's text and its tools; the user message holds the packet 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -17,7 +17,9 @@ from remora.context.contracts import ToolSpec
 from remora.context.models import DecisionPacket
 from remora.ports import TokenCounter
 
-RENDERER = "json-1"
+Style = Literal["json", "markdown"]
+RENDERERS: dict[Style, str] = {"json": "json-1", "markdown": "markdown-1"}
+"""The version of each style, as receipts name it."""
 
 MESSAGE_OVERHEAD = 8
 """Tokens that a chat template adds around each message, generously."""
@@ -41,14 +43,21 @@ class Rendered:
 
 
 def render(
-    packet: DecisionPacket, *, system_prompt: str, tools: Sequence[ToolSpec], limit: int, counter: TokenCounter
+    packet: DecisionPacket,
+    *,
+    system_prompt: str,
+    tools: Sequence[ToolSpec],
+    limit: int,
+    counter: TokenCounter,
+    style: Style = "json",
 ) -> Rendered:
     """The prompt for this packet, at most `limit` tokens by `counter`. Raises `BudgetError` if that cannot be."""
     system = system_text(system_prompt, tools)
     fixed = fixed_tokens(system, counter)
-    fitted = fit(packet, lambda sections: fixed + counter.count(_json(sections)), limit, counter.count)
-    user = _json(fitted.sections)
-    tokens = {name: counter.count(_json({name: part})) for name, part in fitted.sections.items()}
+    text = _json if style == "json" else _markdown
+    fitted = fit(packet, lambda sections: fixed + counter.count(text(sections)), limit, counter.count)
+    user = text(fitted.sections)
+    tokens = {name: counter.count(text({name: part})) for name, part in fitted.sections.items()}
     total = fixed + counter.count(user)
     return Rendered(system, user, {"system": fixed, **tokens, "total": total}, fitted.left_out)
 
@@ -67,6 +76,28 @@ def system_text(system_prompt: str, tools: Sequence[ToolSpec]) -> str:
 def _args(tool: ToolSpec) -> dict[str, Any]:
     properties = tool.parameters.get("properties", {})
     return {name: {key: item for key, item in schema.items() if key != "title"} for name, schema in properties.items()}
+
+
+def _markdown(sections: dict[str, Any]) -> str:
+    """The sections under headings: lists as lists, excerpts as code, everything else as it would be in JSON."""
+    return "\n".join(line for name, part in sections.items() for line in _section(name, part))
+
+
+def _section(name: str, part: Any) -> Iterator[str]:
+    title = name.replace("_", " ").capitalize()
+    if name == "excerpts":
+        for excerpt in part:
+            yield from (f"## {excerpt['label']} from line {excerpt['start_line']}", "```", excerpt["text"], "```")
+    elif isinstance(part, dict):
+        yield from (f"## {title}", *(f"- {key}: {_plain(value)}" for key, value in part.items()))
+    elif isinstance(part, list):
+        yield from (f"## {title}", *(f"- {_plain(item)}" for item in part))
+    else:
+        yield f"{title}: {_plain(part)}"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, timestamp
+from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, readable, timestamp
 from remora.events._delta import (
     DELTA_VERSION,
     ActionDelta,
@@ -115,6 +115,7 @@ __all__ = [
     "from_record",
     "new_id",
     "pack",
+    "readable",
     "short_id",
     "timestamp",
     "unpack",

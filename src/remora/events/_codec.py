@@ -41,6 +41,16 @@ def canonical(value: Any) -> bytes:
     return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS)
 
 
+def readable(value: Any) -> str:
+    """Any value as text for a person: a text as it is, anything else as indented JSON where JSON can hold it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2).decode()
+    except (TypeError, ValueError):
+        return repr(value)
+
+
 def encode(event: Event) -> bytes:
     """The record's line, without its newline. Raises `TraceError` for a value that JSON cannot hold."""
     record = {

@@ -1,0 +1,100 @@
+"""A stream folded again: the packet at any turn, and whether it is the one that was really shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from remora.context.models import DecisionPacket
+from remora.context.projection import EMPTY, apply
+from remora.events import Event, ModelRequestEvent, PacketDelta, canonical, digest
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a stream folds to."""
+
+    packet: DecisionPacket
+    receipts: int
+    """Prompts whose recorded packet was held against the one folded now."""
+    first_difference: int | None
+    """The `seq` of the first receipt that names another packet."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An event that set what was asked for."""
+
+    seq: int
+    turn: int
+    type: str
+    tool: str
+    value: Any
+    supersedes: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a packet held what it held."""
+
+    key: str
+    turn: int
+    value: Any
+    known: bool
+    sources: tuple[Source, ...]
+    """Every event that set it up to then, oldest first; the last one is why."""
+
+
+def replay(events: Iterable[Event], to: int | None = None) -> Replay:
+    """The packet after turn `to`, or after everything. Raises `ProjectionStopped`."""
+    packet, receipts, different = EMPTY, 0, None
+    for event in events:
+        if to is not None and event.turn > to:
+            break
+        if isinstance(event, ModelRequestEvent) and event.packet_sha256:
+            receipts += 1
+            if different is None and event.packet_sha256 != digest(canonical(packet)):
+                different = event.seq
+        packet = apply(packet, event)
+    return Replay(packet, receipts, different)
+
+
+def explain(events: Iterable[Event], key: str, at: int | None = None) -> Explanation:
+    """What the packet held under `key` after turn `at`, and which events set it."""
+    sources: list[Source] = []
+    packet = EMPTY
+    for event in events:
+        if at is not None and event.turn > at:
+            break
+        packet = apply(packet, event)
+        if isinstance(event.delta, PacketDelta) and (found := _set_by(event, event.delta, key)):
+            sources.append(found)
+    value = _held(packet, key)
+    return Explanation(key, packet.turn, value, value is not None, tuple(sources))
+
+
+def _set_by(event: Event, delta: PacketDelta, key: str) -> Source | None:
+    tool = str(getattr(event, "tool", ""))
+    if key in delta.knowledge:
+        item = delta.knowledge[key]
+        return Source(event.seq, event.turn, event.type, tool, item.value, item.supersedes)
+    value = {
+        "last_error": delta.error.set if delta.error else None,
+        "state_summary": delta.state_summary,
+        "diagnostics": list(delta.diagnostics) or None,
+        "candidate_actions": [action.model_dump() for action in delta.candidate_actions or ()] or None,
+        "recent_actions": delta.action.summary if delta.action else None,
+        "excerpts": [excerpt.label for excerpt in delta.excerpts] or None,
+        "hub_context": delta.hub.set if delta.hub else None,
+    }.get(key, delta.extensions.get(key))
+    return None if value is None else Source(event.seq, event.turn, event.type, tool, value)
+
+
+def _held(packet: DecisionPacket, key: str) -> Any:
+    if key in packet.knowledge:
+        return packet.knowledge[key].value
+    if key in packet.extensions:
+        return packet.extensions[key]
+    shown = packet.model_dump(mode="json", exclude_defaults=True)
+    return shown.get(key)

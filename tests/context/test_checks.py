@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from remora.context.checks import checked
+from remora.context.contracts import ToolSpec
+from remora.events import CandidateAction, PacketDelta
+
+TOOL = ToolSpec(
+    name="apply_fix",
+    parameters={"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]},
+)
+SCHEMA = {"phase": {"enum": ["read", "write"]}, "seen": {"type": "array", "items": {"type": "integer"}}}
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    delta = PacketDelta(
+        candidate_actions=(CandidateAction(tool="apply_fix", args={"code": "F401"}),),
+        extensions={"phase": "read", "seen": [1, 2]},
+    )
+    assert checked(delta, [TOOL], SCHEMA) is delta
+
+
+def test_a_candidate_that_its_tool_would_refuse_is_dropped_and_told() -> None:
+    proposed = (
+        CandidateAction(tool="apply_fix"),
+        CandidateAction(tool="rm"),
+        CandidateAction(tool="apply_fix", args={"code": "X"}),
+    )
+    delta = checked(PacketDelta(candidate_actions=proposed), [TOOL], {})
+    assert delta.candidate_actions == proposed[2:]
+    assert delta.diagnostics == (
+        "Candidate apply_fix was dropped: `code` is missing",
+        "Candidate rm was dropped: no such tool",
+    )
+
+
+def test_an_extension_that_does_not_fit_is_refused_and_changes_nothing() -> None:
+    delta = checked(PacketDelta(extensions={"phase": "sing", "seen": [1], "more": 1}), [], SCHEMA)
+    assert delta.extensions == {"seen": [1]}
+    assert delta.diagnostics == (
+        "Extension phase was refused: `phase`: expected one of 'read', 'write', got 'sing'",
+        "Extension more was refused: the agent has no such extension",
+    )
