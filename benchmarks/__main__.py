@@ -47,8 +47,9 @@ def main() -> None:
     for name, found in cases.items():
         section = importlib.import_module(f"benchmarks.{name}")
         results[name] = section.measure(found, rounds=1 if asked.quick else 3)
-    results |= {"aims": aims.judge(results), "busy_after": business()}
-    _keep(results, asked.out)
+        results |= {"aims": aims.judge(results), "busy_after": business()}
+        _keep(results, asked.out)
+    say(f"results are in {asked.out}")
     print(page.tables(results))
     if asked.page:
         page.write_page()
@@ -73,7 +74,6 @@ def _keep(results: dict[str, Any], out: Path) -> None:
     file = out / page.RESULTS.name
     rows = json.dumps(results, indent=1, ensure_ascii=False)
     file.write_text(rows + "\n", encoding="utf-8")
-    say(f"results are in {file}")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.contenders import Contender
+if TYPE_CHECKING:
+    from benchmarks.contenders import Contender
 
 ROOT = Path(__file__).parents[1]
 

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import ROOT
-
+ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "long-track.md"
 RESULTS = ROOT / "benchmarks" / "results" / "long-track.json"
 BEGIN, END = "<!-- figures: `python -m benchmarks.page` -->", "<!-- end of figures -->"

@@ -9,20 +9,35 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from remora.analysis import Explanation, StreamSummary, explain, history_tokens, summarize
+from remora.analysis import (
+    Chat,
+    ChatProblem,
+    Explanation,
+    StreamSummary,
+    TokenReport,
+    Took,
+    chat_tokens,
+    explain,
+    read_chats,
+    summarize,
+    token_report,
+)
 from remora.config import CONFIG_FILE, Config, parse_config
+from remora.context.budget import reserved
 from remora.context.contracts import ToolSpec
 from remora.context.recall import RECALL
+from remora.context.render import Calling, fixed_tokens, system_text
 from remora.context.secrets import MIN_SECRET, Secrets
-from remora.context.summarizers import Summarizer, get_default_summarizers
-from remora.errors import ConfigError, TraceNotFound, WorkspaceConflict
+from remora.context.summarizers import FALLBACK, Summarizer, SummarizerRegistry, get_default_summarizers, is_built_in
+from remora.errors import ConfigError, TraceError, TraceNotFound, WorkspaceConflict
 from remora.events import (
+    AgentEndEvent,
     AgentScheduledEvent,
     BlobRef,
     Event,
@@ -36,7 +51,7 @@ from remora.events import (
     unpack,
 )
 from remora.orchestrator import Coordinator, Plan, plan_jobs
-from remora.ports import AgentResult, Clock, Job, Policy
+from remora.ports import AgentResult, Clock, Decision, Job, Policy, SummaryGuard, TokenCounter
 from remora.runner import Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileBlobs, FileTrace, Library, StreamEmitter, read_events
@@ -60,6 +75,42 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+class StillClock:
+    """Tells the time of another clock, but no durations: what is imported took its time elsewhere."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A conversation that is now a stream."""
+
+    agent_id: str
+    source: str
+    """File name and line, or file name and index."""
+    goal: str
+    turns: int
+    calls: int
+    limit: int
+    """Tokens that its prompts were held to."""
+
+
+@dataclass
+class Imports:
+    """What became of some chat logs."""
+
+    streams: list[Imported] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """What could not be read, a sentence each, with file and line."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +150,8 @@ class App:
         self.state_dir = state_dir
         self.config = config
         self.clock = clock or SystemClock()
+        self.summarizers = SummarizerRegistry(_installed_summarizers)
+        """By the names that agent definitions use."""
 
     # Running
 
@@ -125,19 +178,22 @@ class App:
     async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
         """Run the plan's agents and give each result as it is recorded."""
         from remora.engines import LocalEngine
+        from remora.sandbox import SummaryChild
         from remora.scripts import ScriptPool
 
         agents = self._agents(plan.operations)
-        async with ScriptPool() as pool, self._writer() as writer:
+        async with ScriptPool() as pool, SummaryChild() as guard, self._writer() as writer:
 
             async def execute(job: Job) -> AgentResult:
-                return await self._runner(job, agents[job.operation], plan.policy, writer, pool).run()
+                return await self._runner(job, agents[job.operation], plan.policy, writer, pool, guard).run()
 
             engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
             async for result in Coordinator(writer, engine).run(plan):
                 yield result
 
-    def _runner(self, job: Job, agent: Agent, policy: str, writer: FileTrace, pool: ScriptPool) -> Runner:
+    def _runner(
+        self, job: Job, agent: Agent, policy: str, writer: FileTrace, pool: ScriptPool, guard: SummaryGuard
+    ) -> Runner:
         from remora.inference import EstimatedCounter
         from remora.sandbox import LocalSpawner
         from remora.scripts import ScriptTools
@@ -165,8 +221,10 @@ class App:
             blobs=self._blobs(),
             counter=EstimatedCounter(),
             clock=self.clock,
-            summarizers=get_default_summarizers(),
+            summarizers=self._summarizers(definition),
             secrets=self.secrets,
+            guard=guard,
+            fallback=FALLBACK,
             extensions=definition.extensions,
             style=definition.rendering,
         )
@@ -183,7 +241,21 @@ class App:
     def _agents(self, operations: Sequence[str]) -> dict[str, Agent]:
         from remora.scripts import load_agent
 
-        return {name: load_agent(bundled_agents(), name) for name in operations}
+        agents = {name: load_agent(bundled_agents(), name) for name in operations}
+        for agent in agents.values():
+            self._check_summarizers(agent.definition)
+        return agents
+
+    def _summarizers(self, definition: SubagentDefinition) -> dict[str, Summarizer]:
+        return self.summarizers.for_agent(definition.summarizers, self.config.runner.memory.summarizer_mode)
+
+    def _check_summarizers(self, definition: SubagentDefinition) -> None:
+        """Raises `ConfigError` for a summarizer that is not known, or that the guard could never run."""
+        from remora.sandbox import SummaryChild
+
+        for tool, summarizer in self._summarizers(definition).items():
+            if not is_built_in(summarizer):
+                SummaryChild().check(tool, summarizer)
 
     # Reading
 
@@ -206,11 +278,68 @@ class App:
 
     async def chat_history(self, fragment: str) -> dict[int, int]:
         """By turn, the tokens that chat history would have sent where this stream sent a packet."""
-        from remora.inference import EstimatedCounter
+        events, system, raws = await self._sent(fragment)
+        return chat_tokens(events, system, lambda e: raws[e.seq], counter_of(None))
 
+    async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:
+        """What each turn sent beside what chat history would have sent, both counted by the same tokenizer."""
+        counter = counter_of(tokenizer)
+        events, system, raws = await self._sent(fragment)
+        return token_report(events, system, lambda e: raws[e.seq], counter)
+
+    async def _sent(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self.library.events(fragment))
         raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
-        return history_tokens(events, await self._system_text(events), lambda e: raws[e.seq], EstimatedCounter())
+        return events, await self._system_text(events), raws
+
+    # Importing
+
+    async def import_chats(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
+        """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
+        counter = counter_of(tokenizer)
+        done = Imports()
+        async with self._writer() as writer:
+            for chat in (chat for file in files for chat in _chats(file)):
+                if isinstance(chat, ChatProblem):
+                    done.problems.append(str(chat))
+                else:
+                    done.streams.append(await self._import(chat, writer, counter))
+        return done
+
+    async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter) -> Imported:
+        clock = StillClock(self.clock)
+        identity = Identity(new_id(clock.now()), operation="import")
+        track = TwoTrack(
+            identity,
+            goal=chat.goal,
+            tools=chat.tools,
+            system_prompt=chat.system,
+            limit=self._import_limit(chat, counter),
+            writer=writer,
+            blobs=self._blobs(),
+            counter=counter,
+            clock=clock,
+            summarizers=get_default_summarizers(),
+            secrets=self.secrets,
+            calling="native",
+            fallback=FALLBACK,
+        )
+        try:
+            await _play(track, chat)
+            await writer.close(identity.stream_id)
+        except TraceError as error:
+            hint = "What was imported before stays; this one's stream is not sealed"
+            raise TraceError(f"The import stopped at {chat.source}: {error.message}", hint=hint) from error
+        calls = sum(len(step.calls) for step in chat.steps if isinstance(step, Took))
+        return Imported(identity.agent_id, chat.source, track.goal, track.packet.turn, calls, track.limit)
+
+    def _import_limit(self, chat: Chat, counter: TokenCounter) -> int:
+        """The project's limit; where the log's own system text and tools leave no room in it, so much beside them."""
+        limit = self.config.runner.memory.packet_size_limit
+        system = self.secrets.clean(chat.system)
+        fixed = fixed_tokens(system_text(system, chat.tools, "native"), counter, chat.tools)
+        least = reserved(counter.count)
+        return limit if fixed + least <= limit else fixed + max(limit, least)
 
     # Reviewing
 
@@ -302,19 +431,29 @@ class App:
     async def _system_text(self, events: Sequence[Event]) -> str:
         for event in events:
             if isinstance(event, ModelRequestEvent):
-                reference = BlobRef.model_validate(event.messages[0].get("content_ref"))
+                first = next((message for message in event.messages if message.get("role") == "system"), {})
+                if "content_ref" not in first:
+                    return str(first.get("content", ""))
+                reference = BlobRef.model_validate(first["content_ref"])
                 return (await self._blobs().get(reference.blob)).decode()
         return ""
 
 
 class LocalTwoTrack(TwoTrack):
-    """Both tracks for a loop of your own, on this machine's disk: `remora.TwoTrack`."""
+    """Both tracks for a loop of your own, on this machine's disk: `remora.TwoTrack`.
+
+    `tools` are `ToolSpec`s or dicts in OpenAI's shape. With `calling="native"` they are sent beside the messages, by
+    `prompt.openai_tools()`; with `"text"` the prompt lists them and asks for a call as JSON.
+
+    `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter` and `JsonCounter` for a
+    tokenizer's file and `ServerCounter` for a server; without one they are estimated.
+    """
 
     def __init__(
         self,
         goal: str,
         *,
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSpec | Mapping[str, Any]] = (),
         budget: int = 1000,
         system_prompt: str = "",
         operation: str = "",
@@ -322,13 +461,17 @@ class LocalTwoTrack(TwoTrack):
         state_dir: Path | str = STATE_DIR,
         summarizers: dict[str, Summarizer] | None = None,
         secrets: Mapping[str, str] | None = None,
+        calling: Calling = "native",
+        guard: SummaryGuard | None = None,
+        counter: TokenCounter | None = None,
     ) -> None:
-        from remora.inference import EstimatedCounter
+        from remora.sandbox import SummaryChild
 
         clock, folder = SystemClock(), Path(state_dir)
         identity = Identity(new_id(clock.now()), operation=operation, node_id=node_id)
         self.path = folder / f"{identity.stream_id}.jsonl"
         """Where the Long Track lies."""
+        self._child = SummaryChild()
         super().__init__(
             identity,
             goal=goal,
@@ -337,11 +480,21 @@ class LocalTwoTrack(TwoTrack):
             limit=budget,
             writer=FileTrace(folder, clock=clock),
             blobs=FileBlobs(folder),
-            counter=EstimatedCounter(),
+            counter=counter or counter_of(None),
             clock=clock,
             summarizers=summarizers if summarizers is not None else get_default_summarizers(),
             secrets=Secrets(secrets),
+            calling=calling,
+            guard=guard or self._child,
+            fallback=FALLBACK,
         )
+
+    async def end(self, event: AgentEndEvent) -> str:
+        """Seal the stream and give its head. No child process is left."""
+        try:
+            return await super().end(event)
+        finally:
+            await self._child.close()
 
 
 class JsonlEventEmitter(StreamEmitter):
@@ -401,6 +554,54 @@ def _policy(name: str, definition: SubagentDefinition) -> Policy:
     if name == "scripted":
         return ScriptedPolicy(definition.script)
     return RandomPolicy() if name == "random" else FirstCandidatePolicy()
+
+
+def _installed_summarizers() -> dict[str, str]:
+    from remora.sandbox import installed_summarizers
+
+    return installed_summarizers()
+
+
+def counter_of(tokenizer: Path | None) -> TokenCounter:
+    """The counter for a tokenizer's file; the estimate where there is none."""
+    from remora.inference import EstimatedCounter, file_counter
+
+    return file_counter(tokenizer) if tokenizer is not None else EstimatedCounter()
+
+
+def _chats(file: Path) -> Iterator[Chat | ChatProblem]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        yield ChatProblem(f"{file}: cannot be read: {error.strerror or error}")
+        return
+    yield from read_chats(file.name, data)
+
+
+async def _play(track: TwoTrack, chat: Chat) -> None:
+    """Take every step of a conversation on both tracks, and seal the stream."""
+    parent = {"relation": "import", "source": chat.source, "sha256": chat.sha256}
+    await track.start(parent=parent, model={"name": chat.model} if chat.model else None)
+    for step in chat.steps:
+        if isinstance(step, Took):
+            await _take_turn(track, step, chat.model)
+        else:
+            await track.user(step.text)
+    await track.end(AgentEndEvent(reason="imported"))
+
+
+async def _take_turn(track: TwoTrack, step: Took, model: str) -> None:
+    await track.request()
+    await track.response(Decision(calls=step.calls, text=step.text, model=model))
+    for index, call in enumerate(step.calls):
+        if index in step.results:
+            await track.call(call, _giving(step.results[index]))
+        else:
+            await track.unanswered(call, "The log holds no result of this call")
+
+
+def _giving(result: Any) -> Callable[..., Any]:
+    return lambda **_: result
 
 
 def sandbox_name() -> str:

@@ -24,6 +24,8 @@ class MemoryConfig(_Block):
 
     packet_size_limit: int = Field(default=1000, ge=100)
     """Tokens that the whole prompt may take: system text, tool schemas, packet, template."""
+    summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
+    """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
 
 
 class RunnerConfig(_Block):
@@ -68,7 +70,7 @@ def parse_yaml(text: str, file: Path | str) -> Any:
         mark = error.problem_mark
         where = f"{mark.line + 1}:{mark.column + 1}: " if mark else ""
         raise DefinitionError(file, [f"{where}not YAML: {error.problem}"]) from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DefinitionError(file, [f"not YAML: {error}"]) from error
 
 

@@ -11,6 +11,7 @@ RemoraError                    stops the run; says what happened, what was expec
 │   └── ToolLimitExceeded      time, memory, output: the limit is named
 ├── DecisionError              the policy gave no valid call
 ├── BudgetError                the prompt cannot fit, whatever is left out
+│   └── CountingFailed         tokens could not be counted, so no prompt is known to fit
 ├── TraceError                 a stream cannot be written or read
 │   ├── TraceNotFound          no stream has that id
 │   ├── TraceDamaged           a stream is damaged, with file, line and seq
@@ -112,6 +113,10 @@ class DecisionError(RemoraError):
 
 class BudgetError(RemoraError):
     """The prompt cannot fit its token limit, whatever is left out."""
+
+
+class CountingFailed(BudgetError):
+    """Tokens could not be counted, so no prompt is known to fit."""
 
 
 class TraceError(RemoraError):

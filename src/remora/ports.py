@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remora.context.contracts import ToolSpec
+from remora.context.summary import Summarized, Summarizer
 from remora.events import Call, CandidateAction, Event, FileChange
 from remora.nodes import CodeNode
 
@@ -83,6 +84,11 @@ class TokenCounter(Protocol):
         """Whether this is the served model's own count. If not, the budget is called estimated."""
         ...
 
+    @property
+    def digest(self) -> str:
+        """Which tokenizer it is; empty where there is none to name."""
+        ...
+
     def count(self, text: str) -> int:
         """Tokens of `text`."""
         ...
@@ -96,6 +102,10 @@ class Prompt:
     tools: tuple[ToolSpec, ...]
     candidates: tuple[CandidateAction, ...] = ()
     turn: int = 0
+
+    def openai_tools(self) -> list[dict[str, Any]]:
+        """The offered calls as the `tools` of an OpenAI-compatible request."""
+        return [tool.openai() for tool in self.tools]
 
 
 @dataclass(frozen=True)
@@ -233,6 +243,18 @@ class Engine(Protocol):
         ...
 
 
+class SummaryGuard(Protocol):
+    """Where summarizers run that are not ours."""
+
+    def check(self, tool: str, summarizer: Summarizer) -> None:
+        """Raises `ConfigError` for a summarizer that could never run here."""
+        ...
+
+    async def run(self, summarizer: Summarizer, raw_result: Any) -> Summarized:
+        """What it makes of the result. If it fails or reaches a limit, nothing but the problem is said."""
+        ...
+
+
 class HubClient(Protocol):
     """Fresh facts about code nodes."""
 
@@ -259,6 +281,7 @@ __all__ = [
     "Policy",
     "Prompt",
     "Spawner",
+    "SummaryGuard",
     "TokenCounter",
     "ToolOutput",
     "Tools",

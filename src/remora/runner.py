@@ -11,7 +11,6 @@ from typing import Any, Literal
 from remora._version import __version__
 from remora.analysis import fold_files
 from remora.context.recall import RECALL
-from remora.context.summarizers import distill
 from remora.errors import RemoraError, ToolError, TraceError
 from remora.events import AgentEndEvent, Call, FileChange
 from remora.nodes import CodeNode
@@ -86,9 +85,14 @@ class Runner:
         except TraceError:
             raise
         except RemoraError as error:
-            await self._track.fail(type(error).__name__, error.message)
-            return Ending("error", type(error).__name__, error.message)
+            return await self._failed(type(error).__name__, error.message)
+        except Exception as error:  # noqa: BLE001 - whatever a policy or a defect of ours raises, the stream is sealed
+            return await self._failed("internal_error", f"{type(error).__name__}: {error}")
         return Ending("partial", "max_turns", f"Stopped after {self._max_turns} turns without `submit_result`")
+
+    async def _failed(self, code: str, message: str) -> Ending:
+        await self._track.fail(code, message)
+        return Ending("error", code, message)
 
     async def _call(self, call: Call) -> None:
         use = self._track.recall if call.tool == RECALL.name else partial(self._use, call.tool)
@@ -151,7 +155,7 @@ class Runner:
             output = await self._tools.call(rule.tool, {})
         except ToolError:
             return None
-        found = distill(rule.tool, output.value, {}).delta.knowledge.get(rule.count)
+        found = (await self._track.distill(rule.tool, output.value)).delta.knowledge.get(rule.count)
         return found.value if found and isinstance(found.value, int) else None
 
 

@@ -6,6 +6,7 @@ An agent is a folder: `agents/<name>/subagent.yaml`, checked against `SubagentDe
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,6 +74,8 @@ class SubagentDefinition(_Part):
     rendering: Literal["json", "markdown"] = "json"
     """How the packet is written into the prompt."""
     check: CheckRule | None = None
+    summarizers: dict[str, str] = Field(default_factory=dict)
+    """Who sums up what a tool returns: names of summarizers, by tool."""
     script: tuple[str, ...] = ()
     """What the `scripted` policy plays: tool names; `candidates` follows the first candidate until none is left."""
 
@@ -87,11 +90,22 @@ class SubagentDefinition(_Part):
             raise ValueError(f"`{SUBMIT_RESULT_TOOL}` is always there and is not listed")
         return tools
 
+    @field_validator("summarizers")
+    @classmethod
+    def _summarizers_are_names(cls, summarizers: dict[str, str]) -> dict[str, str]:
+        paths = [name for name in summarizers.values() if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)]
+        if paths:
+            raise ValueError(
+                f"`{paths[0]}` is not the name of a summarizer; import paths need `remora trust`, which is planned"
+            )
+        return summarizers
+
     @model_validator(mode="after")
     def _named_tools_exist(self) -> SubagentDefinition:
         known = {tool.name for tool in self.tools}
         used = [action.tool for action in self.candidate_actions]
         used += [self.check.tool] if self.check else []
+        used += list(self.summarizers)
         used += [step for step in self.script if step not in (FOLLOW_CANDIDATES, SUBMIT_RESULT_TOOL)]
         missing = [name for name in used if name not in known]
         if missing:

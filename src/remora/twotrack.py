@@ -5,22 +5,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
+from remora._version import __version__
 from remora.context.budget import check_limit
-from remora.context.checks import checked
+from remora.context.chat import BadCall, read_call, read_reply, tool_spec
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
 from remora.context.recall import Remembered, recall
-from remora.context.render import RENDERERS, Rendered, Style, fixed_tokens, render, system_text
-from remora.context.repeat import RepeatGuard
+from remora.context.render import RENDERERS, Calling, Rendered, Style, fixed_tokens, render, system_text
 from remora.context.secrets import Secrets
-from remora.context.summarizers import Summarizer, distill
+from remora.context.summarizers import Distilled, Summarizer, Unguarded, is_built_in
+from remora.context.text import one_line
 from remora.errors import ToolError
 from remora.events import (
     FORMAT,
@@ -30,28 +33,31 @@ from remora.events import (
     BlobRef,
     Call,
     CandidateAction,
+    ErrorDelta,
     Event,
-    FileChange,
-    Inline,
+    KnowledgeDelta,
     ModelRequestEvent,
     ModelResponseEvent,
-    Packed,
+    NoticeEvent,
     PacketDelta,
+    PacketUpdateEvent,
     SubmitResultEvent,
     ToolCallEvent,
     ToolResultEvent,
-    TurnStartEvent,
     UserInputEvent,
     canonical,
     digest,
-    pack,
-    readable,
-    unpack,
+    from_record,
+    json_value,
 )
-from remora.ports import BlobStore, Clock, Decision, Prompt, TokenCounter, ToolOutput, TraceWriter
+from remora.ports import BlobStore, Clock, Decision, Prompt, SummaryGuard, TokenCounter, ToolOutput, TraceWriter
+from remora.results import Changes, Results
 
-Changes = Sequence[tuple[str, bytes | None, bytes | None]]
-"""Path, content before, content after."""
+MAX_USER_TEXT = 500
+"""Characters of a person's words that the packet holds; the stream holds all of them."""
+
+MAX_INLINE = 32 * 1024
+"""Bytes of a text or of a call's arguments that a record holds itself; larger ones lie in a blob."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class TwoTrack:
         identity: Identity,
         *,
         goal: str,
-        tools: Sequence[ToolSpec],
+        tools: Sequence[ToolSpec | Mapping[str, Any]],
         system_prompt: str,
         limit: int,
         writer: TraceWriter,
@@ -98,14 +104,16 @@ class TwoTrack:
         secrets: Secrets | None = None,
         extensions: Mapping[str, Mapping[str, Any]] | None = None,
         style: Style = "json",
+        calling: Calling = "text",
+        guard: SummaryGuard | None = None,
+        fallback: Summarizer | None = None,
     ) -> None:
         self._secrets = secrets or Secrets()
-        self._extensions = dict(extensions or {})
-        self._repeats = RepeatGuard()
         self._style: Style = style
+        self._calling: Calling = calling
         self.identity = identity
         self.goal = self._secrets.clean(goal)
-        self.tools = tuple(tools)
+        self.tools = tuple(map(tool_spec, tools))
         self.limit = limit
         self.largest_prompt = 0
         self.last_seq = -1
@@ -115,9 +123,26 @@ class TwoTrack:
         self._blobs = blobs
         self._counter = counter
         self._clock = clock
-        check_limit(fixed_tokens(system_text(self._system_prompt, self.tools), counter), limit)
+        guard = guard or Unguarded()
+        for tool, summarizer in (summarizers or {}).items():
+            if not is_built_in(summarizer):
+                guard.check(tool, summarizer)
+        check_limit(
+            fixed_tokens(system_text(self._system_prompt, self.tools, calling), counter, self._beside),
+            limit,
+            counter.count,
+        )
         initial = identity.fields() | {"goal": self.goal}
         self.context = ContextManager(initial, summarizers, record=self._append, clock=clock.now)
+        self._results = Results(
+            self.tools,
+            blobs=blobs,
+            secrets=self._secrets,
+            extensions=extensions or {},
+            summarizers=self.context.summarizers,
+            guard=guard,
+            fallback=fallback,
+        )
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -129,7 +154,8 @@ class TwoTrack:
             await self.end(AgentEndEvent())
             return
         await self.fail(type(error).__name__, str(error))
-        await self.end(AgentEndEvent(outcome="error", reason=type(error).__name__))
+        cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+        await self.end(AgentEndEvent(outcome="cancelled" if cancelled else "error", reason=type(error).__name__))
 
     @property
     def packet(self) -> DecisionPacket:
@@ -139,7 +165,7 @@ class TwoTrack:
     async def start(
         self,
         *,
-        version: str = "",
+        version: str = __version__,
         node: Mapping[str, Any] | None = None,
         definition: Mapping[str, Any] | None = None,
         constraints: Mapping[str, Any] | None = None,
@@ -168,7 +194,7 @@ class TwoTrack:
 
     async def request(self) -> Prompt:
         """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it."""
-        await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
+        await self.context.next_turn()
         await self.context.pull_hub_context()
         rendered = render(
             self.packet,
@@ -177,6 +203,7 @@ class TwoTrack:
             limit=self.limit,
             counter=self._counter,
             style=self._style,
+            calling=self._calling,
         )
         await self.context.record(await self._receipt(rendered))
         self.largest_prompt = max(self.largest_prompt, rendered.tokens["total"])
@@ -187,14 +214,25 @@ class TwoTrack:
             turn=self.packet.turn,
         )
 
-    async def response(self, decision: Decision) -> tuple[Call, ...]:
-        """The calls of a decision, recorded."""
+    async def response(self, reply: object) -> tuple[Call, ...]:
+        """The calls of a reply, recorded: of a `Decision`, of a chat completion, or of its dict.
+
+        A call with arguments that are no JSON object, or to a tool that nobody offered, is not among them: it is in
+        the stream as it was written, and the packet tells the model. Raises `DecisionError` for what is no reply.
+        """
+        if isinstance(reply, Decision):
+            return await self._decided(reply)
+        read = read_reply(reply, self.tools, turn=self.packet.turn, in_text=self._calling == "text")
+        calls = await self._decided(read.decision)
+        for bad in read.bad:
+            await self._refused(bad)
+        return calls
+
+    async def _decided(self, decision: Decision) -> tuple[Call, ...]:
         await self.context.record(
             ModelResponseEvent(
-                text=self._secrets.clean(decision.text),
-                calls=tuple(
-                    call.model_copy(update={"args": self._secrets.clean(call.args)}) for call in decision.calls
-                ),
+                **await self._text(decision.text),
+                calls=tuple([await self._recordable(call) for call in decision.calls]),
                 model=decision.model,
                 usage=dict(decision.usage),
                 finish=decision.finish,
@@ -205,60 +243,121 @@ class TwoTrack:
 
     async def call(
         self,
-        call: Call,
+        call: object,
         use: Callable[..., Awaitable[Any] | Any],
         *,
         changes: Callable[[], Changes] = tuple,
     ) -> ToolResultEvent:
-        """Run `use(**call.args)`: intent recorded, then the effect, then what came back, raw and distilled."""
+        """Run `use(**call.args)`: intent recorded, then the effect, then what came back, raw and distilled.
+
+        A tool call in OpenAI's shape will do. If its arguments are no JSON object, `use` is not run, and that is the
+        result.
+        """
+        read = read_call(call, number=f"call-{self.packet.turn}")
+        if isinstance(read, BadCall):
+            return await self._call(read.call, partial(_misread, read), changes)
+        return await self._call(read, use, changes)
+
+    async def _call(self, call: Call, use: Callable[..., Any], changes: Callable[[], Changes]) -> ToolResultEvent:
         spec = next((tool for tool in self.tools if tool.name == call.tool), None)
         effects = spec.effects if spec else "outside"
         turn = self.packet.turn
+        intent = await self._recordable(call)
         await self.context.record(
-            ToolCallEvent(
-                call_id=call.call_id, tool=call.tool, args=self._secrets.clean(call.args), effects=effects, turn=turn
-            )
+            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=intent.args, effects=effects, turn=turn)
         )
+        if intent.args is not call.args:
+            use = partial(_too_large, call.tool)
         began = self._clock.monotonic()
         output = await _output(use, call.args)
         duration = max(0.0, self._clock.monotonic() - began) * 1000
-        event = await self._result(call, output, changes(), duration)
-        await self.context.record(event)
+        event = await self._results.make(call, output, changes(), duration)
+        await self.context.record(event.model_copy(update={"turn": turn}))
         return event
+
+    async def unanswered(self, call: Call, why: str) -> None:
+        """Record a call whose result nobody knows: the intent alone, and why."""
+        args, turn = (await self._recordable(call)).args, self.packet.turn
+        await self.context.record(ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args, turn=turn))
+        await self.context.record(NoticeEvent(code="no_result", message=f"{call.tool}: {why}", turn=turn))
 
     async def recall(self, text: str) -> dict[str, Any]:
         """What earlier tool results of this run say about `text`, as a tool result: for `call(…, track.recall)`."""
         events = self._writer.read(self.identity.stream_id)
         results = [event async for event in events if isinstance(event, ToolResultEvent)]
-        past = [Remembered(event.seq, event.turn, event.tool, await self._raw_text(event)) for event in results]
+        past = [Remembered(event.seq, event.turn, event.tool, await self._results.text(event)) for event in results]
         return recall(past, text)
 
-    async def submit(self, call: Call) -> None:
-        """Record what the agent says it has done."""
+    async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
+        """Record what the agent says it has done: its call of `submit_result`, a dict, or a line."""
+        call_id, said = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
+        fields = {"summary": said} if isinstance(said, str) else dict(said)
         await self.context.record(
-            SubmitResultEvent(call_id=call.call_id, result=self._secrets.clean(call.args), turn=self.packet.turn),
+            SubmitResultEvent(call_id=call_id, result=fields, turn=self.packet.turn),
         )
 
     async def user(self, text: str) -> None:
-        """Record what a person says to the agent."""
-        await self.context.record(UserInputEvent(text=self._secrets.clean(text), turn=self.packet.turn))
+        """Record what a person says to the agent; the newest words stay in the packet as pinned knowledge `user`."""
+        said = self._secrets.clean(text)
+        known = KnowledgeDelta(value=one_line(said, MAX_USER_TEXT), pinned=True)
+        delta = PacketDelta(knowledge={"user": known})
+        await self.context.record(UserInputEvent(**await self._text(said), turn=self.packet.turn, delta=delta))
 
     async def fail(self, code: str, message: str) -> None:
         """Record what stopped the agent."""
-        await self.context.record(
-            AgentErrorEvent(code=code, message=self._secrets.clean(message), turn=self.packet.turn)
-        )
+        await self.context.record(AgentErrorEvent(code=code, message=message[:MAX_INLINE], turn=self.packet.turn))
 
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and give its head."""
         await self.context.record(event.model_copy(update={"turn": self.packet.turn}))
         return await self._writer.head(self.identity.stream_id)
 
+    async def distill(self, tool: str, value: Any) -> Distilled:
+        """What `value` would come to as a result of `tool`. Nothing is recorded."""
+        return await self._results.distilled(tool, self._secrets.clean(value))
+
+    @property
+    def _beside(self) -> tuple[ToolSpec, ...]:
+        """The tools that are sent beside the messages, and count all the same."""
+        return self.tools if self._calling == "native" else ()
+
+    async def _refused(self, bad: BadCall) -> None:
+        """A call that cannot be made: all of it for the developer, a line for the model."""
+        turn, line = self.packet.turn, bad.error.message
+        written = f"{bad.call.call_id} {bad.call.tool} {bad.written}"
+        await self.context.record(NoticeEvent(code=bad.error.code, message=written[:MAX_INLINE], turn=turn))
+        delta = PacketDelta(error=ErrorDelta(set=line), diagnostics=(line,))
+        await self.context.record(PacketUpdateEvent(source="model_response", delta=delta, turn=turn))
+
     async def _append(self, draft: Event) -> Event:
-        stamped = draft.model_copy(update=self.identity.fields())
+        stamped = self._cleaned(draft).model_copy(update=self.identity.fields())
         (event,) = await self._writer.append(self.identity.stream_id, [stamped])
         self.last_seq = event.seq
         return event
+
+    def _cleaned(self, draft: Event) -> Event:
+        """The event without registered secrets, wherever in it they stood."""
+        if not self._secrets:
+            return draft
+        record = json_value(draft)
+        safe = self._secrets.redact(record["data"])
+        return from_record(record | {"data": safe.value}) if safe.count else draft
+
+    async def _text(self, text: str) -> dict[str, Any]:
+        """A text as an event holds it: whole, or its beginning and a reference to all of it."""
+        data = self._secrets.clean(text).encode(errors="backslashreplace")
+        if len(data) <= MAX_INLINE:
+            return {"text": data.decode()}
+        reference = BlobRef(blob=await self._blobs.put(data), size=len(data), encoding="utf-8")
+        return {"text": data[: MAX_INLINE // 8].decode(errors="ignore"), "text_ref": reference}
+
+    async def _recordable(self, call: Call) -> Call:
+        """The call as an event holds it: arguments that are too large for one are named, and lie in a blob."""
+        data = canonical(call.args)
+        if len(data) <= MAX_INLINE:
+            return call
+        blob = await self._blobs.put(self._secrets.clean(data))
+        return call.model_copy(update={"args": {"too_large": len(data), "blob": blob}})
 
     async def _receipt(self, rendered: Rendered) -> ModelRequestEvent:
         # The system text is the same in every turn: kept once, named in each receipt.
@@ -281,50 +380,6 @@ class TwoTrack:
             turn=self.packet.turn,
         )
 
-    async def _result(self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float) -> ToolResultEvent:
-        # Before distilling, so that raw, delta, packet and prompt agree.
-        safe = self._secrets.redact(output.value)
-        distilled = distill(call.tool, safe.value, self.context.summarizers)
-        packed = pack(safe.value)
-        raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
-        delta = checked(distilled.delta, self.tools, self._extensions)
-        attached = [await self._attachment(name, data) for name, data in _attached(output)]
-        reference = None
-        if isinstance(packed, Packed):
-            blob = await self._blobs.put(packed.data)
-            reference = BlobRef(blob=blob, size=len(packed.data), encoding=packed.encoding)
-        return ToolResultEvent(
-            call_id=call.call_id,
-            tool=call.tool,
-            outcome=distilled.outcome,
-            duration_ms=round(duration_ms, 3),
-            raw=packed.value if isinstance(packed, Inline) else None,
-            raw_ref=reference,
-            attachments=tuple(item for item, _ in attached),
-            files=tuple([await self._change(*change) for change in changes]),
-            delta=self._repeats.note(call.tool, call.args, raw, delta),
-            redactions=safe.count + sum(count for _, count in attached),
-            turn=self.packet.turn,
-        )
-
-    async def _raw_text(self, event: ToolResultEvent) -> str:
-        value = event.raw
-        if event.raw_ref is not None:
-            value = unpack(await self._blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
-        return readable(value)
-
-    async def _attachment(self, name: str, data: bytes | Iterable[bytes]) -> tuple[dict[str, Any], int]:
-        chunks = self._secrets.redact_chunks([data] if isinstance(data, bytes) else data)
-        blob, size = await self._blobs.put_chunks(chunks)
-        return {"name": name, "ref": BlobRef(blob=blob, size=size).model_dump()}, chunks.count
-
-    async def _change(self, path: str, before: bytes | None, after: bytes | None) -> FileChange:
-        return FileChange(
-            path=path,
-            before=None if before is None else await self._blobs.put(before),
-            after=None if after is None else await self._blobs.put(after),
-        )
-
 
 async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
     """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
@@ -343,6 +398,11 @@ def _named(counter: TokenCounter) -> dict[str, Any]:
     return told | {"digest": counter.digest} if counter.digest else told
 
 
-def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
-    prints = output.prints.encode(errors="surrogatepass")
-    return [*([("prints", prints)] if prints else []), *output.outputs]
+def _too_large(tool: str, **_args: Any) -> dict[str, Any]:
+    """The result of a call whose arguments no record could hold: it was not run."""
+    return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
+
+
+def _misread(bad: BadCall) -> dict[str, Any]:
+    """The result of a call that could not be understood."""
+    return make_error_result(bad.error.message) | {"code": bad.error.code, "arguments": bad.written}

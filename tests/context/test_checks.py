@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from remora.context.checks import checked
+from remora.context.checks import MAX_DELTA_BYTES, checked
 from remora.context.contracts import ToolSpec
-from remora.events import CandidateAction, PacketDelta
+from remora.events import CandidateAction, PacketDelta, canonical
 
 TOOL = ToolSpec(
     name="apply_fix",
@@ -16,7 +16,7 @@ def test_what_fits_is_left_as_it_is() -> None:
         candidate_actions=(CandidateAction(tool="apply_fix", args={"code": "F401"}),),
         extensions={"phase": "read", "seen": [1, 2]},
     )
-    assert checked(delta, [TOOL], SCHEMA) is delta
+    assert checked(delta, [TOOL], SCHEMA) == delta
 
 
 def test_a_candidate_that_its_tool_would_refuse_is_dropped_and_told() -> None:
@@ -40,3 +40,20 @@ def test_an_extension_that_does_not_fit_is_refused_and_changes_nothing() -> None
         "Extension phase was refused: `phase`: expected one of 'read', 'write', got 'sing'",
         "Extension more was refused: the agent has no such extension",
     )
+
+
+def test_whatever_a_tool_gives_the_delta_keeps_its_size() -> None:
+    huge = PacketDelta.model_validate(
+        {
+            "action": {"tool": "t", "summary": "s", "outcome": "success"},
+            "excerpts": [{"label": str(n), "text": "é" * 300_000} for n in range(9)],
+            "diagnostics": ["d" * 200] * 100_000,
+            "extensions": {"seen": [1] * 100_000},
+            "candidate_actions": [{"tool": "apply_fix", "args": {"code": "x" * 9_000}}] * 90,
+            "knowledge": {str(n): {"value": "v" * 9_000} for n in range(90)},
+        }
+    )
+    delta = checked(huge, [TOOL], SCHEMA, ["first"])
+    assert len(canonical(delta)) <= MAX_DELTA_BYTES
+    assert delta.action == huge.action
+    assert delta.diagnostics

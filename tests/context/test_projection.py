@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket
-from remora.context.projection import EMPTY, MAX_DIAGNOSTICS, MAX_EXCERPTS, apply, project
+from remora.context.models import MAX_EXCERPTS, MAX_RECENT_ACTIONS, DecisionPacket
+from remora.context.projection import EMPTY, MAX_DIAGNOSTICS, apply, project
 from remora.errors import ProjectionStopped
 from remora.events import (
     ActionDelta,

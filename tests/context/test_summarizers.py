@@ -8,12 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora.context.projection import EMPTY, apply
-from remora.context.summarizers import MAX_DELTA_BYTES, LinterSummarizer, Summarizer, distill, get_default_summarizers
+from remora.context.summarizers import (
+    MAX_DELTA_BYTES,
+    LinterSummarizer,
+    Summarizer,
+    distill,
+    get_default_summarizers,
+    summarize_here,
+)
 from remora.events import NoticeEvent, PacketDelta, canonical, decode, encode
 
 
 def delta_of(value: Any, tool: str = "tool", **summarizers: Summarizer) -> PacketDelta:
-    return distill(tool, value, summarizers).delta
+    return distill(tool, value, summarize_here(tool, value, summarizers)).delta
 
 
 def summary_of(value: Any, tool: str = "tool", **summarizers: Summarizer) -> str:
@@ -74,7 +81,7 @@ def test_a_summarizer_that_raises_is_replaced_and_told() -> None:
     ],
 )
 def test_the_outcome_is_said_or_inferred(value: Any, outcome: str) -> None:
-    assert distill("t", value, {}).outcome == outcome
+    assert distill("t", value).outcome == outcome
 
 
 def test_an_error_without_text_uses_the_summary() -> None:

@@ -46,10 +46,11 @@ def test_the_reader_of_thirty_lines_refuses_the_edited_stream(tmp_path: Path) ->
     assert len([line for line in code.splitlines() if line.strip()]) <= 36
 
 
-def test_the_commands_of_the_first_run_work_as_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("guide", ["first-run.md", "read-a-run.md"])
+def test_the_commands_of_a_guide_work_as_written(guide: str, tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
-    text = (ROOT / "docs" / "guides" / "first-run.md").read_text(encoding="utf-8")
+    text = "    remora analyze . -o lint\n" + (ROOT / "docs" / "guides" / guide).read_text(encoding="utf-8")
     commands = [line.strip() for line in re.findall(r"^    (remora .*)$", text, re.MULTILINE) if "src" not in line]
     assert len(commands) >= 6
     for command in commands:

@@ -13,12 +13,14 @@ from remora.events import (
     Event,
     FileChange,
     ModelRequestEvent,
+    ModelResponseEvent,
     PacketDelta,
     SubmitResultEvent,
     ToolCallEvent,
     ToolResultEvent,
     TurnStartEvent,
     UnknownEvent,
+    UserInputEvent,
     canonical,
 )
 from remora.ports import TokenCounter
@@ -152,8 +154,22 @@ def summarize(events: Iterable[Event]) -> StreamSummary:
 
 def kept_bytes(event: ToolResultEvent) -> int:
     """How much the Long Track keeps of one result."""
-    raw = event.raw_ref.size if event.raw_ref else len(canonical(event.raw))
-    return raw + sum(int(item.get("ref", {}).get("size", 0)) for item in event.attachments)
+    raw = event.raw_ref.size if event.raw_ref else _length(event.raw)
+    return raw + sum(map(_size, event.attachments))
+
+
+def _length(raw: Any) -> int:
+    try:
+        return len(canonical(raw))
+    except TypeError:  # nested deeper than JSON is written
+        return len(repr(raw))
+
+
+def _size(attachment: dict[str, Any]) -> int:
+    """As far as a foreign stream says one."""
+    reference = attachment.get("ref")
+    size = reference.get("size") if isinstance(reference, dict) else None
+    return size if isinstance(size, int) else 0
 
 
 def fold_files(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
@@ -168,7 +184,7 @@ def fold_files(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
 def history_tokens(
     events: Sequence[Event], system: str, raw_text: Callable[[ToolResultEvent], str], counter: TokenCounter
 ) -> dict[int, int]:
-    """By turn, the tokens that the same run would have sent as chat history: every call and raw result so far."""
+    """By turn, the tokens that the same run would have sent as chat history: all that was said, called and returned."""
     total, by_turn = counter.count(system), {}
     for event in events:
         match event:
@@ -176,6 +192,8 @@ def history_tokens(
                 total += counter.count(goal)
             case TurnStartEvent():
                 by_turn[event.turn] = total
+            case UserInputEvent(text=text) | ModelResponseEvent(text=text):
+                total += counter.count(text)
             case ToolCallEvent(tool=tool, args=args):
                 total += counter.count(tool) + counter.count(canonical(args).decode())
             case ToolResultEvent():

@@ -39,8 +39,12 @@ def errors_as_sentences() -> Iterator[None]:
         if error.hint:
             err.print(Text.assemble(("hint: ", "bold"), visible(error.hint)))
         raise typer.Exit(BAD_CONFIG if isinstance(error, ConfigError) else SOME_FAILED) from None
+    except OSError as error:
+        where = f"`{error.filename}`" if error.filename else "a file"
+        err.print(Text.assemble(("error: ", "bold red"), visible(f"{where} cannot be used: {error.strerror or error}")))
+        raise typer.Exit(SOME_FAILED) from None
     except KeyboardInterrupt:
-        err.print("Cancelled. What was recorded is safe; nothing of yours was changed.")
+        err.print("Cancelled. What was recorded is safe.")
         raise typer.Exit(CANCELLED) from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from remora._version import __version__
-from remora.app import POLICIES, App, PolicyName, open_app, project_root
+from remora.app import POLICIES, App, PolicyName, default_state_dir, open_app, project_root
 from remora.cli import _render as render
 from remora.cli._console import (
     ALL_FAILED,
@@ -49,7 +50,8 @@ AgentId = Annotated[str | None, typer.Argument(help="Agent, by the beginning or 
 
 
 def run() -> None:
-    """Run the command that the arguments name."""
+    """Run the command that the arguments name. A polite kill ends it like Ctrl-C: everything open is sealed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     app()
 
 
@@ -167,12 +169,15 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     if shown.files:
         render.diffs(await project.diff(shown.agent_id), limit=16)
         say("")
-    render.next_steps(shown.agent_id, _elsewhere(project))
+    render.next_steps(shown.agent_id if shown.last_seq >= 0 else None, _options(project))
 
 
-def _elsewhere(project: App) -> str:
-    """The project as commands must name it from here; empty when this is it."""
-    return "" if project_root(HERE) == project.root else os.path.relpath(project.root)
+def _options(project: App) -> str:
+    """What commands need beside their name, here, to mean this project and its state."""
+    words = [] if project_root(HERE) == project.root else ["-C", os.path.relpath(project.root)]
+    if project.state_dir != default_state_dir(project.root):
+        words += ["--state-dir", os.path.relpath(project.state_dir)]
+    return shlex.join(words)
 
 
 def _names(operations: str) -> list[str]:
@@ -190,7 +195,7 @@ def _policy(name: str) -> PolicyName:
 
 
 def _exit_code(results: Sequence[AgentResult]) -> int:
-    failed = [result for result in results if result.outcome in ("error", "degraded")]
+    failed = [result for result in results if result.outcome in ("error", "degraded") or result.verdict == "failed"]
     if not failed:
         return 0
     return ALL_FAILED if len(failed) == len(results) else SOME_FAILED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from remora._version import __version__
-from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TurnRow
-from remora.app import Accepted, AgentDiff
+from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
+from remora.app import Accepted, AgentDiff, Imports
 from remora.cli._console import out, say, tell
 from remora.cli._doctor import Finding
 from remora.context.text import one_line, visible
@@ -23,6 +22,7 @@ from remora.ports import AgentResult
 from remora.trace import Hit, PrunePlan, PruneResult, StreamInfo, StreamReport
 
 RAW_LINES = 20
+BAR_WIDTH = 60
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -211,9 +211,12 @@ def _state(report: StreamReport) -> str:
 
 def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
     """Each agent's changes as a unified diff."""
+    if not out.is_terminal and limit is None:
+        sys.stdout.write("".join(diff.text for diff in found))  # a patch, for `git apply` and the like
+        return
     for diff in found:
         say(f"# {diff.summary.node_id} · {diff.summary.operation} · agent {short_id(diff.summary.agent_id)}", "bold")
-        lines = diff.text.splitlines()
+        lines = diff.text.split("\n")
         for line in lines[:limit]:
             say(line, _DIFF_STYLES.get(line[:1], ""))
         if limit is not None and len(lines) > limit:
@@ -242,15 +245,49 @@ def findings(found: Sequence[Finding]) -> None:
         say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
 
 
-def next_steps(agent_id: str, project: str) -> None:
+def next_steps(agent_id: str | None, options: str) -> None:
     """What a reader may want to do now, as it can be typed where they are."""
-    short = short_id(agent_id)
-    where = f" -C {shlex.quote(project)}" if project else ""
     say("Next:")
-    for command, what in (
-        ("remora diff", "all changes"),
-        ("remora accept", "write them into your files"),
-        (f"remora trace show {short}", "both tracks, turn by turn"),
-        ("remora trace verify", "prove from the bytes that nothing is missing"),
-    ):
-        say(f"  {command + where:<48} {what}")
+    steps = [
+        ("diff", "all changes"),
+        ("accept", "write them into your files"),
+        ("trace verify", "prove from the bytes that no event and no blob is missing"),
+    ]
+    if agent_id is not None:
+        steps.insert(2, (f"trace show {short_id(agent_id)}", "both tracks, turn by turn"))
+    for command, what in steps:
+        say(f"  {f'remora {command} {options}'.rstrip():<48} {what}")
+
+
+def imports(done: Imports) -> None:
+    """Each conversation that is a stream now."""
+    for item in done.streams:
+        say(f"✓ {short_id(item.agent_id)}  {item.turns:>4} turns  {item.source}  {one_line(item.goal, 60)}", "green")
+    skipped = f", {len(done.problems)} skipped" if done.problems else ""
+    say(f"{len(done.streams)} imported{skipped}")
+    if done.streams:
+        say(f"Next: remora trace tokens {short_id(done.streams[-1].agent_id)}")
+
+
+def tokens(report: TokenReport) -> None:
+    """A bar a turn: what was sent, and how much longer chat history would have been."""
+    how = "exact" if report.exact else "estimated"
+    say(f"agent {short_id(report.agent_id)} · counted by {report.counter} ({how})", "bold")
+    if not report.rows:
+        say("No prompt was sent in this stream")
+        return
+    say("turn   history    packet  █ packet  ░ more by chat history", "bold")
+    widest = max(report.largest_history, report.largest_packet, 1)
+    for row in report.rows:
+        told = ", ".join(f"{name} {count}" for name, count in row.left_out.items())
+        missing = f"  left out: {told}" if told else ""
+        say(f"{row.turn:>4} {row.history:>9,} {row.packet:>9,}  {_bar(row, widest)}{missing}")
+    times = report.history_sent / max(report.sent, 1)
+    kept = "" if report.kept_by == report.counter else f", which {report.kept_by} kept"
+    say(f"Largest packet {report.largest_packet:,} tokens; the limit was {report.rows[-1].limit:,}{kept}")
+    say(f"All turns together: {report.sent:,} sent; chat history {report.history_sent:,} ({times:.1f} times as much)")
+
+
+def _bar(row: TokenRow, widest: int) -> str:
+    packet, history = (round(BAR_WIDTH * count / widest) for count in (row.packet, row.history))
+    return "█" * max(packet, 1) + "░" * (history - max(packet, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,17 @@ import typer
 from remora.analysis import replay as fold_again
 from remora.app import open_app
 from remora.cli import _render as render
-from remora.cli._console import HERE, SOME_FAILED, JsonFlag, Project, StateDir, errors_as_sentences, print_json, tell
+from remora.cli._console import (
+    ALL_FAILED,
+    HERE,
+    SOME_FAILED,
+    JsonFlag,
+    Project,
+    StateDir,
+    errors_as_sentences,
+    print_json,
+    tell,
+)
 from remora.trace import Filter, Retention
 
 trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, rich_markup_mode=None)
@@ -23,6 +34,9 @@ Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only t
 Tool = Annotated[str | None, typer.Option("--tool", help="Only where this tool was used")]
 Outcome = Annotated[str | None, typer.Option("--outcome", help="Only with this outcome, such as success or error")]
 Since = Annotated[str | None, typer.Option("--since", help="From this moment on, such as 2026-11-15T18:00")]
+Tokenizer = Annotated[
+    Path | None, typer.Option(help="Count by this GGUF file or `tokenizer.json`; estimated without one")
+]
 Until = Annotated[str | None, typer.Option("--until", help="Before this moment")]
 
 
@@ -226,3 +240,47 @@ def prune(
         plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
         result = None if dry_run else library.prune(plan)
         print_json({"plan": plan, "result": result}) if json else render.pruned(plan, result)
+
+
+@trace.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Chat logs (JSON, JSONL) or SWE-agent trajectories")],
+    tokenizer: Tokenizer = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Turn chat logs of other programs into streams: one conversation, one sealed stream.
+
+    Exit code 1 if a conversation could not be read, 2 if none could; those that could are kept.
+
+    \b
+    Examples:
+      remora trace import chats.jsonl
+      remora trace import runs/*.traj --tokenizer model.gguf
+    """
+    with errors_as_sentences():
+        done = asyncio.run(open_app(project, state_dir=state_dir).import_chats(files, tokenizer=tokenizer))
+        tell(f"skipped: {problem}" for problem in done.problems)
+        print_json(done) if json else render.imports(done)
+    raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
+
+
+@trace.command()
+def tokens(
+    stream: StreamId,
+    tokenizer: Tokenizer = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Show what each turn sent, and what chat history would have sent in its place.
+
+    \b
+    Examples:
+      remora trace tokens 7GX2KQF
+      remora trace tokens 7GX2KQF --tokenizer model.gguf --json
+    """
+    with errors_as_sentences():
+        report = asyncio.run(open_app(project, state_dir=state_dir).tokens(stream, tokenizer=tokenizer))
+        print_json(report) if json else render.tokens(report)

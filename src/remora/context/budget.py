@@ -29,10 +29,27 @@ ACTION_CAP = 64
 SHORT_ACTION_CAP = 24
 TEMPLATE = 220
 """Tokens of the JSON around the parts, with every field present and something left out of each."""
-RESERVED = GOAL_CAP + TARGET_CAP + CONSTRAINTS_CAP + ERROR_CAP + ACTION_CAP + TEMPLATE
+_CAPS = GOAL_CAP + TARGET_CAP + CONSTRAINTS_CAP + ERROR_CAP + ACTION_CAP
+RESERVED = _CAPS + TEMPLATE
 
 Count = Callable[[str], int]
 """How many tokens a text takes."""
+
+_EMPTIEST = orjson.dumps(
+    {
+        **dict.fromkeys(("goal", "operation", "node_id", "last_error"), ""),
+        "constraints": {"max_turns": 10**6, "safety": ""},
+        "recent_actions": [{"tool": "", "summary": "", "outcome": "partial"}],
+        "left_out": {
+            "excerpts": 3, "recent_actions": 9, "summaries": 1, "knowledge": 10**6, "hub_context": 10**5,
+            "extensions": 999, "diagnostics": 8, "candidate_actions": 999, "state_summary": 1, "node_summary": 1,
+        },
+        "turn": 10**6,
+    }
+).decode()  # fmt: skip
+"""The JSON that is left when all has gone that may go."""
+_SEAMS = 16
+"""Where two texts meet, their tokens together may be a few more than apart."""
 
 Step = tuple[str, Any]
 """What to leave out next: a field of the packet, and which part of it."""
@@ -46,12 +63,18 @@ class Fitted:
     left_out: dict[str, int]
 
 
-def check_limit(fixed: int, limit: int) -> None:
+def reserved(count: Count) -> int:
+    """What is kept free for the parts that never go: more than `RESERVED` only by a tokenizer that knows few words."""
+    return max(RESERVED, _CAPS + count(_EMPTIEST) + _SEAMS)
+
+
+def check_limit(fixed: int, limit: int, count: Count | None = None) -> None:
     """Raises `BudgetError` if a prompt with `fixed` tokens around the packet could ever be over `limit`."""
-    if fixed + RESERVED > limit:
+    kept = reserved(count) if count else RESERVED
+    if fixed + kept > limit:
         raise BudgetError(
             f"The prompt limit of {limit} tokens is too small: the system text and tools take {fixed}, "
-            f"and {RESERVED} are reserved for what is always shown",
+            f"and {kept} are reserved for what is always shown",
             hint="Raise `runner.memory.packet_size_limit`, or shorten the system prompt and the tools' descriptions",
         )
 
@@ -83,7 +106,7 @@ def cut(text: str, cap: int, count: Count) -> str:
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        fits = count(orjson.dumps(text[:middle] + "…").decode()) <= cap
+        fits = count(orjson.dumps(text[:middle].rstrip() + "…").decode()) <= cap
         low, high = (middle, high) if fits else (low, middle - 1)
     return text[:low].rstrip() + "…"
 

@@ -6,32 +6,67 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remora.context.contracts import ToolSpec
+from remora.context.models import MAX_EXCERPTS
 from remora.context.schema import problems
 from remora.context.text import one_line
-from remora.events import CandidateAction, PacketDelta
+from remora.events import CandidateAction, Excerpt, PacketDelta, canonical
+
+MAX_DELTA_BYTES = 64 * 1024
+MAX_CANDIDATES = 16
+MAX_DIAGNOSTICS = 16
+MAX_EXCERPT = 8 * 1024
+MAX_EXTENSION = 8 * 1024
 
 
-def checked(delta: PacketDelta, tools: Sequence[ToolSpec], extensions: Mapping[str, Mapping[str, Any]]) -> PacketDelta:
-    """The delta without candidates that their tool would refuse and without extensions that do not fit their schema."""
-    told: list[str] = []
+def checked(
+    delta: PacketDelta,
+    tools: Sequence[ToolSpec],
+    extensions: Mapping[str, Mapping[str, Any]],
+    notes: Sequence[str] = (),
+) -> PacketDelta:
+    """The delta without candidates that their tool would refuse and without extensions that do not fit their schema.
+
+    Whatever a tool gave, it is then at most `MAX_DELTA_BYTES` when encoded. What went is told, after `notes`.
+    """
+    told = list(notes)
     candidates = _fitting_candidates(delta.candidate_actions, {tool.name: tool for tool in tools}, told)
     fitting = _fitting_extensions(delta.extensions, extensions, told)
-    if not told:
+    excerpts = tuple(_bounded_excerpt(excerpt, told) for excerpt in delta.excerpts[-MAX_EXCERPTS:])
+    diagnostics = (*delta.diagnostics[:MAX_DIAGNOSTICS], *told)
+    update = {
+        "candidate_actions": candidates,
+        "extensions": fitting,
+        "excerpts": excerpts,
+        "diagnostics": diagnostics[:MAX_DIAGNOSTICS],
+    }
+    return _bounded(delta.model_copy(update=update))
+
+
+def _bounded(delta: PacketDelta) -> PacketDelta:
+    """The delta within its size: the largest knowledge goes first, then everything but the action and the error."""
+    while len(canonical(delta)) > MAX_DELTA_BYTES and delta.knowledge:
+        largest = max(delta.knowledge, key=lambda key: len(canonical(delta.knowledge[key])))
+        rest = {key: item for key, item in delta.knowledge.items() if key != largest}
+        note = f"{one_line(largest, 80)} is too large for the packet; its value is in the stream"
+        delta = delta.model_copy(update={"knowledge": rest, "diagnostics": (*delta.diagnostics, note)})
+    if len(canonical(delta)) <= MAX_DELTA_BYTES:
         return delta
-    return delta.model_copy(
-        update={
-            "candidate_actions": candidates,
-            "extensions": fitting,
-            "diagnostics": (*delta.diagnostics, *told),
-        }
-    )
+    told = ("The result was too large for the packet; all of it is in the stream",)
+    return PacketDelta(action=delta.action, error=delta.error, diagnostics=told)
+
+
+def _bounded_excerpt(excerpt: Excerpt, told: list[str]) -> Excerpt:
+    if len(excerpt.text.encode()) <= MAX_EXCERPT:
+        return excerpt
+    told.append(f"Excerpt {one_line(excerpt.label, 60)} was cut to {MAX_EXCERPT:,} bytes")
+    return excerpt.model_copy(update={"text": excerpt.text.encode()[:MAX_EXCERPT].decode(errors="ignore")})
 
 
 def _fitting_candidates(
     proposed: Sequence[CandidateAction] | None, tools: Mapping[str, ToolSpec], told: list[str]
 ) -> tuple[CandidateAction, ...] | None:
     good = []
-    for action in proposed or ():
+    for action in (proposed or ())[:MAX_CANDIDATES]:
         spec = tools.get(action.tool)
         misfits = problems(spec.parameters, action.args) if spec else ["no such tool"]
         if misfits:
@@ -47,6 +82,8 @@ def _fitting_extensions(
     good = {}
     for key, value in proposed.items():
         misfits = problems(schemas[key], value, f"`{key}`") if key in schemas else ["the agent has no such extension"]
+        if not misfits and len(canonical(value)) > MAX_EXTENSION:
+            misfits = [f"larger than {MAX_EXTENSION:,} bytes"]
         if misfits:
             told.append(f"Extension {one_line(key, 60)} was refused: {misfits[0]}")
         else:

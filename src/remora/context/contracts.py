@@ -23,6 +23,13 @@ class ToolSpec(BaseModel):
     effects: Effects = "outside"
     """What a call can change. Only `none` and `workspace` may be run again after a crash."""
 
+    def openai(self) -> dict[str, Any]:
+        """The tool as the `tools` of an OpenAI-compatible request hold it."""
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
+        }
+
 
 class ToolResult(BaseModel):
     """What a tool returns: `result` for the Long Track, everything else for the Short Track.

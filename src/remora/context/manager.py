@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from remora.context.aliases import is_plan_delta, plan_delta
+from remora.context.middleware import Hook, difference, hook_name
 from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket
 from remora.context.projection import apply
-from remora.context.summarizers import Summarizer, distill
-from remora.events import Event, HubDelta, HubUpdateEvent, PacketDelta, ToolResultEvent, TurnStartEvent, timestamp
+from remora.context.summarizers import Summarizer, distill, summarize_here
+from remora.errors import TraceError
+from remora.events import (
+    Event,
+    HubDelta,
+    HubUpdateEvent,
+    PacketDelta,
+    PacketUpdateEvent,
+    ToolResultEvent,
+    TurnStartEvent,
+    timestamp,
+)
 
 HUB_PATIENCE_S = 0.5
+
+_ENVELOPE = frozenset({*Event.ENVELOPE, "event", "tool", "tool_name", "call_id", "args", "timestamp"})
 
 Record = Callable[[Event], Awaitable[Event]]
 """Makes an event durable and gives it back as recorded."""
@@ -50,7 +65,11 @@ class ContextManager:
         return event
 
     def apply_event(self, event: Mapping[str, Any] | Event) -> None:
-        """Fold an event: a typed one, or a plain dict with or without a delta. Other types change nothing."""
+        """Fold an event that needs no recording here, or is recorded already: typed, or a plain dict.
+
+        A plain `tool_result` may have a delta or none, its fields under `data` or beside `type`, and any of the names
+        in `remora.context.aliases`. Other types change nothing.
+        """
         if isinstance(event, Event):
             self.packet = apply(self.packet, event)
             return
@@ -63,8 +82,13 @@ class ContextManager:
             self.packet = apply(self.packet, self._hub_update(event.get("context") or {}))
 
     def increment_turn(self) -> None:
-        """Begin the next turn."""
+        """Begin the next turn. Raises `TraceError` where turns are recorded: there, `await next_turn()`."""
+        self._refuse_unrecorded("next_turn()")
         self.packet = apply(self.packet, TurnStartEvent(turn=self.packet.turn + 1))
+
+    async def next_turn(self) -> None:
+        """Begin the next turn, recorded."""
+        await self.record(TurnStartEvent(turn=self.packet.turn + 1))
 
     def set_hub_client(self, client: Any) -> None:
         """Ask this Hub from now on."""
@@ -82,10 +106,28 @@ class ContextManager:
         if facts and facts != self.packet.hub_context:
             await self.record(self._hub_update(facts))
 
-    def run_middleware(self, hooks: Iterable[Callable[[DecisionPacket], Any]]) -> None:
-        """Let hooks enrich the packet in place."""
+    def run_middleware(self, hooks: Iterable[Hook]) -> None:
+        """Fold what each hook changes in the packet it is given. Raises `TraceError` where changes are recorded."""
+        self._refuse_unrecorded("middleware(hooks)")
         for hook in hooks:
-            hook(self.packet)
+            hoped = self.packet.model_copy(deep=True)
+            hook(hoped)
+            for event in self._packet_update(hook, self.packet, hoped):
+                self.packet = apply(self.packet, event)
+
+    async def middleware(self, hooks: Iterable[Hook]) -> None:
+        """Record, then fold, what each hook (async or not) changes in its copy: one `packet_update` for each change.
+
+        If a hook raises, what it did to its copy is gone, and the packet is as it was.
+        """
+        for hook in hooks:
+            before = self.packet
+            hoped = before.model_copy(deep=True)
+            done = hook(hoped)
+            if inspect.isawaitable(done):
+                await done
+            for event in self._packet_update(hook, before, hoped):
+                await self.record(event)
 
     def register_summarizer(self, tool_name: str, summarizer: Summarizer) -> None:
         """Use `summarizer` for what `tool_name` returns without a summary of its own."""
@@ -111,11 +153,14 @@ class ContextManager:
 
     def _tool_result(self, event: Mapping[str, Any]) -> ToolResultEvent:
         tool = str(event.get("tool_name") or event.get("tool") or "unknown")
-        data = event.get("data") or {}
-        distilled = distill(tool, data, self.summarizers)
+        data = event["data"] if "data" in event else {key: event[key] for key in event if key not in _ENVELOPE}
+        data = {} if data is None else data
+        distilled = distill(tool, data, summarize_here(tool, data, self.summarizers))
         delta = data.get("delta") if isinstance(data, Mapping) else None
+        if is_plan_delta(delta):
+            delta = plan_delta(tool, delta)
         return ToolResultEvent(
-            call_id="",
+            call_id=str(event.get("call_id", "")),
             tool=tool,
             outcome=distilled.outcome,
             raw=data,
@@ -124,5 +169,19 @@ class ContextManager:
         )
 
     def _hub_update(self, facts: Mapping[str, Any]) -> HubUpdateEvent:
-        delta = PacketDelta(hub=HubDelta(set=dict(facts)))
+        """The facts in place of those before: a node that the Hub no longer speaks of is not known any more."""
+        gone = tuple(node for node in self.packet.hub_context or {} if node not in facts)
+        delta = PacketDelta(hub=HubDelta(set=dict(facts), remove=gone))
         return HubUpdateEvent(turn=self.packet.turn, ts=timestamp(self._clock()), delta=delta, nodes=tuple(facts))
+
+    def _packet_update(self, hook: Hook, before: DecisionPacket, hoped: DecisionPacket) -> Iterable[Event]:
+        delta = difference(before, hoped)
+        if delta is not None:
+            ts = timestamp(self._clock())
+            yield PacketUpdateEvent(source=hook_name(hook), turn=self.packet.turn, ts=ts, delta=delta)
+
+    def _refuse_unrecorded(self, instead: str) -> None:
+        if self._record is not None:
+            raise TraceError(
+                "Nothing may change this packet without being recorded", hint=f"Use `await manager.{instead}`"
+            )

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from remora.events import CandidateAction, Excerpt, Outcome, PacketDelta
+from remora.nodes import NodeType
 
 __all__ = [
     "CandidateAction",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 MAX_RECENT_ACTIONS = 10
+MAX_EXCERPTS = 3
 
 
 class RecentAction(BaseModel):
@@ -92,6 +94,35 @@ class DecisionPacket(BaseModel):
     extensions: dict[str, Any] = Field(default_factory=dict)
 
     packet_version: str = "1.0"
+
+    @property
+    def recent_history(self) -> list[str]:
+        """The recent actions as lines. Like the views below, neither a field nor part of the packet's JSON."""
+        return [action.summary for action in self.recent_actions]
+
+    @property
+    def recent_results(self) -> list[dict[str, str]]:
+        """The recent actions as tool and summary."""
+        return [{"tool": action.tool, "summary": action.summary} for action in self.recent_actions]
+
+    @property
+    def hub_context_freshness(self) -> dict[str, float]:
+        """By node with Hub facts, the time of the update in seconds since 1970."""
+        if self.hub_freshness is None:
+            return {}
+        return dict.fromkeys(self.hub_context or {}, self.hub_freshness.timestamp())
+
+    @property
+    def node(self) -> dict[str, str]:
+        """The target's id, and its type where the summary begins with one."""
+        kind = self.node_summary.partition(" ")[0]
+        known = {"type": kind} if kind in {each.value for each in NodeType} else {}
+        return {"id": self.node_id} | known
+
+    @property
+    def session_id(self) -> str:
+        """The agent's id."""
+        return self.agent_id
 
     def add_action(self, tool: str, summary: str, outcome: Outcome, max_actions: int = MAX_RECENT_ACTIONS) -> None:
         """Remember an action of this turn; the oldest beyond `max_actions` are forgotten."""

@@ -23,7 +23,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from remora.context.models import MAX_RECENT_ACTIONS, Constraints, DecisionPacket, KnowledgeEntry, RecentAction
+from remora.context.models import (
+    MAX_EXCERPTS,
+    MAX_RECENT_ACTIONS,
+    Constraints,
+    DecisionPacket,
+    KnowledgeEntry,
+    RecentAction,
+)
 from remora.context.text import one_line
 from remora.errors import ProjectionStopped
 from remora.events import (
@@ -41,7 +48,6 @@ from remora.events import (
 
 PROJECTOR = "1"
 MAX_DIAGNOSTICS = 8
-MAX_EXCERPTS = 3
 
 EMPTY = DecisionPacket(agent_id="", goal="", operation="", node_id="")
 """The packet before any event."""

@@ -18,11 +18,16 @@ from remora.context.models import DecisionPacket
 from remora.ports import TokenCounter
 
 Style = Literal["json", "markdown"]
+Calling = Literal["text", "native"]
+"""How a model is to call: by JSON in its answer, tools listed in the prompt; or by its server's tool calling."""
 RENDERERS: dict[Style, str] = {"json": "json-1", "markdown": "markdown-1"}
 """The version of each style, as receipts name it."""
 
 MESSAGE_OVERHEAD = 8
 """Tokens that a chat template adds around each message, generously."""
+
+WIDEST = 32
+"""Characters a token, beyond which a text is over its limit without being counted: megabytes would take seconds."""
 
 _ANSWER = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
 
@@ -50,25 +55,34 @@ def render(
     limit: int,
     counter: TokenCounter,
     style: Style = "json",
+    calling: Calling = "text",
 ) -> Rendered:
     """The prompt for this packet, at most `limit` tokens by `counter`. Raises `BudgetError` if that cannot be."""
-    system = system_text(system_prompt, tools)
-    fixed = fixed_tokens(system, counter)
+    system = system_text(system_prompt, tools, calling)
+    fixed = fixed_tokens(system, counter, tools if calling == "native" else ())
     text = _json if style == "json" else _markdown
-    fitted = fit(packet, lambda sections: fixed + counter.count(text(sections)), limit, counter.count)
+
+    def measure(sections: dict[str, Any]) -> int:
+        shown = text(sections)
+        return limit + 1 if len(shown) > limit * WIDEST else fixed + counter.count(shown)
+
+    fitted = fit(packet, measure, limit, counter.count)
     user = text(fitted.sections)
     tokens = {name: counter.count(text({name: part})) for name, part in fitted.sections.items()}
     total = fixed + counter.count(user)
     return Rendered(system, user, {"system": fixed, **tokens, "total": total}, fitted.left_out)
 
 
-def fixed_tokens(system: str, counter: TokenCounter) -> int:
-    """What every prompt of a run takes beside its packet."""
-    return counter.count(system) + 2 * MESSAGE_OVERHEAD
+def fixed_tokens(system: str, counter: TokenCounter, sent_beside: Sequence[ToolSpec] = ()) -> int:
+    """What every prompt of a run takes beside its packet, tools that are sent beside the messages included."""
+    tools = counter.count(_json([tool.openai() for tool in sent_beside])) if sent_beside else 0
+    return counter.count(system) + tools + 2 * MESSAGE_OVERHEAD
 
 
-def system_text(system_prompt: str, tools: Sequence[ToolSpec]) -> str:
+def system_text(system_prompt: str, tools: Sequence[ToolSpec], calling: Calling = "text") -> str:
     """The part that never changes during a run."""
+    if calling == "native":
+        return system_prompt.strip()
     lines = [_json({"name": tool.name, "description": tool.description, "args": _args(tool)}) for tool in tools]
     return "\n".join([system_prompt.strip(), "", "Tools:", *lines, "", _ANSWER])
 

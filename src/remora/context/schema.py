@@ -54,14 +54,17 @@ def describe(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "any value"))
 
 
-def _is(kind: str, value: Any) -> bool:
+def _is(kind: Any, value: Any) -> bool:
+    if isinstance(kind, list):
+        return any(_is(each, value) for each in kind)
     if kind in ("integer", "number") and isinstance(value, bool):
         return False
     python: dict[str, Any] = {
         "string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict,
         "null": type(None),
     }  # fmt: skip
-    return isinstance(value, python[kind])
+    # A kind that is none of JSON Schema's says nothing that could be checked.
+    return kind not in python or isinstance(value, python[kind])
 
 
 def _kind(value: Any) -> str:

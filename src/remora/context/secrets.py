@@ -50,6 +50,10 @@ class Secrets:
         self._text = re.compile(pattern)
         self._bytes = re.compile(pattern.encode(errors="surrogatepass"))
 
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._names)
+
     def redact(self, value: Any) -> Redacted:
         """`value` with every secret in it replaced by `[secret:NAME]`, in texts, bytes, keys, at any depth."""
         return self._walk(value) if self._names else Redacted(value, 0)
@@ -74,16 +78,17 @@ class Secrets:
         match value:
             case str():
                 return Redacted(*self._text.subn(self._mark, value))
-            case bytes():
+            case bytes() | bytearray():
                 return Redacted(*self._bytes.subn(lambda found: self._mark(found).encode(), value))
             case dict():
                 parts = [(self._walk(key), self._walk(item)) for key, item in value.items()]
                 return Redacted(
                     {key.value: item.value for key, item in parts}, sum(key.count + item.count for key, item in parts)
                 )
-            case list() | tuple():
+            case list() | tuple() | set() | frozenset():
                 items = [self._walk(item) for item in value]
-                return Redacted(type(value)(item.value for item in items), sum(item.count for item in items))
+                kind = next(kind for kind in (list, tuple, set, frozenset) if isinstance(value, kind))
+                return Redacted(kind(item.value for item in items), sum(item.count for item in items))
             case _:
                 return Redacted(value, 0)
 

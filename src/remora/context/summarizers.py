@@ -1,47 +1,51 @@
-"""Distilling: what a tool returned becomes one line, some knowledge, and a delta for the packet.
+"""Summarizers: what a tool returned becomes one line, some knowledge and perhaps an excerpt.
 
 The tool's own summary comes first, then the summarizer registered for the tool, then a generic line. The result is
-stored in the event, so a summarizer may change without changing the past.
+stored in the event, so a summarizer may change without changing the past. Built-in ones are pure functions and run
+right here; any other runs behind the `SummaryGuard` port, with limits that hold.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
-import orjson
-from pydantic import TypeAdapter, ValidationError
-
-from remora.context.text import one_line
-from remora.events import (
-    ActionDelta,
-    CandidateAction,
-    ErrorDelta,
-    Excerpt,
-    KnowledgeDelta,
-    Outcome,
-    PacketDelta,
-    canonical,
+from remora.context._summaries import (
+    BUILT_IN,
+    FALLBACK,
+    MAX_DELTA_BYTES,
+    BuiltIn,
+    Distilled,
+    distill,
+    raw_result_of,
+    says_enough,
 )
+from remora.context.summary import Imported, Summarized, Summarizer, run_summarizer
+from remora.errors import ConfigError
+from remora.ports import SummaryGuard
 
-MAX_DELTA_BYTES = 64 * 1024
+__all__ = [
+    "BUILTIN_SUMMARIZERS",
+    "FALLBACK",
+    "MAX_DELTA_BYTES",
+    "Distilled",
+    "Imported",
+    "LinterSummarizer",
+    "Summarized",
+    "Summarizer",
+    "SummarizerRegistry",
+    "TestRunnerSummarizer",
+    "ToolSidePassthrough",
+    "Unguarded",
+    "distill",
+    "get_default_summarizers",
+    "is_built_in",
+    "summarize_guarded",
+    "summarize_here",
+]
 
-_CANDIDATES = TypeAdapter(tuple[CandidateAction, ...])
-_EXCERPTS = TypeAdapter(tuple[Excerpt, ...])
-
-
-class Summarizer(ABC):
-    """Turns a tool's raw result into a line and knowledge, where the tool gives none itself."""
-
-    @abstractmethod
-    def summarize(self, raw_result: Any) -> str:
-        """One line on what came out."""
-
-    def extract_knowledge(self, raw_result: Any) -> dict[str, Any]:
-        """What later turns should know, by key."""
-        return {}
+SummarizerMode = Literal["tool_specific", "fallback"]
 
 
 class ToolSidePassthrough(Summarizer):
@@ -105,135 +109,85 @@ def get_default_summarizers() -> dict[str, Summarizer]:
     return BUILTIN_SUMMARIZERS.copy()
 
 
-@dataclass(frozen=True)
-class Distilled:
-    """What a raw value comes to."""
+class SummarizerRegistry:
+    """Summarizers by name: ours, those registered in Python, and those that installed packages offer."""
 
-    outcome: Outcome
-    delta: PacketDelta
+    def __init__(self, installed: Callable[[], Mapping[str, str]] = dict) -> None:
+        """`installed` gives import paths by name; it is asked only for a name that is not known otherwise."""
+        self._registered: dict[str, Summarizer] = dict(BUILT_IN)
+        self._installed = installed
+
+    def register(self, name: str, summarizer: Summarizer) -> None:
+        """Agent definitions may use `summarizer` by this name. Raises `ConfigError` for the name of a built-in one."""
+        if name in BUILT_IN:
+            raise ConfigError(f"`{name}` is the name of a built-in summarizer: expected another name")
+        self._registered[name] = summarizer
+
+    def get(self, name: str) -> Summarizer:
+        """The summarizer of this name. Raises `ConfigError` that lists the known ones."""
+        if name in self._registered:
+            return self._registered[name]
+        installed = self._installed()
+        if name in installed:
+            return Imported(installed[name])
+        known = ", ".join(f"`{known}`" for known in sorted({*self._registered, *installed}))
+        raise ConfigError(f"Summarizer `{name}` is not known: expected one of {known}")
+
+    def for_agent(self, names: Mapping[str, str], mode: SummarizerMode = "tool_specific") -> dict[str, Summarizer]:
+        """An agent's summarizers by tool: the defaults, then those its definition names. None in mode `fallback`."""
+        named = {tool: self.get(name) for tool, name in names.items()}
+        return get_default_summarizers() | named if mode == "tool_specific" else {}
 
 
-def distill(tool: str, value: Any, summarizers: Mapping[str, Summarizer]) -> Distilled:
-    """The outcome of a tool call and its delta, from whatever the tool returned."""
-    said = value if isinstance(value, Mapping) else {}
-    outcome = _outcome(said)
+class Unguarded:
+    """Runs any summarizer right here, without limits: for summarizers that you wrote and know."""
+
+    def check(self, tool: str, summarizer: Summarizer) -> None:
+        return None
+
+    async def run(self, summarizer: Summarizer, raw_result: Any) -> Summarized:
+        return run_summarizer(summarizer, raw_result)
+
+
+def is_built_in(summarizer: Summarizer) -> bool:
+    """Whether it is ours: pure, bounded, and safe to run in this process."""
+    return type(summarizer) in (BuiltIn, LinterSummarizer, TestRunnerSummarizer, ToolSidePassthrough)
+
+
+def summarize_here(tool: str, value: Any, summarizers: Mapping[str, Summarizer]) -> Summarized | None:
+    """What the tool's registered summarizer makes of `value`, in this process. None where it has none."""
     summarizer = summarizers.get(tool)
-    problems: list[str] = []
-    summary = _summary(tool, value, said, summarizer, problems)
-    knowledge = _knowledge(tool, value, said, summarizer, problems)
-    candidates = _parsed(_CANDIDATES, tool, "candidate_actions", said, problems)
-    excerpts = _parsed(_EXCERPTS, tool, "excerpts", said, problems)
-    extensions = {key: item for key, item in _mapping(said.get("extensions")).items() if _is_json(item)}
-    delta = PacketDelta(
-        action=ActionDelta(tool=tool, summary=summary, outcome=outcome),
-        knowledge=knowledge,
-        error=ErrorDelta(set=_error_text(said, summary)) if outcome == "error" else ErrorDelta(clear=True),
-        diagnostics=(*_strings(said.get("diagnostics")), *problems),
-        candidate_actions=candidates or None,
-        excerpts=excerpts,
-        extensions=extensions,
-    )
-    # Through JSON once, so that the packet of today and the packet replayed from the file are the same.
-    return Distilled(outcome, PacketDelta.model_validate(orjson.loads(canonical(_bounded(delta)))))
+    if summarizer is None or says_enough(value):
+        return None
+    raw_result = raw_result_of(value)
+    return summarizer.read(raw_result) if isinstance(summarizer, BuiltIn) else run_summarizer(summarizer, raw_result)
 
 
-def raw_result_of(value: Any) -> Any:
-    """The part of a returned value that summarizers read."""
-    if not isinstance(value, Mapping):
-        return value
-    return value.get("result") or value.get("raw_output") or value
+async def summarize_guarded(
+    tool: str,
+    value: Any,
+    summarizers: Mapping[str, Summarizer],
+    guard: SummaryGuard,
+    fallback: Summarizer | None = None,
+) -> Summarized | None:
+    """As `summarize_here`, with foreign summarizers behind the guard, and `fallback` for what is still without a line.
+
+    The fallback runs right here and must be one of ours. It is asked only for text, lists and outputs of commands.
+    """
+    summarizer = summarizers.get(tool)
+    if summarizer is None or is_built_in(summarizer) or says_enough(value):
+        found = summarize_here(tool, value, summarizers)
+    else:
+        found = await guard.run(summarizer, raw_result_of(value))
+    if (found and found.summary) or fallback is None or not _is_readable(value):
+        return found
+    general = run_summarizer(fallback, raw_result_of(value))
+    return replace(general, problems=found.problems) if found else general
 
 
-def _summary(tool: str, value: Any, said: Mapping[str, Any], summarizer: Summarizer | None, problems: list[str]) -> str:
-    own = said.get("summary") or said.get("_summary")
-    if own:
-        return one_line(str(own))
-    if summarizer is not None:
-        try:
-            return one_line(str(summarizer.summarize(raw_result_of(value))))
-        except Exception as error:  # noqa: BLE001 - foreign code: any failure of it means the fallback, and is told
-            problems.append(f"Summarizer of {tool} failed: {type(error).__name__}")
-    return f"{tool} failed" if "error" in said else f"Executed {tool}"
-
-
-def _knowledge(
-    tool: str, value: Any, said: Mapping[str, Any], summarizer: Summarizer | None, problems: list[str]
-) -> dict[str, KnowledgeDelta]:
-    news = said.get("knowledge_delta")
-    if not isinstance(news, Mapping) and summarizer is not None:
-        try:
-            news = summarizer.extract_knowledge(raw_result_of(value))
-        except Exception as error:  # noqa: BLE001 - as above
-            problems.append(f"Summarizer of {tool} gave no knowledge: {type(error).__name__}")
-    return {one_line(str(key)): _entry(key, item, problems) for key, item in _mapping(news).items()}
-
-
-def _entry(key: Any, item: Any, problems: list[str]) -> KnowledgeDelta:
-    """A value, or a value with `supersedes` or `pinned` beside it. What JSON cannot hold is known by its text."""
-    if not _is_json(item):
-        problems.append(f"Knowledge {one_line(str(key), 80)} is kept as text: not a JSON value")
-        return KnowledgeDelta(value=one_line(repr(item)))
-    if isinstance(item, Mapping) and "value" in item and set(item) <= {"value", "supersedes", "pinned"}:
-        try:
-            return KnowledgeDelta.model_validate(dict(item))
-        except ValidationError:
-            return KnowledgeDelta(value=dict(item))
-    return KnowledgeDelta(value=item)
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        canonical(value)
-    except (TypeError, ValueError, RecursionError):
+def _is_readable(value: Any) -> bool:
+    """Whether the generic summarizers can say more than that the tool was run."""
+    if isinstance(value, Mapping) and (value.get("summary") or value.get("_summary")):
         return False
-    return True
-
-
-def _outcome(said: Mapping[str, Any]) -> Outcome:
-    for outcome in get_args(Outcome):
-        if said.get("outcome") == outcome:
-            return cast("Outcome", outcome)
-    if said.get("error"):
-        return "error"
-    status = str(said.get("status", "")).lower()
-    if status in ("error", "failed", "failure"):
-        return "error"
-    return "partial" if status in ("partial", "warning") else "success"
-
-
-def _error_text(said: Mapping[str, Any], summary: str) -> str:
-    text = said.get("error") or said.get("message") or summary
-    return one_line(str(text.get("message", text)) if isinstance(text, Mapping) else str(text))
-
-
-def _parsed(adapter: TypeAdapter[Any], tool: str, name: str, said: Mapping[str, Any], problems: list[str]) -> Any:
-    if not said.get(name):
-        return ()
-    try:
-        parsed = adapter.validate_python(said[name])
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        problems.append(f"{name} of {tool} were dropped: {first['msg']}")
-        return ()
-    if not _is_json(parsed):
-        problems.append(f"{name} of {tool} were dropped: not JSON values")
-        return ()
-    return parsed
-
-
-def _strings(value: Any) -> tuple[str, ...]:
-    return tuple(one_line(str(item)) for item in value) if isinstance(value, list | tuple) else ()
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _bounded(delta: PacketDelta) -> PacketDelta:
-    """The delta within its size limit: the largest knowledge goes first, and is named."""
-    while len(canonical(delta)) > MAX_DELTA_BYTES and delta.knowledge:
-        largest = max(delta.knowledge, key=lambda key: len(canonical(delta.knowledge[key])))
-        rest = {key: item for key, item in delta.knowledge.items() if key != largest}
-        note = f"{one_line(largest, 80)} is too large for the packet; its value is in the stream"
-        delta = delta.model_copy(update={"knowledge": rest, "diagnostics": (*delta.diagnostics, note)})
-    return delta
+    raw_result = raw_result_of(value)
+    return isinstance(raw_result, str | list) or (isinstance(raw_result, Mapping) and "stdout" in raw_result)

@@ -13,6 +13,8 @@ from remora.discovery._syntax import Definition, parse
 from remora.nodes import CodeNode, LineRange, NodeType
 
 BOM = b"\xef\xbb\xbf"
+MAX_FILE = 4_000_000
+"""Bytes of the largest file that is looked at: about what a tool script can take."""
 FILE = -1
 """Stands for the file among the positions of its definitions."""
 
@@ -20,8 +22,9 @@ FILE = -1
 class TreeSitterDiscovery:
     """Finds code nodes in the Python files of the project at `root`. Reads the disk, changes nothing."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, state_dir: Path | None = None) -> None:
         self._root = root.resolve()
+        self._state_dir = state_dir.resolve() if state_dir else None
         self.problems: list[str] = []
         """What the last `find` could not look at, one sentence each."""
 
@@ -32,7 +35,18 @@ class TreeSitterDiscovery:
         the current directory. A file that cannot be read is named in `problems`, and the others are still found.
         """
         self.problems = []
-        return [node for file in python_files(self._root, paths, self.problems) for node in self._nodes(file)]
+        return [node for file in self._files(paths) for node in self._nodes(file)]
+
+    def _files(self, paths: Sequence[Path]) -> Iterator[Path]:
+        """The files to look at: none of Remora's own state, wherever it lies, and none too large to be code."""
+        for file in python_files(self._root, paths, self.problems):
+            place = self._root / file
+            if self._state_dir and place.is_relative_to(self._state_dir):
+                continue
+            if place.stat().st_size > MAX_FILE:
+                self.problems.append(f"`{file.as_posix()}` is larger than {MAX_FILE:,} bytes")
+                continue
+            yield file
 
     def _nodes(self, file: Path) -> Iterator[CodeNode]:
         try:

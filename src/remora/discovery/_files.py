@@ -63,7 +63,12 @@ def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
 
 def _is_skipped(folder: Path) -> bool:
     name = folder.name
-    return name.startswith(".") or name in SKIPPED_DIRS or folder.joinpath(VENV_MARK).is_file()
+    if name.startswith(".") or name in SKIPPED_DIRS:
+        return True
+    try:
+        return folder.joinpath(VENV_MARK).is_file()
+    except OSError:
+        return False  # a folder one may not enter: listing it will say so
 
 
 def _is_regular(file: Path) -> bool:

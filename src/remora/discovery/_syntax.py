@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -17,6 +18,9 @@ except ImportError as error:
 
 QUERY_FILE = "python.scm"
 NOT_CODE = frozenset({"comment", "line_continuation"})
+
+
+_COMMENT_LINE = re.compile(rb"^[ \t]*#[^\r\n'\"]*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Syntax:
 def parse(source: bytes) -> Syntax:
     """What stands in `source`, which is UTF-8 without a byte order mark."""
     language, query = _python()
-    root = Parser(language).parse(source).root_node
+    root = Parser(language).parse(_without_comment_lines(source)).root_node
     found: list[tuple[Literal["function", "class"], Node, Node]] = []
     decorated: dict[int, int] = {}
     for _, captures in QueryCursor(query).matches(root):
@@ -64,6 +68,15 @@ def parse(source: bytes) -> Syntax:
         has_code=any(child.type not in NOT_CODE for child in root.children),
         definitions=tuple(sorted(definitions, key=lambda item: (item.start, -item.end))),
     )
+
+
+def _without_comment_lines(source: bytes) -> bytes:
+    """The same bytes with spaces in place of lines that are nothing but a comment.
+
+    After each comment the grammar looks ahead over all that follow it, so a block of them takes quadratic time: 40 s
+    for 8,000 lines. A line with a quote stays, as it may end a string.
+    """
+    return _COMMENT_LINE.sub(lambda match: b" " * len(match[0]), source)
 
 
 @cache

@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, readable, timestamp
+from remora.events._blobs import blobs_of
+from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, json_value, readable, timestamp
 from remora.events._delta import (
     DELTA_VERSION,
     ActionDelta,
@@ -108,11 +109,13 @@ __all__ = [
     "WorkspaceAcceptedEvent",
     "WorkspaceRejectedEvent",
     "as_event",
+    "blobs_of",
     "canonical",
     "decode",
     "digest",
     "encode",
     "from_record",
+    "json_value",
     "new_id",
     "pack",
     "readable",

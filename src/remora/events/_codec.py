@@ -28,7 +28,7 @@ UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 def timestamp(moment: datetime) -> str:
     """The moment as records hold it: UTC, always six digits of a second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def digest(data: bytes) -> str:
@@ -70,6 +70,12 @@ def encode(event: Event) -> bytes:
         return orjson.dumps(record, default=_plain)
     except (TypeError, ValueError) as error:
         raise TraceError(f"Event `{event.type}` holds a value that JSON cannot: {error}") from error
+
+
+def json_value(event: Event) -> dict[str, Any]:
+    """The event as its record would be parsed. Raises `TraceError` for a value that JSON cannot hold."""
+    record: dict[str, Any] = orjson.loads(encode(event))
+    return record
 
 
 def decode(line: bytes) -> Event:

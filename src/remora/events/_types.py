@@ -125,6 +125,8 @@ class UserInputEvent(Event):
 
     type: Literal["user_input"] = "user_input"
     text: str = ""
+    text_ref: BlobRef | None = None
+    """Where all of the text lies when it is large; `text` is then its beginning."""
 
 
 class TurnStartEvent(Event):
@@ -170,6 +172,8 @@ class ModelResponseEvent(Event):
 
     type: Literal["model_response"] = "model_response"
     text: str = ""
+    text_ref: BlobRef | None = None
+    """Where all of the text lies when it is large; `text` is then its beginning."""
     calls: tuple[Call, ...] = ()
     model: str = ""
     usage: dict[str, Any] = Field(default_factory=dict)

@@ -21,6 +21,7 @@ class EstimatedCounter:
 
     name = "estimate-1"
     exact = False
+    digest = ""
 
     def count(self, text: str) -> int:
         """Tokens that `text` takes, by estimate."""

@@ -1,6 +1,8 @@
 """The one place that starts programs, and what this machine offers to shut them in."""
 
+from remora.sandbox._guard import SummaryChild
+from remora.sandbox._plugins import installed_summarizers
 from remora.sandbox._probe import SandboxReport, probe
 from remora.sandbox._spawner import LocalSpawner
 
-__all__ = ["LocalSpawner", "SandboxReport", "probe"]
+__all__ = ["LocalSpawner", "SandboxReport", "SummaryChild", "installed_summarizers", "probe"]

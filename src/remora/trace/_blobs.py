@@ -55,6 +55,13 @@ class FileBlobs:
         found = (base.with_suffix(suffix) for suffix in (".gz", ".raw"))
         return next((path for path in found if path.is_file() and not path.is_symlink()), None)
 
+    def knows(self, digest: str) -> bool:
+        """Whether the blob is there, or was pruned on purpose and left its tombstone."""
+        try:
+            return self.path(digest) is not None or self._base(digest).with_suffix(".gone").is_file()
+        except TraceError:
+            return False
+
     def _put(self, data: bytes) -> str:
         digest = digest_of(data)
         try:

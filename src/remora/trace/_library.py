@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from remora.errors import TraceError
-from remora.events import AgentEndEvent, AgentFinishedEvent, Event, decode
+from remora.events import AgentEndEvent, AgentFinishedEvent, Event, blobs_of, decode
+from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
-from remora.trace._prune import PruneResult, prune
+from remora.trace._prune import PRUNED, PruneResult, prune
 from remora.trace._reader import Position, read_events, read_records
 from remora.trace._retention import PrunePlan, Retention, plan_prune
 from remora.trace._search import Filter, Hit
 from remora.trace._state import find_streams, resolve
-from remora.trace._verify import StreamReport, verify
+from remora.trace._verify import StreamReport, unreadable, verify
 
 LOOK_AGAIN_S = 0.1
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+"""Names that Remora gives; nothing else is ever deleted by its name."""
 _EVERYTHING = Filter()
 
 
@@ -28,6 +33,7 @@ class Library:
 
     def __init__(self, state_dir: Path) -> None:
         self.state_dir = state_dir
+        self._blobs = FileBlobs(state_dir)
         self.notices: list[str] = []
         """What of the index was thrown away and made anew, and why."""
 
@@ -57,12 +63,12 @@ class Library:
 
     def agents(self, wanted: Filter = _EVERYTHING) -> list[StreamInfo]:
         """One row an agent's stream, oldest first."""
-        with self._index(text=False) as index:
+        with self._index() as index:
             return [info for info in index.find_streams_by(wanted) if info.kind == "traces"]
 
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """The newest events that hold every word of `text`."""
-        with self._index(text=True) as index:
+        with self._index() as index:
             return index.search(text, wanted, limit=limit)
 
     def verify(self, fragment: str | None = None) -> list[StreamReport]:
@@ -70,7 +76,30 @@ class Library:
         paths = [self.find(fragment)] if fragment else [*self.runs(), *find_streams(self.state_dir, "traces")]
         finished = (event for event in self.run_events() if isinstance(event, AgentFinishedEvent))
         heads = {event.agent_id: event.head for event in finished if event.head}
-        return [verify(path, head=heads.get(path.stem)) for path in paths]
+        found = [self._report(path, heads.get(path.stem)) for path in paths]
+        return found if fragment else [*found, *self._missing(heads)]
+
+    def _report(self, path: Path, head: str | None) -> StreamReport:
+        """What the stream's bytes prove, and whether every blob that it names is there."""
+        try:
+            report = verify(path, head=head)
+        except TraceError as error:
+            return unreadable(path, error.message)
+        if report.status == "damaged":
+            return report
+        for event in read_events(path, torn_ok=True):
+            lost = [digest for digest in blobs_of(event) if not self._blobs.knows(digest)]
+            if lost:
+                problem = f"names blob {lost[0]:.80}, which is gone"
+                return replace(report, status="damaged", problem=problem, line=event.seq + 1, seq=event.seq)
+        return report
+
+    def _missing(self, heads: Mapping[str, str]) -> Iterator[StreamReport]:
+        """Agents that ended by the word of their run, and whose stream is neither there nor pruned."""
+        for agent_id in sorted(heads):
+            path = self.state_dir / "traces" / f"{agent_id}.jsonl"
+            if not path.exists() and not path.with_suffix(PRUNED).exists():
+                yield unreadable(path, "the stream is gone, although its run tells of its end")
 
     async def tail(self, fragment: str, *, follow: bool = False) -> AsyncIterator[Event]:
         """The events of one stream; with `follow`, also those still to come, until it is sealed."""
@@ -93,12 +122,18 @@ class Library:
     def prune(self, plan: PrunePlan) -> PruneResult:
         """What the plan names is gone, with the workspaces of those agents."""
         result = prune(plan)
-        for stream_id in result.streams:
-            shutil.rmtree(self.state_dir / "workspaces" / PurePosixPath(stream_id).name, ignore_errors=True)
+        folder = self.state_dir / "workspaces"
+        if folder.is_dir() and not folder.is_symlink():
+            for stream_id in filter(_ID.fullmatch, map(_name, result.streams)):
+                shutil.rmtree(folder / stream_id, ignore_errors=True)
         return result
 
     @contextmanager
-    def _index(self, *, text: bool) -> Iterator[TraceIndex]:
-        with TraceIndex(self.state_dir, text=text) as index:
+    def _index(self) -> Iterator[TraceIndex]:
+        with TraceIndex(self.state_dir) as index:
             yield index
             self.notices += index.notices
+
+
+def _name(stream_id: str) -> str:
+    return PurePosixPath(stream_id).name

@@ -25,6 +25,7 @@ from remora.trace._retention import LATELY, PrunedBlob, PrunedStream, PrunePlan
 from remora.trace._retention_scan import ASIDE, GONE, BlobFacts, named_blobs, scan_blobs
 from remora.trace._state import KINDS
 
+PRUNED = ".pruned"
 _CHUNK = 1024 * 1024
 
 
@@ -104,6 +105,9 @@ class _Prune:
             if looks_of(path) != stream.looks:
                 self.skipped.append(f"`{stream.stream_id}`: it has changed")
                 return False
+            if stream.stream_id.startswith("traces/"):
+                # Its run still tells of it: what was pruned must not look like what was lost.
+                path.with_suffix(PRUNED).touch(mode=0o600)
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
         except BlockingIOError:

@@ -75,11 +75,3 @@ def _matches(id_: str, wanted: str) -> bool:
 def _names(paths: Iterable[Path]) -> str:
     names = [f"`{path.stem}`" for path in paths]
     return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-
-
-def _ignore(path: Path, disk: Disk) -> None:
-    handle = disk.open_append(path)
-    try:
-        disk.write(handle, b"*\n")
-    finally:
-        disk.close(handle)

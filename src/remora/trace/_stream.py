@@ -71,6 +71,13 @@ class OpenStream:
             raise
         self.known = True
 
+    def will_sync(self, drafts: Sequence[Draft]) -> bool:
+        """Whether appending these may wait for the disk: always for the first ones, which open the stream."""
+        return self._handle is None or self._must_sync(drafts)
+
+    def _must_sync(self, events: Sequence[Event]) -> bool:
+        return self._sync == "always" or (self._sync == "turn" and any(event.type in _TURN_SYNCS for event in events))
+
     def append(self, drafts: Sequence[Draft]) -> tuple[Event, ...]:
         """The drafts as recorded, durable by the rules of `sync`."""
         self.open()
@@ -78,7 +85,7 @@ class OpenStream:
             raise TraceSealed(f"`{self.path}` has ended with `{SEAL}`: nothing can follow")
         batch = number(drafts, seq=self.at.line, prev=self.at.prev, ts=self._now())
         data = b"\n".join(batch.lines) + b"\n"
-        self._write(data, must_sync=any(event.type in _TURN_SYNCS for event in batch.events))
+        self._write(data, sync=self._must_sync(batch.events))
         self.at = Position(self.at.line + len(batch.lines), self.at.offset + len(data), batch.head)
         if batch.sealed:
             self.sealed = True
@@ -95,12 +102,14 @@ class OpenStream:
         self._let_go()
         self.known = self.sealed or self.poison is not None
 
-    def _write(self, data: bytes, *, must_sync: bool) -> None:
+    def _write(self, data: bytes, *, sync: bool) -> None:
         assert self._handle is not None  # noqa: S101 (open() just made sure)
         try:
+            if os.fstat(self._handle).st_nlink == 0:
+                raise FileNotFoundError(errno.ENOENT, "the file was deleted meanwhile")
             self._unsynced = True
             self._disk.write(self._handle, data)
-            if self._sync == "always" or (self._sync == "turn" and must_sync):
+            if sync:
                 self._disk.sync(self._handle)
                 self._unsynced = False
         except OSError as error:

@@ -55,6 +55,12 @@ def verify(path: Path, *, head: str | None = None) -> StreamReport:
     return _report(path, kind, last, damage)
 
 
+def unreadable(path: Path, problem: str) -> StreamReport:
+    """The report of a stream of which nothing can be read."""
+    kind: StreamKind = "runs" if path.parent.name == "runs" else "traces"
+    return StreamReport(path, kind, events=0, bytes=0, head="", sealed=False, status="damaged", problem=problem, line=1)
+
+
 def _report(path: Path, kind: StreamKind, last: Record | None, damage: TraceDamaged | None) -> StreamReport:
     sealed = damage is None and last is not None and last.type == SEAL
     return StreamReport(

@@ -45,7 +45,13 @@ class FileTrace:
     async def append(self, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
         """The drafts as recorded, durable once this returns. Raises `TraceError`; a cancel never tears a write."""
         stream, drafts = self._stream(stream_id), tuple(drafts)
-        return await self._alone(stream, stream.append, drafts) if drafts else ()
+        if not drafts:
+            return ()
+        if stream.will_sync(drafts):
+            return await self._alone(stream, stream.append, drafts)
+        # Without a sync to wait for, handing over to a thread costs more than the write.
+        async with stream.turn:
+            return stream.append(drafts)
 
     async def reopen(self, stream_id: str) -> int:
         """The stream's last `seq`, the stream now being ours and a torn tail set aside. Raises `TraceNotFound`."""
@@ -104,12 +110,11 @@ class FileTrace:
         return self._state_dir / f"{stream_id}.jsonl"
 
     def _stream(self, stream_id: str) -> OpenStream:
-        path = self.path(stream_id)
         if self._closed:
             raise TraceError(f"Stream `{stream_id}` cannot be written: this writer was closed")
         if stream_id not in self._streams:
             self._streams[stream_id] = OpenStream(
-                path, disk=self._disk, sync=self._sync, now=self._now, folders=self._folders
+                self.path(stream_id), disk=self._disk, sync=self._sync, now=self._now, folders=self._folders
             )
         return self._streams[stream_id]
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from pathlib import Path
 
+from remora.errors import WorkspaceError
 from remora.workspaces._door import Door
 
 PRIVATE_FILE = 0o600
@@ -21,7 +22,7 @@ class OverlayWorkspace:
         self._before: dict[str, bytes | None] = {}
         # Calls run in threads; one at a time keeps what was before and what was written together.
         self._lock = threading.Lock()
-        upper.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        _make_private(upper)
 
     async def read(self, path: str) -> bytes:
         """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
@@ -72,3 +73,12 @@ class OverlayWorkspace:
     def _exists(self, path: str) -> bool:
         with self._lock:
             return self._own.mode(path) is not None or self._project.mode(path) is not None
+
+
+def _make_private(upper: Path) -> None:
+    """The folder, and the one around it, are there and their owner's only. Raises `WorkspaceError` for a link."""
+    for folder in (upper.parent, upper):
+        if folder.is_symlink():
+            raise WorkspaceError(f"`{folder}` is a link: expected a folder of Remora's own")
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        folder.chmod(PRIVATE_FOLDER)

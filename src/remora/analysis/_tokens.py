@@ -1,0 +1,106 @@
+"""What a run sent, turn by turn, beside what chat history would have sent: both counted by one counter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from remora.analysis._turns import history_tokens
+from remora.context.contracts import ToolSpec
+from remora.context.render import MESSAGE_OVERHEAD
+from remora.events import AgentStartEvent, Event, ModelRequestEvent, ToolResultEvent
+from remora.ports import TokenCounter
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """One turn."""
+
+    turn: int
+    history: int
+    """Everything said, called and returned so far, as a chat would send it."""
+    packet: int
+    """The whole prompt that was sent instead: system text, tools and packet."""
+    limit: int
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Parts of the packet that were not shown, by field."""
+
+
+@dataclass(frozen=True)
+class TokenReport:
+    """A run in tokens."""
+
+    agent_id: str
+    counter: str
+    """Who counted."""
+    exact: bool
+    kept_by: str
+    """Who counted when the prompts were made, and so held them to their limit."""
+    rows: tuple[TokenRow, ...]
+    largest_packet: int
+    largest_history: int
+    sent: int
+    """All prompts together."""
+    history_sent: int
+    """The same for chat history."""
+    left_out: dict[str, int]
+    """By field, in how many turns something of it was left out."""
+
+
+def token_report(
+    events: Sequence[Event], system: str, raw_text: Callable[[ToolResultEvent], str], counter: TokenCounter
+) -> TokenReport:
+    """The tokens of a run whose prompts all began with `system`."""
+    history = chat_tokens(events, system, raw_text, counter)
+    before = counter.count(system) + counter.count(tools_beside(events, system))
+    requests = [event for event in events if isinstance(event, ModelRequestEvent)]
+    rows = tuple(_row(event, history.get(event.turn, 0), before, counter) for event in requests)
+    return TokenReport(
+        agent_id=events[0].agent_id if events else "",
+        counter=counter.name,
+        exact=counter.exact,
+        kept_by=str(requests[-1].counter.get("name", "")) if requests else "",
+        rows=rows,
+        largest_packet=max((row.packet for row in rows), default=0),
+        largest_history=max((row.history for row in rows), default=0),
+        sent=sum(row.packet for row in rows),
+        history_sent=sum(row.history for row in rows),
+        left_out=dict(Counter(name for row in rows for name in row.left_out)),
+    )
+
+
+def chat_tokens(
+    events: Sequence[Event], system: str, raw_text: Callable[[ToolResultEvent], str], counter: TokenCounter
+) -> dict[int, int]:
+    """By turn, what chat history would have sent, with the tools that were sent beside the messages."""
+    tools = counter.count(tools_beside(events, system))
+    return {turn: sent + tools for turn, sent in history_tokens(events, system, raw_text, counter).items()}
+
+
+def tools_beside(events: Iterable[Event], system: str) -> str:
+    """The tools that a run sent beside its messages, as JSON: those that its system text does not list."""
+    start = next((event for event in events if isinstance(event, AgentStartEvent)), AgentStartEvent())
+    beside = [_sent(tool) for tool in start.tools if f'"name":{_json(tool.get("name"))}' not in system]
+    return _json(beside) if beside else ""
+
+
+def _sent(tool: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return ToolSpec.model_validate(tool).openai()
+    except ValidationError:
+        return tool
+
+
+def _row(event: ModelRequestEvent, history: int, before: int, counter: TokenCounter) -> TokenRow:
+    shown = [str(message.get("content", "")) for message in event.messages if message.get("role") != "system"]
+    packet = before + sum(map(counter.count, shown)) + MESSAGE_OVERHEAD * len(event.messages)
+    return TokenRow(event.turn, history, packet, event.limit, dict(event.left_out))
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,18 @@
+"""The built-in summarizers: pure functions from what a real tool printed to one line, some knowledge, an excerpt."""
+
+from remora.context._summaries._auto import AUTO, BUILT_IN, FALLBACK
+from remora.context._summaries._base import BuiltIn
+from remora.context._summaries._distill import MAX_DELTA_BYTES, Distilled, distill, raw_result_of, says_enough, storable
+
+__all__ = [
+    "AUTO",
+    "BUILT_IN",
+    "FALLBACK",
+    "MAX_DELTA_BYTES",
+    "BuiltIn",
+    "Distilled",
+    "distill",
+    "raw_result_of",
+    "says_enough",
+    "storable",
+]

@@ -1,0 +1,127 @@
+"""Counting tokens as a model itself would, by its own tokenizer, from a file on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from remora.errors import ConfigError, MissingExtra
+from remora.inference._gguf import GgufTokenizer, read_tokenizer
+from remora.ports import TokenCounter
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_FOUND_FIRST = (3, 4)
+"""Kinds of tokens (control, defined by a user) that a server finds in a text before it splits the rest."""
+_BYTE_LEVEL = "gpt2"
+_SPLITS_DIGITS = {"smollm": True, "gpt-2": False}
+"""Ways of splitting text before merging that are known to give the server's own count."""
+
+# No UTF-8 holds a lone surrogate. What a server replaces it by takes as many bytes.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class _FileCounter:
+    """Counts by a tokenizer that was loaded from a file."""
+
+    exact = True
+
+    def __init__(self, tokenizer: Tokenizer, name: str, digest: str) -> None:
+        self.name = name
+        self.digest = digest
+        """Says which tokenizer it was, wherever its file lay."""
+        self._tokenizer = tokenizer
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`, without any that a chat template would add around it."""
+        return len(self._tokenizer.encode(_SURROGATES.sub("\ufffd", text), add_special_tokens=False))
+
+
+class GgufCounter(_FileCounter):
+    """Counts as a server of this GGUF file does. Raises `ConfigError` for a kind of tokenizer it cannot rebuild.
+
+    A byte that the vocabulary lacks counts as a token, where llama.cpp drops it: the count is never too low.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
+        found = read_tokenizer(path)
+        _check_kind(path, found)
+        super().__init__(_byte_level(path, found), f"gguf:{path.name}", _digest_of(found))
+
+
+class JsonCounter(_FileCounter):
+    """Counts by a `tokenizer.json`. Raises `ConfigError` for a file that is none."""
+
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
+        try:
+            tokenizer = _library().Tokenizer.from_buffer(data)
+        except Exception as error:  # the library raises `Exception` itself
+            raise ConfigError(f"`{path}` is not a `tokenizer.json`: {error}") from error
+        # Both would make a long text look like a short one, or the reverse.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        super().__init__(tokenizer, f"json:{path.name}", _sha256(data))
+
+
+def file_counter(path: Path | str) -> TokenCounter:
+    """The counter for a GGUF file or a `tokenizer.json`, told apart by their first bytes."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    return GgufCounter(path) if start == b"GGUF" or path.suffix == ".gguf" else JsonCounter(path)
+
+
+def _check_kind(path: Path, found: GgufTokenizer) -> None:
+    kind = found.model if found.model != _BYTE_LEVEL else f"{found.model}, {found.pre or 'default'}"
+    if found.model != _BYTE_LEVEL or found.pre not in _SPLITS_DIGITS:
+        raise ConfigError(
+            f"`{path}`: counting with a tokenizer of the kind `{kind}` is not supported yet",
+            hint="Name the model's `tokenizer.json` instead, ask its server, or leave it out to count by estimate",
+        )
+
+
+def _byte_level(path: Path, found: GgufTokenizer) -> Tokenizer:
+    library = _library()
+    vocabulary = {token: number for number, token in enumerate(found.tokens)}
+    merges = [tuple(merge.split(" ", 1)) for merge in found.merges]
+    try:
+        model = library.models.BPE(vocab=vocabulary, merges=merges, unk_token=found.tokens[0])
+    except Exception as error:  # as above
+        raise ConfigError(f"`{path}`: its vocabulary and merges do not fit together: {error}") from error
+    tokenizer: Tokenizer = library.Tokenizer(model)
+    split = library.pre_tokenizers
+    parts = [split.Digits(individual_digits=True)] if _SPLITS_DIGITS[found.pre] else []
+    tokenizer.pre_tokenizer = split.Sequence([*parts, split.ByteLevel(add_prefix_space=False)])
+    special = [token for token, kind in zip(found.tokens, found.types, strict=False) if kind in _FOUND_FIRST]
+    tokenizer.add_special_tokens([library.AddedToken(token, normalized=False) for token in special if token])
+    return tokenizer
+
+
+def _digest_of(found: GgufTokenizer) -> str:
+    return _sha256(orjson.dumps([found.model, found.pre, found.tokens, found.merges, found.types]))
+
+
+def _sha256(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _library() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise MissingExtra("Counting with a tokenizer file", extra="agents") from error
+    return tokenizers

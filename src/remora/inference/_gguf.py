@@ -1,0 +1,138 @@
+"""The tokenizer inside a GGUF file: only the metadata at its beginning is read, and no size in it is believed.
+
+    "GGUF"  version:u32  tensors:u64  pairs:u64  then each pair: key:string  type:u32  value
+
+A string is its length (u64) and its bytes; an array is its items' type (u32), its length (u64) and the items. All
+numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from remora.errors import ConfigError
+
+MAX_PAIRS = 65_536
+MAX_HEADER = 512 * 1024 * 1024
+"""Bytes of metadata that are read at most; real files have a few million."""
+_VERSIONS = (2, 3)
+_STRING, _ARRAY = 8, 9
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_PREFIX = "tokenizer.ggml."
+
+
+@dataclass(frozen=True)
+class GgufTokenizer:
+    """What a GGUF file says about its tokenizer."""
+
+    model: str
+    pre: str
+    tokens: list[str] = field(repr=False)
+    merges: list[str] = field(repr=False)
+    types: list[int] = field(repr=False)
+    """By token: 3 is a control token, 4 one that a user defined; empty where the file does not say."""
+
+
+class _Malformed(Exception):
+    """The bytes are not what the format says."""
+
+
+def read_tokenizer(path: Path) -> GgufTokenizer:
+    """The tokenizer in `path`. Raises `ConfigError` if the file is not GGUF, is cut short, or holds none."""
+    try:
+        with path.open("rb") as file:
+            found = _Header(file, path.stat().st_size).tokenizer_pairs()
+        return GgufTokenizer(
+            model=_text(found, "model"),
+            pre=_text(found, "pre", default=""),
+            tokens=_list(found, "tokens", str),
+            merges=_list(found, "merges", str, default=[]),
+            types=_list(found, "token_type", int, default=[]),
+        )
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    except _Malformed as error:
+        raise ConfigError(
+            f"`{path}` holds no tokenizer that can be read: {error}",
+            hint="Name a GGUF file of version 2 or 3, or a `tokenizer.json`",
+        ) from error
+
+
+class _Header:
+    """Reads values one after the other, and never more than the file can hold."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = min(size, MAX_HEADER)
+
+    def tokenizer_pairs(self) -> dict[str, Any]:
+        """The metadata under `tokenizer.ggml.`, by the rest of its key."""
+        if self._take(4) != b"GGUF":
+            raise _Malformed("it does not begin with `GGUF`")
+        version, _, pairs = self._numbers("IQQ")
+        if version not in _VERSIONS:
+            raise _Malformed(f"its version is {version}, expected 2 or 3")
+        if pairs > MAX_PAIRS:
+            raise _Malformed(f"it claims {pairs} pairs of metadata")
+        found = {}
+        for _ in range(pairs):
+            key, value = self._string(), self._value()
+            if key.startswith(_PREFIX):
+                found[key.removeprefix(_PREFIX)] = value
+        return found
+
+    def _value(self) -> Any:
+        (kind,) = self._numbers("I")
+        if kind == _STRING:
+            return self._string()
+        return self._array() if kind == _ARRAY else self._numbers(_format(kind))[0]
+
+    def _array(self) -> list[Any]:
+        kind, length = self._numbers("IQ")
+        if kind == _STRING:
+            self._need(8 * length)
+            return [self._string() for _ in range(length)]
+        one = _format(kind)
+        return list(struct.unpack(f"<{length}{one}", self._take(length * struct.calcsize("<" + one))))
+
+    def _string(self) -> str:
+        (length,) = self._numbers("Q")
+        return self._take(length).decode(errors="replace")
+
+    def _numbers(self, format_: str) -> tuple[Any, ...]:
+        return struct.unpack("<" + format_, self._take(struct.calcsize("<" + format_)))
+
+    def _take(self, length: int) -> bytes:
+        self._need(length)
+        data = self._file.read(length)
+        self._left -= length
+        if len(data) != length:
+            raise _Malformed("it ends in the middle of its metadata")
+        return data
+
+    def _need(self, length: int) -> None:
+        if length > self._left:
+            raise _Malformed(f"a value of {length} bytes is claimed where {self._left} are left")
+
+
+def _format(kind: int) -> str:
+    if kind not in _NUMBERS:
+        raise _Malformed(f"a value is of the unknown type {kind}")
+    return _NUMBERS[kind]
+
+
+def _text(found: dict[str, Any], name: str, default: str | None = None) -> str:
+    value = found.get(name, default)
+    if not isinstance(value, str):
+        raise _Malformed(f"`{_PREFIX}{name}` is missing or no text")
+    return value
+
+
+def _list(found: dict[str, Any], name: str, kind: type, default: list[Any] | None = None) -> list[Any]:
+    value = found.get(name) or default
+    if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+        raise _Malformed(f"`{_PREFIX}{name}` is missing or not what it should be")
+    return value

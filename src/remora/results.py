@@ -1,0 +1,113 @@
+"""What a tool gave, made into its event: every value is accepted, secrets are gone, raw and delta agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from remora.context.checks import checked
+from remora.context.contracts import ToolSpec
+from remora.context.repeat import RepeatGuard
+from remora.context.secrets import Secrets
+from remora.context.summarizers import Distilled, Summarizer, distill, summarize_guarded
+from remora.errors import TraceError
+from remora.events import BlobRef, Call, FileChange, Inline, Packed, ToolResultEvent, canonical, pack, readable, unpack
+from remora.ports import BlobStore, SummaryGuard, ToolOutput
+
+Changes = Sequence[tuple[str, bytes | None, bytes | None]]
+"""Path, content before, content after."""
+
+
+class Results:
+    """Makes the results of one agent's calls."""
+
+    def __init__(
+        self,
+        tools: Sequence[ToolSpec],
+        *,
+        blobs: BlobStore,
+        secrets: Secrets,
+        extensions: Mapping[str, Mapping[str, Any]],
+        summarizers: Mapping[str, Summarizer],
+        guard: SummaryGuard,
+        fallback: Summarizer | None,
+    ) -> None:
+        self._tools = tools
+        self._blobs = blobs
+        self._secrets = secrets
+        self._extensions = extensions
+        self._summarizers = summarizers
+        self._guard = guard
+        self._fallback = fallback
+        self._repeats = RepeatGuard()
+
+    async def make(self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float) -> ToolResultEvent:
+        """The event of a call that ended. Its large parts are durable; it is not recorded yet."""
+        value, notes = storable_value(output.value)
+        # Before distilling, so that raw, delta, packet and prompt agree.
+        safe = self._secrets.redact(value)
+        packed = pack(safe.value)
+        distilled = await self.distilled(call.tool, safe.value)
+        delta = checked(distilled.delta, self._tools, self._extensions, notes)
+        attached = [await self._attachment(name, data) for name, data in _attached(output)]
+        raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
+        return ToolResultEvent(
+            call_id=call.call_id,
+            tool=call.tool,
+            outcome=distilled.outcome,
+            duration_ms=round(duration_ms, 3),
+            raw=packed.value if isinstance(packed, Inline) else None,
+            raw_ref=await self._reference(packed) if isinstance(packed, Packed) else None,
+            attachments=tuple(item for item, _ in attached),
+            files=tuple([await self._change(*change) for change in changes]),
+            delta=self._repeats.note(call.tool, call.args, raw, delta),
+            redactions=safe.count + sum(count for _, count in attached),
+        )
+
+    async def distilled(self, tool: str, safe: Any) -> Distilled:
+        """What a value without secrets comes to as a result of `tool`."""
+        made = await summarize_guarded(tool, safe, self._summarizers, self._guard, self._fallback)
+        return distill(tool, safe, made)
+
+    async def text(self, event: ToolResultEvent) -> str:
+        """The raw result of an event, as text."""
+        value = event.raw
+        if event.raw_ref is not None:
+            value = unpack(await self._blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+        return readable(value)
+
+    async def _reference(self, packed: Packed) -> BlobRef:
+        return BlobRef(blob=await self._blobs.put(packed.data), size=len(packed.data), encoding=packed.encoding)
+
+    async def _attachment(self, name: str, data: bytes | Iterable[bytes]) -> tuple[dict[str, Any], int]:
+        chunks = self._secrets.redact_chunks([data] if isinstance(data, bytes) else data)
+        blob, size = await self._blobs.put_chunks(chunks)
+        return {"name": name, "ref": BlobRef(blob=blob, size=size).model_dump()}, chunks.count
+
+    async def _change(self, path: str, before: bytes | None, after: bytes | None) -> FileChange:
+        return FileChange(
+            path=path,
+            before=None if before is None else await self._blobs.put(before),
+            after=None if after is None else await self._blobs.put(after),
+        )
+
+
+def storable_value(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The value if a stream can hold it exactly, else its text, and a line that says so."""
+    try:
+        pack(value)
+    except (TraceError, RecursionError):
+        return _described(value), (f"The result is kept as text: {type(value).__name__} has no exact form",)
+    return value, ()
+
+
+def _described(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001 - foreign code: even its repr may fail
+        return f"<{type(value).__name__} without a text: {type(error).__name__}>"
+
+
+def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
+    prints = output.prints.encode(errors="surrogatepass")
+    return [*([("prints", prints)] if prints else []), *output.outputs]
