@@ -118,7 +118,7 @@ class Runner:
         )
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
-        if self._track.last_seq < 0:
+        if not self._track.begun:
             return self._result(ending, check)  # cancelled before the start: there is no stream to seal
         try:
             head = await self._track.end(

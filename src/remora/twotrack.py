@@ -117,6 +117,8 @@ class TwoTrack:
         self.limit = limit
         self.largest_prompt = 0
         self.last_seq = -1
+        self.begun = False
+        """Whether a stream exists, or is just being made: it must be sealed then."""
         self._system_prompt = self._secrets.clean(system_prompt)
         self._system: BlobRef | None = None
         self._writer = writer
@@ -174,6 +176,7 @@ class TwoTrack:
         parent: Mapping[str, Any] | None = None,
     ) -> None:
         """Record all that a reader needs to understand the run alone."""
+        self.begun = True
         await self.context.record(
             AgentStartEvent(
                 format=FORMAT,

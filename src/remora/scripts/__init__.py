@@ -5,7 +5,7 @@ from remora.scripts._declare import Input, external
 from remora.scripts._parse import ExternalSpec, InputSpec
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, Limits, ScriptOutput, ScriptPool
 from remora.scripts._script import CheckResult, Script, load
-from remora.scripts._tools import SYSTEM_INPUTS, ScriptTools, load_scripts
+from remora.scripts._tools import SYSTEM_INPUTS, ScriptTools, load_scripts, tool_specs
 
 __all__ = [
     "DEFAULT",
@@ -26,4 +26,5 @@ __all__ = [
     "load",
     "load_agent",
     "load_scripts",
+    "tool_specs",
 ]

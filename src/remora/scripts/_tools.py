@@ -77,7 +77,7 @@ class ScriptTools:
         self._pool = pool
         self._base = base
         """The target file as discovery saw it; where not given, as the workspace has it at the first call."""
-        self.specs = tuple(_spec(entry, scripts[entry.name]) for entry in definition.tools)
+        self.specs = tool_specs(definition, scripts)
         self._offered = {spec.name: spec.parameters for spec in self.specs}
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
@@ -119,6 +119,11 @@ class ScriptTools:
         whole = follow([[node.lines.first, node.lines.last]], before, after)
         text = "".join(after[whole[0][0] - 1 : whole[-1][1]]) if whole else ""
         return {"node_text": text, "node_lines": follow(owned, before, after)}
+
+
+def tool_specs(definition: SubagentDefinition, scripts: Mapping[str, Script]) -> tuple[ToolSpec, ...]:
+    """The agent's tools as they are offered."""
+    return tuple(_spec(entry, scripts[entry.name]) for entry in definition.tools)
 
 
 def _spec(entry: ToolEntry, script: Script) -> ToolSpec:

@@ -1,0 +1,150 @@
+"""Chat logs of other agents, played into streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from remora.analysis import (
+    Chat,
+    ChatProblem,
+    Took,
+    read_chats,
+)
+from remora.app._project import Project, counter_of
+from remora.context.budget import reserved
+from remora.context.render import fixed_tokens, system_text
+from remora.context.summarizers import FALLBACK, get_default_summarizers
+from remora.errors import TraceError
+from remora.events import (
+    AgentEndEvent,
+    new_id,
+)
+from remora.ports import Clock, Decision, TokenCounter
+from remora.trace import FileTrace
+from remora.twotrack import Identity, TwoTrack
+
+
+class StillClock:
+    """Tells the time of another clock, but no durations: what is imported took its time elsewhere."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A conversation that is now a stream."""
+
+    agent_id: str
+    source: str
+    """File name and line, or file name and index."""
+    goal: str
+    turns: int
+    calls: int
+    limit: int
+    """Tokens that its prompts were held to."""
+
+
+@dataclass
+class Imports:
+    """What became of some chat logs."""
+
+    streams: list[Imported] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """What could not be read, a sentence each, with file and line."""
+
+
+class Importing(Project):
+    """Makes streams of conversations that happened elsewhere."""
+
+    async def import_chats(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
+        """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
+        counter = counter_of(tokenizer)
+        done = Imports()
+        async with self._writer() as writer:
+            for chat in (chat for file in files for chat in _chats(file)):
+                if isinstance(chat, ChatProblem):
+                    done.problems.append(str(chat))
+                else:
+                    done.streams.append(await self._import(chat, writer, counter))
+        return done
+
+    async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter) -> Imported:
+        clock = StillClock(self.clock)
+        identity = Identity(new_id(clock.now()), operation="import")
+        track = TwoTrack(
+            identity,
+            goal=chat.goal,
+            tools=chat.tools,
+            system_prompt=chat.system,
+            limit=self._import_limit(chat, counter),
+            writer=writer,
+            blobs=self.blobs,
+            counter=counter,
+            clock=clock,
+            summarizers=get_default_summarizers(),
+            secrets=self.secrets,
+            calling="native",
+            fallback=FALLBACK,
+        )
+        try:
+            await _play(track, chat)
+            await writer.close(identity.stream_id)
+        except TraceError as error:
+            hint = "What was imported before stays; this one's stream is not sealed"
+            raise TraceError(f"The import stopped at {chat.source}: {error.message}", hint=hint) from error
+        calls = sum(len(step.calls) for step in chat.steps if isinstance(step, Took))
+        return Imported(identity.agent_id, chat.source, track.goal, track.packet.turn, calls, track.limit)
+
+    def _import_limit(self, chat: Chat, counter: TokenCounter) -> int:
+        """The project's limit; where the log's own system text and tools leave no room in it, so much beside them."""
+        limit = self.config.runner.memory.packet_size_limit
+        system = self.secrets.clean(chat.system)
+        fixed = fixed_tokens(system_text(system, chat.tools, "native"), counter, chat.tools)
+        least = reserved(counter.count)
+        return limit if fixed + least <= limit else fixed + max(limit, least)
+
+
+def _chats(file: Path) -> Iterator[Chat | ChatProblem]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        yield ChatProblem(f"{file}: cannot be read: {error.strerror or error}")
+        return
+    yield from read_chats(file.name, data)
+
+
+async def _play(track: TwoTrack, chat: Chat) -> None:
+    """Take every step of a conversation on both tracks, and seal the stream."""
+    parent = {"relation": "import", "source": chat.source, "sha256": chat.sha256}
+    await track.start(parent=parent, model={"name": chat.model} if chat.model else None)
+    for step in chat.steps:
+        if isinstance(step, Took):
+            await _take_turn(track, step, chat.model)
+        else:
+            await track.user(step.text)
+    await track.end(AgentEndEvent(reason="imported"))
+
+
+async def _take_turn(track: TwoTrack, step: Took, model: str) -> None:
+    await track.request()
+    await track.response(Decision(calls=step.calls, text=step.text, model=model))
+    for index, call in enumerate(step.calls):
+        if index in step.results:
+            await track.call(call, _giving(step.results[index]))
+        else:
+            await track.unanswered(call, "The log holds no result of this call")
+
+
+def _giving(result: Any) -> Callable[..., Any]:
+    return lambda **_: result

@@ -1,0 +1,78 @@
+"""Reading what agents did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from remora.analysis import (
+    Explanation,
+    StreamSummary,
+    TokenReport,
+    chat_tokens,
+    explain,
+    summarize,
+    token_report,
+)
+from remora.app._project import Project, counter_of
+from remora.events import (
+    BlobRef,
+    Event,
+    ModelRequestEvent,
+    ToolResultEvent,
+    canonical,
+    readable,
+    unpack,
+)
+
+
+class Reading(Project):
+    """Answers questions about streams, with the raw values behind them."""
+
+    def stream(self, fragment: str) -> StreamSummary:
+        """One agent's run on both tracks, turn by turn."""
+        return summarize(self.library.events(fragment))
+
+    async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
+        """Why a packet held what it held, and the raw result that it came from."""
+        found = explain(self.library.events(fragment), key, at)
+        if not found.sources:
+            return found, ""
+        why = next(event for event in self.library.events(fragment) if event.seq == found.sources[-1].seq)
+        return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
+
+    async def chat_history(self, fragment: str) -> dict[int, int]:
+        """By turn, the tokens that chat history would have sent where this stream sent a packet."""
+        events, system, raws = await self._sent(fragment)
+        return chat_tokens(events, system, lambda e: raws[e.seq], counter_of(None))
+
+    async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:
+        """What each turn sent beside what chat history would have sent, both counted by the same tokenizer."""
+        counter = counter_of(tokenizer)
+        events, system, raws = await self._sent(fragment)
+        return token_report(events, system, lambda e: raws[e.seq], counter)
+
+    async def _sent(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
+        events = list(self.library.events(fragment))
+        raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
+        return events, await self._system_text(events), raws
+
+    async def _raw(self, event: ToolResultEvent) -> Any:
+        if event.raw_ref is None:
+            return event.raw
+        return unpack(await self.blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+
+    async def _raw_text(self, event: ToolResultEvent) -> str:
+        value = await self._raw(event)
+        return value if isinstance(value, str) else canonical(value).decode()
+
+    async def _system_text(self, events: Sequence[Event]) -> str:
+        for event in events:
+            if isinstance(event, ModelRequestEvent):
+                first = next((message for message in event.messages if message.get("role") == "system"), {})
+                if "content_ref" not in first:
+                    return str(first.get("content", ""))
+                reference = BlobRef.model_validate(first["content_ref"])
+                return (await self.blobs.get(reference.blob)).decode()
+        return ""
