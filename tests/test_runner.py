@@ -200,3 +200,19 @@ async def test_a_run_whose_disk_fails_is_degraded_and_runs_no_tool() -> None:
 )
 def test_the_verdict_compares_the_files_before_and_after(before: int | None, after: int, verdict: str) -> None:
     assert judge(CheckRule(tool="run_linter", count="left"), before, after)["verdict"] == verdict
+
+
+class Defective:
+    """A policy with a defect."""
+
+    name = "defective"
+
+    async def decide(self, prompt: Prompt) -> Decision:
+        raise ZeroDivisionError("a defect")
+
+
+async def test_a_defect_in_a_policy_seals_the_stream_all_the_same() -> None:
+    stage = Stage(Defective())
+    result = await stage.run()
+    assert (result.outcome, result.reason) == ("error", "internal_error")
+    assert (await stage.types())[-2:] == ["agent_error", "agent_end"]

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import base64
 import gzip
+import time
+import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,16 @@ import remora
 from remora.context.contracts import ToolSpec
 from remora.context.projection import project
 from remora.errors import BudgetError, ToolFailed
-from remora.events import BlobRef, Call, ModelRequestEvent, ToolCallEvent, ToolResultEvent, UserInputEvent, unpack
+from remora.events import (
+    AgentEndEvent,
+    BlobRef,
+    Call,
+    ModelRequestEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    UserInputEvent,
+    unpack,
+)
 from remora.ports import Decision, ToolOutput
 from remora.trace import FileBlobs, read_events, verify
 
@@ -157,3 +169,80 @@ async def test_a_registered_secret_is_nowhere_on_the_disk(tmp_path: Path) -> Non
             data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             assert key.encode() not in data
             assert encoded.encode() not in data
+
+
+class Odd:
+    def __repr__(self) -> str:
+        raise RuntimeError("not even a text")
+
+
+@dataclass
+class Plain:
+    x: int
+
+
+def nested(depth: int) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Plain(1),
+        Odd(),
+        uuid.uuid4(),
+        nested(5_000),
+        {"extensions": {1: 2}},
+        {"extensions": {"\ud800": 1}},
+        {"summary": "s", "excerpts": [{"label": "a", "text": "x" * 300_000}]},
+        {"summary": "s", "diagnostics": ["d"] * 100_000},
+        {"summary": "s", "knowledge_delta": {"n": 10**5000}},
+        {"candidate_actions": [{"tool": "count_words", "args": {"text": None}}]},
+        time.struct_time(range(9)),
+        {"sk-canary-0123456789"},
+        bytearray(b"sk-canary-0123456789"),
+        float("nan"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_whatever_a_tool_returns_is_a_result_in_the_stream(tmp_path: Path, value: Any) -> None:
+    async with track(tmp_path, secrets={"KEY": "sk-canary-0123456789"}) as tt:
+        await tt.request()
+        await tt.call(call(text="x"), lambda text: value)
+        await tt.request()
+    types = [event.type for event in read_events(tt.path)]
+    assert types.count("tool_result") == 1
+    assert types[-1] == "agent_end"
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sk-canary" in _bytes(path)]
+
+
+def _bytes(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+async def test_arguments_too_large_for_a_record_are_kept_apart_and_the_tool_is_not_run(tmp_path: Path) -> None:
+    async with track(tmp_path) as tt:
+        await tt.request()
+        (chosen,) = await tt.response(Decision((call(text="y" * 400_000),), text="z" * 400_000))
+        result = await tt.call(chosen, lambda text: pytest.fail("it ran"))
+    assert result.outcome == "error"
+    (intent,) = [event for event in read_events(tt.path) if isinstance(event, ToolCallEvent)]
+    assert b"y" * 400_000 in await FileBlobs(tmp_path).get(intent.args["blob"])
+    assert verify(tt.path).status == "sealed"
+
+
+async def test_a_secret_in_any_field_of_any_event_is_gone(tmp_path: Path) -> None:
+    key = "sk-canary-0123456789"
+    tt = track(tmp_path, secrets={"KEY": key})
+    await tt.start()
+    await tt.request()
+    bad = Call(call_id=key, tool=key, args={key: key})
+    await tt.response(Decision((bad,), text=key, model=key, usage={key: key}, finish=key))
+    await tt.call(bad, lambda **_: {"summary": key})
+    await tt.submit({"summary": key})
+    await tt.end(AgentEndEvent(reason=key, summary=key))
+    assert key not in str(tt.packet)
+    assert key.encode() not in tt.path.read_bytes()

@@ -5,11 +5,30 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def wait_until_gone(group: int) -> None:
+    """Returns once no process of the group is left. Raises after a minute."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"a process of group {group} is still there")
+
+
+@pytest.fixture
+def gone() -> Callable[[int], None]:
+    return wait_until_gone
+
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -11,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 
-
-def test_ctrl_c_seals_what_runs_and_leaves_no_process(shop: Path, remora_json: Callable[..., Any]) -> None:
+def test_ctrl_c_seals_what_runs_and_leaves_no_process(
+    shop: Path, remora_json: Callable[..., Any], gone: Callable[[int], None]
+) -> None:
     for number in range(8):
         shutil.copytree(shop / "shop", shop / f"copy{number}")
     command = [sys.executable, "-c", "from remora.cli import main; main()", "analyze", "."]
@@ -39,5 +38,4 @@ def test_ctrl_c_seals_what_runs_and_leaves_no_process(shop: Path, remora_json: C
         if b'"type":"run_end"' in line
     ]
     assert end["data"]["outcome"] == "cancelled"
-    with pytest.raises(ProcessLookupError):
-        os.killpg(run.pid, 0)
+    gone(run.pid)

@@ -171,3 +171,18 @@ def test_a_name_that_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
 def test_a_pipe_with_a_python_name_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     assert ids(tmp_path) == []
+
+
+def test_a_long_block_of_comments_is_no_reason_to_wait(tmp_path: Path) -> None:
+    # 20,000 such lines took minutes while the grammar looked ahead over all of them after each one.
+    block = "# " + "x" * 100 + "\n"
+    (tmp_path / "a.py").write_text(f"def f():\n    pass\n{block * 20_000}def g():\n    return 1  # '\n")
+    nodes = TreeSitterDiscovery(tmp_path).find([tmp_path])
+    assert [node.name for node in nodes if node.node_type.value == "function"] == ["f", "g"]
+
+
+def test_a_file_too_large_to_be_code_is_skipped_and_told(tmp_path: Path) -> None:
+    (tmp_path / "big.py").write_text("x = 1\n" * 1_000_000)
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert discovery.find([tmp_path]) == []
+    assert "larger than" in discovery.problems[0]

@@ -51,7 +51,7 @@ AgentId = Annotated[str | None, typer.Argument(help="Agent, by the beginning or 
 
 def run() -> None:
     """Run the command that the arguments name. A polite kill ends it like Ctrl-C: everything open is sealed."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     app()
 
 
