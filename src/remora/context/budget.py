@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import orjson
@@ -82,6 +83,7 @@ def check_limit(fixed: int, limit: int, count: Count | None = None) -> None:
 def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit: int, count: Count) -> Fitted:
     """As much of the packet as `measure` finds within `limit`. Raises `BudgetError` if nothing more can go."""
     steps = list(shrink_steps(packet))
+    count = cache(count)  # the parts that never go are cut again for every try
     low, high = 0, len(steps)
     while low < high:
         middle = (low + high) // 2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-_PIECES = re.compile(r"[A-Za-z]+|[^\x00-\x7f]+|\s+|[\x00-\x7f]")
-
 LETTERS_PER_TOKEN = 4
 SPACES_PER_TOKEN = 4
+
+_WORDS_AND_SIGNS = re.compile(rf"[A-Za-z]{{1,{LETTERS_PER_TOKEN}}}|[!-@\[-`{{-~\x00-\x08\x0e-\x1b\x7f]")
+_SPACES = re.compile(r"[ \t-\r\x1c-\x1f]{2,}|[\t-\r\x1c-\x1f]")
+_OTHER = re.compile(r"[^\x00-\x7f]+")
 
 
 class EstimatedCounter:
@@ -25,13 +27,8 @@ class EstimatedCounter:
 
     def count(self, text: str) -> int:
         """Tokens that `text` takes, by estimate."""
-        return sum(map(_piece, _PIECES.findall(text)))
-
-
-def _piece(piece: str) -> int:
-    if piece.isascii() and piece.isalpha():
-        return -(-len(piece) // LETTERS_PER_TOKEN)
-    if piece.isspace() and piece.isascii():
+        # Patterns over the whole text: every prompt is counted many times, so a call for each piece would show.
+        other = "" if text.isascii() else "".join(_OTHER.findall(text))
         # A single space is part of the word after it.
-        return 0 if piece == " " else -(-len(piece) // SPACES_PER_TOKEN)
-    return len(piece.encode(errors="surrogatepass"))
+        spaces = sum(-(-len(run) // SPACES_PER_TOKEN) for run in _SPACES.findall(text))
+        return len(_WORDS_AND_SIGNS.findall(text)) + spaces + len(other.encode(errors="surrogatepass"))

@@ -46,11 +46,7 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
     summary = _summary(tool, said, made)
     candidates = _parsed(_CANDIDATES, tool, "candidate_actions", said.get("candidate_actions"), problems)
     excerpts = _parsed(_EXCERPTS, tool, "excerpts", said.get("excerpts", made.excerpts), problems)
-    extensions = {
-        key: item
-        for key, item in _mapping(said.get("extensions")).items()
-        if isinstance(key, str) and _is_json({key: item})
-    }
+    extensions = {key: item for key, item in _mapping(said.get("extensions")).items() if _is_json({key: item})}
     delta = PacketDelta(
         action=ActionDelta(tool=tool, summary=summary, outcome=outcome),
         knowledge=_knowledge(said, made, problems),
