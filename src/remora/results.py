@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from remora.context.checks import checked
+from remora.context.checks import Extension, checked
 from remora.context.contracts import ToolSpec
 from remora.context.repeat import RepeatGuard
 from remora.context.secrets import Secrets
@@ -27,7 +27,7 @@ class Results:
         *,
         blobs: BlobStore,
         secrets: Secrets,
-        extensions: Mapping[str, Mapping[str, Any]],
+        extensions: Mapping[str, Extension],
         summarizers: Mapping[str, Summarizer],
         guard: SummaryGuard,
         fallback: Summarizer | None,

@@ -15,6 +15,7 @@ from typing import Any, Self
 from remora._version import __version__
 from remora.context.budget import check_limit
 from remora.context.chat import BadCall, read_call, read_reply, tool_spec
+from remora.context.checks import Extension
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
@@ -102,7 +103,7 @@ class TwoTrack:
         clock: Clock,
         summarizers: dict[str, Summarizer] | None = None,
         secrets: Secrets | None = None,
-        extensions: Mapping[str, Mapping[str, Any]] | None = None,
+        extensions: Mapping[str, Extension] | None = None,
         style: Style = "json",
         calling: Calling = "text",
         guard: SummaryGuard | None = None,

@@ -138,6 +138,8 @@ def test_search_finds_what_a_tool_really_returned_and_filters_narrow_it(remora_j
     assert remora_json("trace", "search", "unused", "import", "--tool", "no_such_tool") == []
     assert remora_json("trace", "search", "unused", "import", "--until", "2020-01-01") == []
     assert len(remora_json("trace", "ls", "--node", "shop/report.py")) == 1
+    run_id = remora_json("trace", "ls")[0]["run_id"]
+    assert len(remora_json("trace", "ls", "--run", run_id[-7:])) == len(remora_json("trace", "ls"))
     assert remora_json("trace", "ls", "--outcome", "error") == []
 
 

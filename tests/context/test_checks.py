@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pydantic import BaseModel
+
 from remora.context.checks import MAX_DELTA_BYTES, checked
 from remora.context.contracts import ToolSpec
 from remora.events import CandidateAction, PacketDelta, canonical
@@ -57,3 +59,15 @@ def test_whatever_a_tool_gives_the_delta_keeps_its_size() -> None:
     assert len(canonical(delta)) <= MAX_DELTA_BYTES
     assert delta.action == huge.action
     assert delta.diagnostics
+
+
+def test_an_extension_may_be_a_model_in_python() -> None:
+    class Progress(BaseModel):
+        done: int
+        of: int
+
+    good = PacketDelta(extensions={"progress": {"done": 1, "of": 2}})
+    assert checked(good, [], {"progress": Progress}) == good
+    bad = checked(PacketDelta(extensions={"progress": {"done": "many"}}), [], {"progress": Progress})
+    assert bad.extensions == {}
+    assert "Extension progress was refused: done: Input should be a valid integer" in bad.diagnostics[0]

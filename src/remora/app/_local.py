@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from remora.app._project import STATE_DIR, SystemClock, counter_of
+from remora.context.checks import Extension
 from remora.context.contracts import ToolSpec
 from remora.context.render import Calling
 from remora.context.secrets import Secrets
@@ -45,6 +46,7 @@ class LocalTwoTrack(TwoTrack):
         calling: Calling = "native",
         guard: SummaryGuard | None = None,
         counter: TokenCounter | None = None,
+        extensions: Mapping[str, Extension] | None = None,
     ) -> None:
         from remora.sandbox import SummaryChild
 
@@ -62,6 +64,7 @@ class LocalTwoTrack(TwoTrack):
             writer=FileTrace(folder, clock=clock),
             blobs=FileBlobs(folder),
             counter=counter or counter_of(None),
+            extensions=extensions,
             clock=clock,
             summarizers=summarizers if summarizers is not None else get_default_summarizers(),
             secrets=Secrets(secrets),

@@ -28,7 +28,7 @@ from remora.trace import Filter, Retention
 trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, rich_markup_mode=None)
 
 StreamId = Annotated[str, typer.Argument(help="Agent or run, by the beginning or end of its id")]
-Run = Annotated[str | None, typer.Option("--run", help="Only this run, by its whole id")]
+Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the beginning or end of its id")]
 Node = Annotated[str | None, typer.Option("--node", help="Only this node, such as src/cart.py:load")]
 Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only this operation, such as lint")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only where this tool was used")]

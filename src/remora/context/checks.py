@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from remora.context.contracts import ToolSpec
 from remora.context.models import MAX_EXCERPTS
 from remora.context.schema import problems
 from remora.context.text import one_line
 from remora.events import CandidateAction, Excerpt, PacketDelta, canonical
+
+Extension = Mapping[str, Any] | type[BaseModel]
+"""What an extra packet field may hold: a JSON Schema, or a model in Python."""
 
 MAX_DELTA_BYTES = 64 * 1024
 MAX_CANDIDATES = 16
@@ -21,7 +26,7 @@ MAX_EXTENSION = 8 * 1024
 def checked(
     delta: PacketDelta,
     tools: Sequence[ToolSpec],
-    extensions: Mapping[str, Mapping[str, Any]],
+    extensions: Mapping[str, Extension],
     notes: Sequence[str] = (),
 ) -> PacketDelta:
     """The delta without candidates that their tool would refuse and without extensions that do not fit their schema.
@@ -77,11 +82,11 @@ def _fitting_candidates(
 
 
 def _fitting_extensions(
-    proposed: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any]], told: list[str]
+    proposed: Mapping[str, Any], schemas: Mapping[str, Extension], told: list[str]
 ) -> dict[str, Any]:
     good = {}
     for key, value in proposed.items():
-        misfits = problems(schemas[key], value, f"`{key}`") if key in schemas else ["the agent has no such extension"]
+        misfits = _misfits(key, value, schemas[key]) if key in schemas else ["the agent has no such extension"]
         if not misfits and len(canonical(value)) > MAX_EXTENSION:
             misfits = [f"larger than {MAX_EXTENSION:,} bytes"]
         if misfits:
@@ -89,3 +94,13 @@ def _fitting_extensions(
         else:
             good[key] = value
     return good
+
+
+def _misfits(key: str, value: Any, wanted: Extension) -> list[str]:
+    if not isinstance(wanted, type):
+        return problems(wanted, value, f"`{key}`")
+    try:
+        wanted.model_validate(value)
+    except ValidationError as error:
+        return [f"{'.'.join(map(str, item['loc'])) or 'value'}: {item['msg']}" for item in error.errors()]
+    return []

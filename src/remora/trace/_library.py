@@ -63,11 +63,13 @@ class Library:
 
     def agents(self, wanted: Filter = _EVERYTHING) -> list[StreamInfo]:
         """One row an agent's stream, oldest first."""
+        wanted = self._named(wanted)
         with self._index() as index:
             return [info for info in index.find_streams_by(wanted) if info.kind == "traces"]
 
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """The newest events that hold every word of `text`."""
+        wanted = self._named(wanted)
         with self._index() as index:
             return index.search(text, wanted, limit=limit)
 
@@ -127,6 +129,12 @@ class Library:
             for stream_id in filter(_ID.fullmatch, map(_name, result.streams)):
                 shutil.rmtree(folder / stream_id, ignore_errors=True)
         return result
+
+    def _named(self, wanted: Filter) -> Filter:
+        """The filter with its run named in full, however short it was given."""
+        if wanted.run is None:
+            return wanted
+        return replace(wanted, run=resolve(self.state_dir, wanted.run, "runs").stem)
 
     @contextmanager
     def _index(self) -> Iterator[TraceIndex]:
