@@ -159,3 +159,16 @@ def test_a_packet_with_a_hundred_thousand_entries_still_fits() -> None:
     rendered = prompt(made, limit=500)
     assert rendered.tokens["total"] <= 500
     assert rendered.left_out["knowledge"] > 99_000
+
+
+def test_what_is_left_out_is_not_shown_however_much_is_pinned() -> None:
+    made = full_packet()
+    for number in range(30_000):
+        made.update_knowledge(f"pinned{number}", number)
+        made.knowledge[f"pinned{number}"].pinned = True
+    rendered = prompt(made, limit=700)
+    told, remains = rendered.left_out, orjson.loads(rendered.user)
+    assert told["diagnostics"] == 2
+    assert "diagnostics" not in remains
+    assert "state_summary" not in remains
+    assert len(remains["knowledge"]) + told["knowledge"] == len(made.knowledge)

@@ -52,8 +52,21 @@ _EMPTIEST = orjson.dumps(
 _SEAMS = 16
 """Where two texts meet, their tokens together may be a few more than apart."""
 
+PARTS = 8
+"""Parts of a packet that one token can stand for at the very most."""
+_BY_KEY = ("knowledge", "hub_context", "extensions")
+"""Fields that may hold any number of parts."""
+
 Step = tuple[str, Any]
 """What to leave out next: a field of the packet, and which part of it."""
+
+
+@dataclass(frozen=True)
+class Early:
+    """What goes without being tried: the parts that the packet still holds, and how many of which field."""
+
+    out: set[Step]
+    left_out: Counter[str]
 
 
 @dataclass(frozen=True)
@@ -82,21 +95,47 @@ def check_limit(fixed: int, limit: int, count: Count | None = None) -> None:
 
 def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit: int, count: Count) -> Fitted:
     """As much of the packet as `measure` finds within `limit`. Raises `BudgetError` if nothing more can go."""
-    steps = list(shrink_steps(packet))
     count = cache(count)  # the parts that never go are cut again for every try
+    packet, early, steps = _without_what_must_go(packet, list(shrink_steps(packet)), limit)
     low, high = 0, len(steps)
     while low < high:
         middle = (low + high) // 2
-        if measure(_view(packet, steps[:middle], count).sections) <= limit:
+        if measure(_view(packet, early, steps[:middle], count).sections) <= limit:
             high = middle
         else:
             low = middle + 1
     # Leaving a part out also adds its count to the prompt, so the search may end a step early.
     for taken in range(low, len(steps) + 1):
-        fitted = _view(packet, steps[:taken], count)
+        fitted = _view(packet, early, steps[:taken], count)
         if measure(fitted.sections) <= limit:
             return fitted
     raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+
+
+def _without_what_must_go(
+    packet: DecisionPacket, steps: list[Step], limit: int
+) -> tuple[DecisionPacket, Early, list[Step]]:
+    """The packet without what can never fit beside so many others, the steps that took it, and those still to try.
+
+    Every part takes four characters or more, so `limit` tokens hold no more than `limit * PARTS` of them. Only then is
+    the time for a prompt independent of how much is known.
+    """
+    sure = max(0, len(steps) - limit * PARTS)
+    if not sure:
+        return packet, Early(set(), Counter()), steps
+    early = steps[:sure]
+    gone = {step for step in early if step[0] in _BY_KEY}
+    packet = packet.model_copy(
+        update={
+            "knowledge": {key: entry for key, entry in packet.knowledge.items() if ("knowledge", key) not in gone},
+            "hub_context": {
+                node: fact for node, fact in (packet.hub_context or {}).items() if ("hub_context", node) not in gone
+            },
+            "extensions": {key: part for key, part in packet.extensions.items() if ("extensions", key) not in gone},
+        }
+    )
+    rest = {step for step in early if step[0] not in _BY_KEY}
+    return packet, Early(rest, Counter(field for field, _ in early)), steps[sure:]
 
 
 def cut(text: str, cap: int, count: Count) -> str:
@@ -131,10 +170,10 @@ def shrink_steps(packet: DecisionPacket) -> Iterator[Step]:
     yield from (("candidate_actions", 0) for _ in packet.candidate_actions[:1])
 
 
-def _view(packet: DecisionPacket, gone: Sequence[Step], count: Count) -> Fitted:
+def _view(packet: DecisionPacket, early: Early, gone: Sequence[Step], count: Count) -> Fitted:
     """The packet as a prompt shows it without the parts that are `gone`: slow-changing fields first, newest last."""
-    out = set(gone)
-    left_out = dict(Counter(field for field, _ in gone))
+    out = early.out | set(gone)
+    left_out = dict(early.left_out + Counter(field for field, _ in gone))
     sections: dict[str, Any] = {
         "goal": cut(packet.goal, GOAL_CAP, count),
         "operation": cut(packet.operation, TARGET_CAP // 3, count),
