@@ -5,6 +5,7 @@ import gzip
 import time
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from remora.events import (
     UserInputEvent,
     unpack,
 )
+from remora.inference import EstimatedCounter
 from remora.ports import Decision, ToolOutput
-from remora.trace import FileBlobs, read_events, verify
+from remora.trace import FileBlobs, FileTrace, read_events, verify
+from remora.twotrack import Identity, TwoTrack
 
 COUNT = ToolSpec(
     name="count_words",
@@ -246,3 +249,41 @@ async def test_a_secret_in_any_field_of_any_event_is_gone(tmp_path: Path) -> Non
     await tt.end(AgentEndEvent(reason=key, summary=key))
     assert key not in str(tt.packet)
     assert key.encode() not in tt.path.read_bytes()
+
+
+class BackwardsClock:
+    """A clock that is set back all the time."""
+
+    def __init__(self) -> None:
+        self.left = 10_000.0
+
+    def now(self) -> datetime:
+        self.left -= 1
+        return datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=self.left)
+
+    def monotonic(self) -> float:
+        self.left -= 1
+        return self.left
+
+
+async def test_a_clock_that_jumps_back_changes_no_order_and_makes_no_negative_duration(tmp_path: Path) -> None:
+    clock = BackwardsClock()
+    async with FileTrace(tmp_path, clock=clock) as writer:
+        tt = TwoTrack(
+            Identity("01BACK"),
+            goal="g",
+            tools=[COUNT],
+            system_prompt="",
+            limit=1000,
+            writer=writer,
+            blobs=FileBlobs(tmp_path),
+            counter=EstimatedCounter(),
+            clock=clock,
+        )
+        async with tt:
+            await tt.request()
+            result = await tt.call(call(text="x"), lambda text: text)
+    assert result.duration_ms == 0
+    events = list(read_events(writer.path("traces/01BACK")))
+    assert [event.seq for event in events] == list(range(len(events)))
+    assert [event.ts for event in events] == sorted((event.ts for event in events), reverse=True)

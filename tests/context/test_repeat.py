@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from remora.context.repeat import REPEAT_LIMIT, RepeatGuard
+from remora.context.repeat import REMEMBERED, REPEAT_LIMIT, RepeatGuard
 from remora.events import CandidateAction, PacketDelta
 
 AGAIN = CandidateAction(tool="apply_fix", args={"code": "E741"})
@@ -34,3 +34,12 @@ def test_after_the_limit_the_call_is_no_longer_offered_and_others_are() -> None:
         assert note(guard).candidate_actions == (AGAIN, OTHER)
     assert note(guard).candidate_actions == (OTHER,)
     assert guard.note("run_linter", {}, b"x", DELTA).candidate_actions == (OTHER,)
+
+
+def test_what_the_guard_remembers_does_not_grow_with_the_run() -> None:
+    guard = RepeatGuard()
+    for number in range(REMEMBERED + 50):
+        guard.note("read_file", {"path": str(number)}, b"x", PacketDelta())
+    assert len(guard._latest) == REMEMBERED
+    assert guard.note("read_file", {"path": "0"}, b"x", PacketDelta()).diagnostics == ()
+    assert guard.note("read_file", {"path": str(REMEMBERED + 49)}, b"x", PacketDelta()).diagnostics != ()
