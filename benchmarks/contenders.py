@@ -10,7 +10,7 @@ import orjson
 
 from benchmarks.loop import Append, Put, Step, SystemClock, TallyDisk, new_track, take_turn
 from remora.ports import BlobStore, TraceWriter
-from remora.trace import FileBlobs, FileTrace, MemoryBlobs, MemoryTrace
+from remora.trace import FileBlobs, FileTrace, MemoryBlobs, MemoryTrace, SyncMode
 from remora.twotrack import Identity
 
 Tape = list[list[Step]]
@@ -35,9 +35,9 @@ class Contender(Protocol):
 class Kept:
     """A state directory: its streams and blobs through one disk. A free disk counts syncs without making them."""
 
-    def __init__(self, folder: Path, *, free: bool) -> None:
+    def __init__(self, folder: Path, *, free: bool, sync: SyncMode = "always") -> None:
         self.disk = TallyDisk(free=free)
-        self.writer: TraceWriter = FileTrace(folder, clock=SystemClock(), disk=self.disk)
+        self.writer: TraceWriter = FileTrace(folder, clock=SystemClock(), sync=sync, disk=self.disk)
         self.blobs: BlobStore = FileBlobs(folder, disk=self.disk)
 
     async def close(self) -> None:

@@ -19,6 +19,7 @@ COLUMNS: dict[str, tuple[str, Columns]] = {
             "turns": "turns",
             "output_kb": "output, KB",
             "cpu_ms_events": "CPU to record, ms",
+            "cpu_ms_handed_over": "handed to a thread, ms",
             "cpu_ms_in_memory": "in memory, ms",
             "cpu_ms_events_and_blobs": "with blobs, ms",
             "cpu_ms_loop": "whole loop, ms",

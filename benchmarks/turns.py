@@ -45,7 +45,8 @@ async def _round(case: Case, tape: Tape, path: Path) -> dict[str, float]:
 
 def _contenders(path: Path, case: Case, tape: Tape, floor: list[Any]) -> list[Contender]:
     return [
-        Recording("events", tape, Kept(path / "events", free=True), blobs=False),
+        Recording("events", tape, Kept(path / "events", free=True, sync="off"), blobs=False),
+        Recording("handed over", tape, Kept(path / "handed", free=True), blobs=False),
         Recording("in memory", tape, KeptInMemory(), blobs=False),
         Recording("store", tape, Kept(path / "store", free=True)),
         Recording("durable", tape, Kept(path / "durable", free=False)),
@@ -58,8 +59,8 @@ def _contenders(path: Path, case: Case, tape: Tape, floor: list[Any]) -> list[Co
 async def _last_to_first(path: Path, case: Case, tape: Tape) -> float:
     """CPU of the last tenth of the turns against that of the first tenth, in two streams side by side."""
     tenth = max(1, case.turns // 10)
-    last = Recording("last", tape, Kept(path / "last", free=True), blobs=False, begin=case.turns - tenth)
-    first = Recording("first", tape, Kept(path / "first", free=True), blobs=False)
+    last = Recording("last", tape, Kept(path / "last", free=True, sync="off"), blobs=False, begin=case.turns - tenth)
+    first = Recording("first", tape, Kept(path / "first", free=True, sync="off"), blobs=False)
     chunk = max(1, tenth // 20)
     laps = await race([last, first], tenth, chunk)
     return ratio(laps["last"], laps["first"], "cpu", chunk)
@@ -70,6 +71,7 @@ def _times(laps: dict[str, Laps], chunk: int) -> dict[str, float]:
     wall = {name: 1000 * lap.per_turn("wall", chunk) for name, lap in laps.items()}
     return {
         "cpu_ms_events": cpu["events"],
+        "cpu_ms_handed_over": cpu["handed over"],
         "cpu_ms_in_memory": cpu["in memory"],
         "cpu_ms_events_and_blobs": cpu["store"],
         "cpu_ms_loop": cpu["loop"],

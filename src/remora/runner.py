@@ -169,4 +169,4 @@ def judge(rule: CheckRule | None, before: int | None, after: int | None) -> dict
         verdict = "clean"
     else:
         verdict = "partial" if after < before else "unchanged"
-    return {"tool": rule.tool, "before": before, "after": after, "verdict": verdict}
+    return {"tool": rule.tool, "key": rule.count, "before": before, "after": after, "verdict": verdict}

@@ -169,7 +169,7 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     if shown.files:
         render.diffs(await project.diff(shown.agent_id), limit=16)
         say("")
-    render.next_steps(shown.agent_id if shown.last_seq >= 0 else None, _options(project))
+    render.next_steps(shown, _options(project))
 
 
 def _options(project: App) -> str:

@@ -245,7 +245,7 @@ def findings(found: Sequence[Finding]) -> None:
         say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
 
 
-def next_steps(agent_id: str | None, options: str) -> None:
+def next_steps(shown: AgentResult, options: str) -> None:
     """What a reader may want to do now, as it can be typed where they are."""
     say("Next:")
     steps = [
@@ -253,10 +253,13 @@ def next_steps(agent_id: str | None, options: str) -> None:
         ("accept", "write them into your files"),
         ("trace verify", "prove from the bytes that no event and no blob is missing"),
     ]
-    if agent_id is not None:
-        steps.insert(2, (f"trace show {short_id(agent_id)}", "both tracks, turn by turn"))
+    if shown.last_seq >= 0:
+        short, key = short_id(shown.agent_id), shown.check.get("key")
+        steps.insert(2, (f"trace show {short}", "both tracks, turn by turn"))
+        if key:
+            steps.insert(3, (f"trace explain {key} {short} --at 1", "why did it believe this?"))
     for command, what in steps:
-        say(f"  {f'remora {command} {options}'.rstrip():<48} {what}")
+        say(f"  {f'remora {command} {options}'.rstrip():<76} {what}")
 
 
 def imports(done: Imports) -> None:
