@@ -42,7 +42,7 @@ def test_prune_deletes_nothing_through_a_planted_link(
     assert sorted(path.name for path in home.iterdir()) == sorted([*names, "Documents"])
 
 
-def test_verify_misses_a_blob_and_a_whole_stream(shop: Path, remora: Remora, remora_json: Json) -> None:
+def test_verify_tells_of_a_lost_blob_and_of_a_lost_stream(shop: Path, remora: Remora, remora_json: Json) -> None:
     remora_json("analyze", "shop/pricing.py")
     lost = traces(shop)[0]
     lost.unlink()

@@ -23,6 +23,7 @@ Remora = Callable[..., subprocess.CompletedProcess[str]]
         (["diff"], 1, "No run in"),
         (["accept", "../../etc/passwd"], 1, "passwd"),
         (["trace", "verify", "nothing"], 1, "nothing"),
+        (["trace", "prune", "--older-than", "nan", "--dry-run"], 3, "`max_age_days` is nan: expected 0 or more"),
     ],
 )
 def test_a_mistake_gets_a_sentence(remora: Remora, args: list[str], code: int, words: str) -> None:

@@ -43,7 +43,8 @@ class Retention:
     def __post_init__(self) -> None:
         for name in ("max_age_days", "max_total_bytes", "keep_last"):
             value = getattr(self, name)
-            if value is not None and value < 0:
+            # Said this way round, because nan is neither below nor above anything.
+            if value is not None and not value >= 0:
                 raise ConfigError(f"`{name}` is {value}: expected 0 or more")
 
 
