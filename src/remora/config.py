@@ -1,4 +1,4 @@
-"""Settings, read once: flag, then `remora.yaml`, then default. After that nobody asks again."""
+"""Settings: what there is to set, and how a file that sets it is checked. See `remora.settings` for which one wins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from remora.errors import ConfigError, DefinitionError, MissingExtra
+from remora.errors import DefinitionError, MissingExtra
 
 CONFIG_FILE = "remora.yaml"
 
@@ -19,13 +19,74 @@ class _Block(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class DiscoveryConfig(_Block):
+    """Which code is looked at."""
+
+    exclude: tuple[str, ...] = ()
+    """Patterns of files and folders to leave out, written as in a `.gitignore`, beside those of the project's own."""
+    queries: Path | None = None
+    """A folder with tree-sitter queries (`<language>.scm`) that are used in place of ours."""
+
+
+class ServerConfig(_Block):
+    """Who decides. Only your own settings, the environment and flags may say it, never a repository."""
+
+    server: str = "embedded"
+    """`embedded`, `ollama`, `vllm`, `llamacpp`, `lmstudio`, or a URL; or no model: `scripted`, `first-candidate`,
+    `random`."""
+    model: str = ""
+    """The model's name on that server, such as `qwen3:4b`; where empty, the first that the server offers."""
+    api_key_env: str = ""
+    """The environment variable that holds the server's key."""
+    mode: Literal["auto", "json", "tools"] = "auto"
+    """How calls are asked for: as JSON bound to a schema, or by native tool calling; `auto` knows the server."""
+    timeout_s: float = Field(default=30.0, gt=0)
+    """Seconds to wait for a connection, and for the next part of a reply."""
+    deadline_s: float = Field(default=120.0, gt=0)
+    """Seconds that one decision may take in all, retries included."""
+    max_tokens: int = Field(default=256, ge=16)
+    """Tokens that a reply may take."""
+    temperature: float = Field(default=0.0, ge=0)
+    context: int | None = Field(default=None, ge=512)
+    """The model's context window, where the server does not tell it."""
+    gguf: Path | None = None
+    """Weights for the embedded server in place of ours."""
+    adapter: Path | None = None
+    """A LoRA adapter (GGUF) for the embedded server."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of the embedded server; by itself it leaves a core free when the machine is busy."""
+
+
+class SandboxConfig(_Block):
+    """How code of the project may run. Only your own settings and flags may say it, never a repository."""
+
+    allow_unsandboxed: bool = False
+    """Whether tests may run without an OS sandbox; every such run is recorded."""
+
+
+class OperationConfig(_Block):
+    """One operation's own limits."""
+
+    enabled: bool = True
+    priority: int = 0
+    """Operations with a higher number are run first."""
+    max_turns: int | None = Field(default=None, ge=1)
+    """Caps the agent definition's own limit."""
+
+
 class MemoryConfig(_Block):
     """The two tracks."""
 
+    enabled: bool = True
+    """False gives the same agent plain chat history: the baseline to compare with."""
     packet_size_limit: int = Field(default=1000, ge=100)
     """Tokens that the whole prompt may take: system text, tool schemas, packet, template."""
+    trace_store: Literal["jsonl", "kv"] = "jsonl"
+    """`kv` also keeps the specification's keys in a key-value view beside the streams."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
+    trace_indexing: tuple[Literal["node", "run", "operation"], ...] = ("node", "run", "operation")
+    """By what the key-value view can be listed."""
 
 
 class RunnerConfig(_Block):
@@ -36,6 +97,25 @@ class RunnerConfig(_Block):
     """Caps every agent definition's own limit."""
     max_concurrent: int = Field(default=4, ge=1)
     """Agents that run at once."""
+    max_errors: int = Field(default=5, ge=1)
+    """Failed tool calls in a row after which an agent is stopped."""
+    max_repeats: int = Field(default=3, ge=1)
+    """Turns in a row that only repeat earlier calls, after which an agent is stopped."""
+    retries: int = Field(default=2, ge=0)
+    """How often a model is asked again when it says nothing that is a call."""
+    deadline_s: float | None = Field(default=None, gt=0)
+    """Seconds that one agent may take."""
+    total_deadline_s: float | None = Field(default=None, gt=0)
+    """Seconds that a whole run may take."""
+
+
+class WorkspaceConfig(_Block):
+    """Limits of what an agent may write."""
+
+    max_file_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
+    """Bytes of one file."""
+    max_files: int = Field(default=200, ge=1)
+    """Files in all."""
 
 
 class EventStreamConfig(_Block):
@@ -45,17 +125,50 @@ class EventStreamConfig(_Block):
     """When an event is on the disk: before it is acknowledged, at turn boundaries and side effects, or whenever."""
 
 
+class WatchConfig(_Block):
+    """How `remora watch` waits."""
+
+    debounce_ms: int = Field(default=300, ge=10)
+    """Milliseconds of quiet after a change before agents are run."""
+
+
+class HubConfig(_Block):
+    """The live index of the code."""
+
+    enabled: bool = True
+
+
 class Config(_Block):
     """All settings of a project."""
 
+    agents_dir: Path = Path("agents")
+    """A folder with agents of the project's own; they are used once you trust them (`remora trust`)."""
+    discovery: DiscoveryConfig = DiscoveryConfig()
+    server: ServerConfig = ServerConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    operations: dict[str, OperationConfig] = Field(default_factory=dict)
+    """Limits by operation; those that are not named have the defaults."""
     runner: RunnerConfig = RunnerConfig()
+    workspace: WorkspaceConfig = WorkspaceConfig()
     event_stream: EventStreamConfig = EventStreamConfig()
+    watch: WatchConfig = WatchConfig()
+    hub: HubConfig = HubConfig()
 
 
-def parse_config(text: str, file: Path | str) -> Config:
-    """The settings in a `remora.yaml`. Raises `ConfigError` naming the place of every problem."""
+NOT_FOR_REPOSITORIES = ("server", "sandbox")
+"""Blocks that decide where code and keys go: a cloned repository must not set them."""
+
+
+def config_values(text: str, file: Path | str, *, of_repository: bool) -> dict[str, Any]:
+    """What a settings file holds, checked by itself. Raises `ConfigError` naming the place of every problem."""
     value = parse_yaml(text, file)
-    return validate(Config, {} if value is None else value, file)
+    given = {} if value is None else value
+    if of_repository and isinstance(given, dict) and (closed := [key for key in NOT_FOR_REPOSITORIES if key in given]):
+        raise DefinitionError(
+            file, [f"$.{key}: a repository may not set this; use your own settings or a flag" for key in closed]
+        )
+    validate(Config, given, file)
+    return dict(given)
 
 
 def parse_yaml(text: str, file: Path | str) -> Any:
@@ -100,16 +213,3 @@ def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             model = inner
     return list(model.model_fields)
-
-
-__all__ = [
-    "CONFIG_FILE",
-    "Config",
-    "ConfigError",
-    "EventStreamConfig",
-    "MemoryConfig",
-    "RunnerConfig",
-    "parse_config",
-    "parse_yaml",
-    "validate",
-]

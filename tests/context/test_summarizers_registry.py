@@ -8,7 +8,7 @@ import pytest
 
 import remora
 from remora.app import App
-from remora.config import Config, parse_config
+from remora.config import Config, config_values
 from remora.context._summaries import BUILT_IN
 from remora.context.summarizers import (
     FALLBACK,
@@ -104,10 +104,10 @@ def test_in_mode_fallback_names_are_checked_and_not_used() -> None:
 
 
 def test_the_mode_is_a_setting() -> None:
-    config = parse_config("runner: {memory: {summarizer_mode: fallback}}", "remora.yaml")
-    assert config.runner.memory.summarizer_mode == "fallback"
+    values = config_values("runner: {memory: {summarizer_mode: fallback}}", "remora.yaml", of_repository=True)
+    assert Config.model_validate(values).runner.memory.summarizer_mode == "fallback"
     with pytest.raises(DefinitionError, match="summarizer_mode"):
-        parse_config("runner: {memory: {summarizer_mode: clever}}", "remora.yaml")
+        config_values("runner: {memory: {summarizer_mode: clever}}", "remora.yaml", of_repository=True)
 
 
 @pytest.mark.parametrize("path", ["my_package.module:MyClass", "os.system", "a:b", "''"])

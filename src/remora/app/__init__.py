@@ -6,7 +6,9 @@ Parts are imported where they are first needed, so that those who only read stre
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from remora.app._importing import Imported, Importing, Imports
 from remora.app._local import JsonlEventEmitter, LocalTwoTrack
@@ -17,11 +19,11 @@ from remora.app._project import (
     default_state_dir,
     environment_secrets,
     project_root,
-    read_config,
 )
 from remora.app._reading import Reading
 from remora.app._reviewing import Accepted, AgentDiff, Reviewing
 from remora.app._running import POLICIES, PolicyName, Running, bundled_agents, sandbox_name
+from remora.app._settings import read_settings, user_config_dir
 
 __all__ = [
     "POLICIES",
@@ -41,6 +43,7 @@ __all__ = [
     "open_app",
     "project_root",
     "sandbox_name",
+    "user_config_dir",
 ]
 
 
@@ -48,8 +51,9 @@ class App(Running, Reading, Importing, Reviewing):
     """A project, opened with its settings."""
 
 
-def open_app(start: Path, *, state_dir: Path | None = None) -> App:
-    """The project around `start`, with the settings of its `remora.yaml`."""
+def open_app(start: Path, *, state_dir: Path | None = None, flags: Mapping[str, Any] | None = None) -> App:
+    """The project around `start`. `flags` are settings by path, such as `runner.max_turns`, above all others."""
     root = project_root(start)
     state = (state_dir or default_state_dir(root)).absolute()
-    return App(root, state, read_config(root), secrets=environment_secrets(os.environ))
+    settings = read_settings(root, os.environ, flags or {})
+    return App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from remora.config import CONFIG_FILE, Config, parse_config
+from remora.config import CONFIG_FILE, Config
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.ports import Clock, TokenCounter
+from remora.settings import Settings
 from remora.trace import FileBlobs, FileTrace, Library
 
 STATE_DIR = ".agentfs"
@@ -41,11 +42,13 @@ class Project:
         *,
         clock: Clock | None = None,
         secrets: Secrets | None = None,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         self.secrets = secrets or Secrets()
         self.root = root
         self.state_dir = state_dir
         self.config = config
+        self.settings = Settings(config, origins or {})
         self.clock = clock or SystemClock()
         self.blobs = FileBlobs(state_dir)
 
@@ -56,19 +59,6 @@ class Project:
 
     def _writer(self) -> FileTrace:
         return FileTrace(self.state_dir, clock=self.clock, sync=self.config.event_stream.sync)
-
-
-def read_config(root: Path) -> Config:
-    """The settings of the project's `remora.yaml`, or the defaults where there is none. Raises `ConfigError`."""
-    file = root / CONFIG_FILE
-    if not file.exists():
-        return Config()
-    try:
-        return parse_config(file.read_text(encoding="utf-8"), file)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: not UTF-8 text: expected YAML") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def project_root(start: Path) -> Path:

@@ -1,0 +1,109 @@
+"""Which setting wins: flag, then environment, then `remora.yaml`, then your own file, then the default.
+
+Everything is merged once, at the start, and each value remembers who gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from remora.config import Config, parse_yaml, validate
+
+ENVIRONMENT_PREFIX = "REMORA_"
+_NOT_SETTINGS = frozenset({"REMORA_CACHE_DIR", "REMORA_CONFIG_DIR"})
+"""Variables that say where things lie, before there are any settings."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The settings of one source, as nested as they were written."""
+
+    origin: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value, and who gave it."""
+
+    path: str
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings after merging."""
+
+    config: Config = field(default_factory=Config)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def listed(self) -> list[Setting]:
+        """Every value by its path, such as `runner.memory.packet_size_limit`, with its origin."""
+        return [
+            Setting(path, value, next((self.origins[p] for p in _above(path) if p in self.origins), "default"))
+            for path, value in _leaves(self.config.model_dump(mode="json"))
+        ]
+
+
+def merged(layers: Sequence[Layer]) -> Settings:
+    """The settings of all layers, later ones above earlier ones. Raises `ConfigError` naming the layer at fault."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for layer in layers:
+        validate(Config, dict(layer.values), layer.origin)
+        values = _over(values, layer.values)
+        for path, _ in _leaves(layer.values):
+            origins[path] = layer.origin
+    return Settings(validate(Config, values, "settings"), origins)
+
+
+def environment_layer(environment: Mapping[str, str]) -> Layer:
+    """`REMORA_RUNNER__MAX_TURNS=5` sets `runner.max_turns`; values are read as YAML."""
+    values: dict[str, Any] = {}
+    for name in sorted(environment):
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in _NOT_SETTINGS:
+            path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+            values = _over(values, nested(path, parse_yaml(environment[name], f"${name}")))
+    return Layer("environment", values)
+
+
+def flag_layer(flags: Mapping[str, Any]) -> Layer:
+    """Flags by path; those that were not given are None."""
+    values: dict[str, Any] = {}
+    for path, value in flags.items():
+        if value is not None:
+            values = _over(values, nested(path.split("."), value))
+    return Layer("flag", values)
+
+
+def nested(path: Sequence[str], value: Any) -> dict[str, Any]:
+    """`value` at `path`, inside dictionaries."""
+    for part in reversed(path):
+        value = {part: value}
+    return dict(value)
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _over(below[key], value) if isinstance(value, Mapping) and isinstance(below.get(key), Mapping) else value
+        for key, value in above.items()
+    }
+    return {**below, **both}
+
+
+def _leaves(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", value
+
+
+def _above(path: str) -> Iterator[str]:
+    """The path itself, then what it stands in."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
