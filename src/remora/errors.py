@@ -9,7 +9,13 @@ RemoraError                    stops the run; says what happened, what was expec
 │   ├── ToolArgumentsInvalid   the arguments do not fit the tool's schema
 │   ├── ToolFailed             the tool itself failed
 │   └── ToolLimitExceeded      time, memory, output: the limit is named
-├── DecisionError              the policy gave no valid call
+├── DecisionError              the policy gave no valid call; carries what was said so far
+│   ├── ServerUnreachable      no answer, or an answer that says to try later, until the retries were used up
+│   ├── ServerRefused          the server answered that it will not: a person must act
+│   ├── DecisionLate           the deadline passed
+│   ├── ReplyBroken            the reply ended in the middle, or is not what the protocol says
+│   ├── ReplyTooLarge          the reply reached the limit of its size
+│   └── ReplyInvalid           the model spoke, and nothing in it is a valid call
 ├── BudgetError                the prompt cannot fit, whatever is left out
 │   └── CountingFailed         tokens could not be counted, so no prompt is known to fit
 ├── TraceError                 a stream cannot be written or read
@@ -24,8 +30,9 @@ RemoraError                    stops the run; says what happened, what was expec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 
 class RemoraError(Exception):
@@ -73,11 +80,12 @@ class ToolNotFound(ToolError):
 
     code = "tool_not_found"
 
-    def __init__(self, tool: str, *, agent: str, known: Iterable[str]) -> None:
+    def __init__(self, tool: str, *, known: Iterable[str], agent: str = "") -> None:
         names = ", ".join(f"`{name}`" for name in sorted(known))
+        where = f"not in agent `{agent}`" if agent else "not offered"
         super().__init__(
-            f"Tool `{tool}` is not in agent `{agent}`: expected one of {names}",
-            hint=f"Add `agents/{agent}/tools/{tool}.pym`, or correct the name in the prompt",
+            f"Tool `{tool}` is {where}: expected one of {names}",
+            hint=f"Add `agents/{agent}/tools/{tool}.pym`, or correct the name in the prompt" if agent else None,
         )
 
 
@@ -108,7 +116,66 @@ class ToolLimitExceeded(ToolError):
 
 
 class DecisionError(RemoraError):
-    """The policy gave no valid call."""
+    """The policy gave no valid call. What was said until then is in `text`, `usage`, `finish` and `model`."""
+
+    code = "no_decision"
+    ask_again = False
+    """Whether the same model may give a valid call when it is told what was wrong and asked once more."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        text: str = "",
+        finish: str = "",
+        usage: Mapping[str, Any] | None = None,
+        model: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.text = text
+        self.finish = finish
+        self.usage = dict(usage or {})
+        self.model = model
+
+
+class ServerUnreachable(DecisionError):
+    """No answer, or an answer that says to try later, until the retries were used up."""
+
+    code = "server_unreachable"
+
+
+class ServerRefused(DecisionError):
+    """The server answered that it will not do this: a wrong key, an unknown model, a redirect. A person must act."""
+
+    code = "server_refused"
+
+
+class DecisionLate(DecisionError):
+    """The deadline passed before there was a decision."""
+
+    code = "decision_late"
+
+
+class ReplyBroken(DecisionError):
+    """The reply ended in the middle, or is not what the protocol says."""
+
+    code = "reply_broken"
+    ask_again = True
+
+
+class ReplyTooLarge(DecisionError):
+    """The reply reached the limit of its size, or of its number of calls."""
+
+    code = "reply_too_large"
+    ask_again = True
+
+
+class ReplyInvalid(DecisionError):
+    """The model spoke, and nothing in it is a valid call."""
+
+    code = "reply_invalid"
+    ask_again = True
 
 
 class BudgetError(RemoraError):

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from remora.context.calls import BadCall
 from remora.context.contracts import ToolSpec
 from remora.context.summary import Summarized, Summarizer
 from remora.events import Call, CandidateAction, Event, FileChange
@@ -117,6 +118,8 @@ class Decision:
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
     finish: str = ""
+    bad: tuple[BadCall, ...] = ()
+    """Calls that cannot be made: for the stream as they were written, and for the model as its errors."""
 
 
 class Policy(Protocol):
@@ -155,8 +158,23 @@ class Tools(Protocol):
         ...
 
 
+class Written(NamedTuple):
+    """One file that an agent changed: its content before and after, None where there is no file, and its mode."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    mode: int = 0o644
+    """Permissions that the file has, or would have, in the project."""
+
+
 class Workspace(Protocol):
     """A project as one agent sees it: reads fall through, writes stay apart."""
+
+    @property
+    def upper(self) -> Path:
+        """The folder that holds the changed files, and only those."""
+        ...
 
     async def read(self, path: str) -> bytes:
         """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
@@ -170,8 +188,16 @@ class Workspace(Protocol):
         """Whether there is a file at `path`."""
         ...
 
-    def take_changes(self) -> tuple[tuple[str, bytes | None, bytes | None], ...]:
-        """Path, content before, content after: what was written since this was last asked."""
+    async def files(self, under: str = "") -> list[str]:
+        """Every file at and below `under`, in order: the project's that are not ignored, and all of its own."""
+        ...
+
+    async def list_dir(self, path: str = "") -> list[str]:
+        """Names in a folder, in order, those of folders with a `/` at the end. Raises `FileNotFoundError`."""
+        ...
+
+    def take_changes(self) -> tuple[Written, ...]:
+        """What was written since this was last asked."""
         ...
 
 
@@ -201,6 +227,26 @@ class Discovery(Protocol):
 
     def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
         """Nodes of the files at and below `paths`, in order of path and line."""
+        ...
+
+
+class CodeReader(Protocol):
+    """Facts about the definitions of one source text, and edits by their positions.
+
+    `node` is the part of a node id after the colon, such as `Order.total` or `load#2`; empty for the file itself.
+    What is refused is a `ValueError` that says what is there or what was expected.
+    """
+
+    def facts(self, source: bytes, node: str) -> dict[str, Any]:
+        """Kind, names, lines, signature, parameters, docstring and so on of a definition, as plain JSON."""
+        ...
+
+    def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
+        """The source with the `docstring`, `body` or `whole` of a definition replaced by `text`. It still parses."""
+        ...
+
+    def replace_lines(self, source: bytes, first: int, last: int, text: str) -> bytes:
+        """The source with lines `first` to `last` replaced by `text`; `last = first - 1` inserts. It still parses."""
         ...
 
 
@@ -271,6 +317,7 @@ __all__ = [
     "AgentResult",
     "BlobStore",
     "Clock",
+    "CodeReader",
     "Completed",
     "Decision",
     "Discovery",
@@ -287,4 +334,5 @@ __all__ = [
     "Tools",
     "TraceWriter",
     "Workspace",
+    "Written",
 ]

@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from remora._version import __version__
 from remora.context.budget import check_limit
-from remora.context.chat import BadCall, read_call, read_reply, tool_spec
+from remora.context.calls import BadCall, read_call
+from remora.context.chat import read_reply, tool_spec
 from remora.context.checks import Extension
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.manager import ContextManager
@@ -224,11 +225,11 @@ class TwoTrack:
         A call with arguments that are no JSON object, or to a tool that nobody offered, is not among them: it is in
         the stream as it was written, and the packet tells the model. Raises `DecisionError` for what is no reply.
         """
-        if isinstance(reply, Decision):
-            return await self._decided(reply)
-        read = read_reply(reply, self.tools, turn=self.packet.turn, in_text=self._calling == "text")
-        calls = await self._decided(read.decision)
-        for bad in read.bad:
+        decision = reply
+        if not isinstance(decision, Decision):
+            decision = read_reply(reply, self.tools, turn=self.packet.turn, in_text=self._calling == "text")
+        calls = await self._decided(decision)
+        for bad in decision.bad:
             await self._refused(bad)
         return calls
 
