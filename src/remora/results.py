@@ -12,10 +12,9 @@ from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, distill, summarize_guarded
 from remora.errors import TraceError
 from remora.events import BlobRef, Call, FileChange, Inline, Packed, ToolResultEvent, canonical, pack, readable, unpack
-from remora.ports import BlobStore, SummaryGuard, ToolOutput
+from remora.ports import BlobStore, SummaryGuard, ToolOutput, Written
 
-Changes = Sequence[tuple[str, bytes | None, bytes | None]]
-"""Path, content before, content after."""
+Changes = Sequence[Written]
 
 
 class Results:
@@ -59,7 +58,7 @@ class Results:
             raw=packed.value if isinstance(packed, Inline) else None,
             raw_ref=await self._reference(packed) if isinstance(packed, Packed) else None,
             attachments=tuple(item for item, _ in attached),
-            files=tuple([await self._change(*change) for change in changes]),
+            files=tuple([await self._change(change) for change in changes]),
             delta=self._repeats.note(call.tool, call.args, raw, delta),
             redactions=safe.count + sum(count for _, count in attached),
         )
@@ -84,11 +83,12 @@ class Results:
         blob, size = await self._blobs.put_chunks(chunks)
         return {"name": name, "ref": BlobRef(blob=blob, size=size).model_dump()}, chunks.count
 
-    async def _change(self, path: str, before: bytes | None, after: bytes | None) -> FileChange:
+    async def _change(self, change: Written) -> FileChange:
         return FileChange(
-            path=path,
-            before=None if before is None else await self._blobs.put(before),
-            after=None if after is None else await self._blobs.put(after),
+            path=change.path,
+            mode=change.mode,
+            before=None if change.before is None else await self._blobs.put(change.before),
+            after=None if change.after is None else await self._blobs.put(change.after),
         )
 
 

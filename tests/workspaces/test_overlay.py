@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from remora.errors import WorkspaceError
+from remora.ports import Written
 from remora.workspaces import OverlayWorkspace
 
 
@@ -42,11 +43,11 @@ async def test_changes_are_taken_once_with_what_was_there_before(workspace: Over
     await workspace.write("src/a.py", b"2")
     await workspace.write("src/b.py", b"b")
     original = b"one\ntwo\nthree\nfour\nfive\n"
-    assert workspace.take_changes() == (("src/a.py", original, b"2"), ("src/b.py", None, b"b"))
+    assert workspace.take_changes() == (Written("src/a.py", original, b"2"), Written("src/b.py", None, b"b"))
     assert workspace.take_changes() == ()
     await workspace.write("src/a.py", b"3")
     await workspace.write("src/b.py", b"b")
-    assert workspace.take_changes() == (("src/a.py", b"2", b"3"),)
+    assert workspace.take_changes() == (Written("src/a.py", b"2", b"3"),)
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", ".git/config", ".agentfs/x", "src/a.py/b", "a\0"])

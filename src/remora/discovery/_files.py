@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from remora.errors import ConfigError
+from remora.ignore import MAX_RULES, OWN_RULES, RULES, STATE_DIR, VENV_MARK, Ignored
 
-STATE_DIR = ".agentfs"
-SKIPPED_DIRS = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages"})
-VENV_MARK = "pyvenv.cfg"
 SUFFIX = ".py"
 
 
@@ -25,7 +23,7 @@ def python_files(root: Path, paths: Sequence[Path], problems: list[str]) -> list
     for path in paths:
         place = _inside(root, path)
         if place.is_dir():
-            found.update(_walk(place, problems))
+            found.update(_walk(root, place, problems))
         elif place.suffix == SUFFIX and place.is_file():
             found.add(place)
         else:
@@ -50,25 +48,48 @@ def _inside(root: Path, path: Path) -> Path:
     return place
 
 
-def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
+def _walk(root: Path, start: Path, problems: list[str]) -> Iterator[Path]:
     def cannot_list(error: OSError) -> None:
         problems.append(f"`{error.filename}` cannot be listed: {error.strerror}")
 
-    for here, dirs, files in os.walk(folder, onerror=cannot_list, followlinks=False):
-        dirs[:] = [name for name in dirs if not _is_skipped(Path(here, name))]
-        for name in files:
-            if name.endswith(SUFFIX) and _is_regular(Path(here, name)):
-                yield Path(here, name)
+    rules = {start: _rules_for(root, start)}
+    for text, dirs, files in os.walk(start, onerror=cannot_list, followlinks=False):
+        here = Path(text)
+        held = rules.pop(here)
+        if VENV_MARK in files and here != start:
+            dirs.clear()
+            continue
+        before = "" if here == root else here.relative_to(root).as_posix() + "/"
+        dirs[:] = [name for name in dirs if not held.hides_folder(before + name)]
+        rules |= {here / name: held.within(before + name, _rules(here / name)) for name in dirs}
+        code = [name for name in files if name.endswith(SUFFIX) and not held.hides_file(before + name)]
+        yield from (here / name for name in code if _is_regular(here / name))
 
 
-def _is_skipped(folder: Path) -> bool:
-    name = folder.name
-    if name.startswith(".") or name in SKIPPED_DIRS:
-        return True
+def _rules_for(root: Path, start: Path) -> Ignored:
+    """The rules where a walk starts. Where it is hidden itself, only its own hold: whoever names it wants to see it."""
+    rules = Ignored().within("", _text(root.joinpath(*OWN_RULES))).within("", _rules(root))
+    parts = start.relative_to(root).parts
+    for end in range(1, len(parts) + 1):
+        inner = "/".join(parts[:end])
+        rules = Ignored() if rules.hides_folder(inner) else rules
+        rules = rules.within(inner, _rules(root / inner))
+    return rules
+
+
+def _rules(folder: Path) -> bytes | None:
+    return _text(folder / RULES)
+
+
+def _text(file: Path) -> bytes | None:
+    """The file's bytes, or None where it is not there, not plain or too large to hold rules."""
     try:
-        return folder.joinpath(VENV_MARK).is_file()
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return False  # a folder one may not enter: listing it will say so
+        return None
+    with os.fdopen(handle, "rb") as opened:
+        found = os.fstat(handle)
+        return opened.read() if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_RULES else None
 
 
 def _is_regular(file: Path) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from remora.errors import WorkspaceError
@@ -25,6 +27,7 @@ CLOSED = frozenset({".agentfs", ".git"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking, so that a named pipe in the project cannot hold us.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_STAGED = re.compile(r"\.[0-9a-f]{16}\.remora")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -44,6 +47,14 @@ def names(path: str) -> tuple[str, ...]:
     if closed := [part for part in parts if part.casefold() in CLOSED]:
         raise WorkspaceError(f"Path {path!r:.120} is not for agents: `{closed[0]}` is closed to them")
     return parts
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The names in one folder, each kind in order."""
+
+    files: list[str]
+    folders: list[str]
 
 
 class Door:
@@ -73,6 +84,19 @@ class Door:
         except FileNotFoundError:
             return None
 
+    def entries(self, folder: str) -> Entries:
+        """What is in a folder (empty for the root): plain files and folders, no links. Raises `FileNotFoundError`."""
+        with (
+            self._folder(f"{folder}/x" if folder else "x") as (held, _),
+            _translated(folder),
+            os.scandir(held) as found,
+        ):
+            known = [entry for entry in found if _is_ours(entry.name)]
+            return Entries(
+                sorted(entry.name for entry in known if entry.is_file(follow_symlinks=False)),
+                sorted(entry.name for entry in known if entry.is_dir(follow_symlinks=False)),
+            )
+
     def fits(self, path: str) -> None:
         """Returns if a file could be made at `path`. Raises `WorkspaceError` if a file stands where a folder must."""
         parts = names(path)
@@ -84,7 +108,7 @@ class Door:
     def stage(self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True) -> str:
         """The name of a file beside `path` that holds `data`, synced where asked, and is not yet in its place."""
         with self._folder(path, create=folder_mode) as (folder, _):
-            staged = f".{secrets.token_hex(8)}.remora"
+            staged = staged_name()
             with _translated(path), _opened(path, staged, _NEW, folder, 0o600) as file:
                 _write_all(file, data)
                 os.fchmod(file, mode)
@@ -136,6 +160,20 @@ class Door:
             yield held, name
         finally:
             os.close(held)
+
+
+def staged_name() -> str:
+    """A name for a file that waits beside its place. No agent sees such a file."""
+    return f".{secrets.token_hex(8)}.remora"
+
+
+def _is_ours(name: str) -> bool:
+    """Whether an agent may see the name: not closed to it, not a file that waits, and text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return name.casefold() not in CLOSED and not _STAGED.fullmatch(name)
 
 
 def _open(path: str, name: str, flags: int, folder: int, mode: int = 0o600) -> int:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from remora.errors import WorkspaceError
-from remora.workspaces._door import Door
+from remora.ports import Written
+from remora.workspaces._door import Door, Entries, names
+from remora.workspaces._view import every_file, files_below, shown
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+NEW_FILE = 0o644
+"""Permissions of a file that the project did not have."""
 
 
 class OverlayWorkspace:
@@ -19,10 +27,16 @@ class OverlayWorkspace:
     def __init__(self, root: Path, upper: Path) -> None:
         self._project = Door(root)
         self._own = Door(upper)
+        self._state = _below(root, upper.parent.parent)
         self._before: dict[str, bytes | None] = {}
         # Calls run in threads; one at a time keeps what was before and what was written together.
         self._lock = threading.Lock()
         _make_private(upper)
+
+    @property
+    def upper(self) -> Path:
+        """The folder that holds the changed files, and only those."""
+        return self._own.root
 
     async def read(self, path: str) -> bytes:
         """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
@@ -36,16 +50,47 @@ class OverlayWorkspace:
         """Whether there is a file at `path`."""
         return await asyncio.to_thread(self._exists, path)
 
-    def take_changes(self) -> tuple[tuple[str, bytes | None, bytes | None], ...]:
-        """Path, content before, content after: what was written since this was last asked."""
+    async def files(self, under: str = "") -> list[str]:
+        """Every file at and below `under`, in order: the project's that are not ignored, and all of its own."""
+        return await asyncio.to_thread(self._files, _folder(under))
+
+    async def list_dir(self, path: str = "") -> list[str]:
+        """Names in a folder, in order, those of folders with a `/` at the end. Raises `FileNotFoundError`."""
+        return await asyncio.to_thread(self._list, _folder(path))
+
+    def take_changes(self) -> tuple[Written, ...]:
+        """What was written since this was last asked."""
         with self._lock:
             taken, self._before = self._before, {}
-            changes = [(path, before, self._content(path)) for path, before in taken.items()]
-        return tuple(change for change in changes if change[1] != change[2])
+            changes = [Written(path, before, self._content(path), self._mode(path)) for path, before in taken.items()]
+        return tuple(change for change in changes if change.before != change.after)
 
-    def mode(self, path: str) -> int | None:
-        """The permissions of the project's file, which an accept preserves; None where it is new."""
-        return self._project.mode(path)
+    def _mode(self, path: str) -> int:
+        mode = self._project.mode(path)
+        return NEW_FILE if mode is None else mode & 0o777
+
+    def _files(self, under: str) -> list[str]:
+        with self._lock:
+            if under and self._is_file(under):
+                return [under]
+            found = {*files_below(self._project, under, without=self._state), *every_file(self._own, under)}
+        if not found and under:
+            self._list(under)  # says so where there is no such folder
+        return sorted(found)
+
+    def _list(self, folder: str) -> list[str]:
+        with self._lock:
+            if folder and self._is_file(folder):
+                raise WorkspaceError(f"`{folder}` is a file: expected a folder")
+            ours = _entries(self._own.entries, folder)
+            theirs = _entries(partial(shown, self._project, without=self._state), folder)
+        if ours is None and theirs is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+        found = [entries for entries in (ours, theirs) if entries is not None]
+        return sorted(
+            {name for entries in found for name in entries.files}
+            | {f"{name}/" for entries in found for name in entries.folders}
+        )
 
     def _locked_read(self, path: str) -> bytes:
         with self._lock:
@@ -64,6 +109,8 @@ class OverlayWorkspace:
             return None
 
     def _write(self, path: str, data: bytes) -> None:
+        # One name for one file, or its changes would be told apart by how they were spelt.
+        path = "/".join(names(path))
         with self._lock:
             before = self._content(path)
             self._project.fits(path)
@@ -72,7 +119,28 @@ class OverlayWorkspace:
 
     def _exists(self, path: str) -> bool:
         with self._lock:
-            return self._own.mode(path) is not None or self._project.mode(path) is not None
+            return self._is_file(path)
+
+    def _is_file(self, path: str) -> bool:
+        return self._own.mode(path) is not None or self._project.mode(path) is not None
+
+
+def _folder(path: str) -> str:
+    """The folder's path as everyone spells it: empty for the project itself."""
+    return "" if path in ("", ".", "./") else "/".join(names(path.removesuffix("/")))
+
+
+def _entries(look: Callable[[str], Entries], folder: str) -> Entries | None:
+    try:
+        return look(folder)
+    except FileNotFoundError:
+        return None
+
+
+def _below(root: Path, folder: Path) -> str:
+    """The path of `folder` below `root`, or nothing where it is elsewhere."""
+    inside = folder.is_relative_to(root) and folder != root
+    return folder.relative_to(root).as_posix() if inside else ""
 
 
 def _make_private(upper: Path) -> None:
