@@ -99,7 +99,7 @@ class TokenCounter(Protocol):
 class Prompt:
     """What a policy decides on: the messages as sent, and the calls that are offered."""
 
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...]
     tools: tuple[ToolSpec, ...]
     candidates: tuple[CandidateAction, ...] = ()
     turn: int = 0
@@ -212,13 +212,22 @@ class Completed:
     stderr: bytes
     full: Mapping[str, Iterable[bytes]] = field(default_factory=dict)
     """All of `stdout` or `stderr`, in chunks, where it is too large to hold."""
+    sandbox: str = ""
+    """How the project's code was shut in: `bubblewrap`, `landlock` or `none`. Empty where none of it ran."""
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
+    """Files that the program was asked for and wrote, by name, such as pytest's JUnit XML."""
 
 
 class Spawner(Protocol):
     """The one place that starts programs."""
 
-    async def run(self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0) -> Completed:
-        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit."""
+    async def run(
+        self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0, over: Path | None = None
+    ) -> Completed:
+        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit.
+
+        What runs the project's code sees `cwd` with the files below `over` in their places, and writes to neither.
+        """
         ...
 
 

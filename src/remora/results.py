@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from remora.context.calls import BadCall
 from remora.context.checks import Extension, checked
-from remora.context.contracts import ToolSpec
+from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.repeat import RepeatGuard
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, distill, summarize_guarded
-from remora.errors import TraceError
-from remora.events import BlobRef, Call, FileChange, Inline, Packed, ToolResultEvent, canonical, pack, readable, unpack
+from remora.errors import ToolError, TraceError
+from remora.events import (
+    BlobRef,
+    Call,
+    FileChange,
+    Inline,
+    Packed,
+    PacketDelta,
+    ToolResultEvent,
+    canonical,
+    pack,
+    readable,
+    unpack,
+)
+from remora.keeping import MAX_INLINE
 from remora.ports import BlobStore, SummaryGuard, ToolOutput, Written
 
 Changes = Sequence[Written]
@@ -63,6 +78,16 @@ class Results:
             redactions=safe.count + sum(count for _, count in attached),
         )
 
+    @property
+    def repeats(self) -> int:
+        """How many times in a row the latest call has given the same result."""
+        return self._repeats.times
+
+    async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
+        """Count a result of the past as one of this run, so that repetitions of it are seen."""
+        raw = await self._blobs.get(event.raw_ref.blob) if event.raw_ref else canonical(event.raw)
+        self._repeats.note(event.tool, args, raw, PacketDelta())
+
     async def distilled(self, tool: str, safe: Any) -> Distilled:
         """What a value without secrets comes to as a result of `tool`."""
         made = await summarize_guarded(tool, safe, self._summarizers, self._guard, self._fallback)
@@ -111,3 +136,25 @@ def _described(value: Any) -> str:
 def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
     prints = output.prints.encode(errors="surrogatepass")
     return [*([("prints", prints)] if prints else []), *output.outputs]
+
+
+async def output_of(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
+    """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
+    try:
+        value = use(**args)
+        value = await value if inspect.isawaitable(value) else value
+    except ToolError as error:
+        return ToolOutput(make_error_result(error.message) | {"code": error.code}, error.prints, error.outputs)
+    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is its result
+        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
+    return value if isinstance(value, ToolOutput) else ToolOutput(value)
+
+
+def too_large(tool: str, **_args: Any) -> dict[str, Any]:
+    """The result of a call whose arguments no record could hold: it was not run."""
+    return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
+
+
+def misread(bad: BadCall) -> dict[str, Any]:
+    """The result of a call that could not be understood."""
+    return make_error_result(bad.error.message) | {"code": bad.error.code, "arguments": bad.written}

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from remora._version import __version__
 from remora.context.budget import check_limit
 from remora.context.calls import BadCall, read_call
 from remora.context.chat import read_reply, tool_spec
 from remora.context.checks import Extension
-from remora.context.contracts import ToolSpec, make_error_result
+from remora.context.contracts import ToolSpec
+from remora.context.history import HISTORY, Chat, History
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
@@ -26,13 +26,13 @@ from remora.context.render import RENDERERS, Calling, Rendered, Style, fixed_tok
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, Unguarded, is_built_in
 from remora.context.text import one_line
-from remora.errors import ToolError
+from remora.errors import DecisionError
 from remora.events import (
     FORMAT,
     AgentEndEvent,
     AgentErrorEvent,
+    AgentResumedEvent,
     AgentStartEvent,
-    BlobRef,
     Call,
     CandidateAction,
     ErrorDelta,
@@ -52,14 +52,16 @@ from remora.events import (
     from_record,
     json_value,
 )
-from remora.ports import BlobStore, Clock, Decision, Prompt, SummaryGuard, TokenCounter, ToolOutput, TraceWriter
-from remora.results import Changes, Results
+from remora.keeping import MAX_INLINE, Keeper, counted_otherwise, named
+from remora.ports import BlobStore, Clock, Decision, Prompt, SummaryGuard, TokenCounter, TraceWriter
+from remora.results import Changes, Results, misread, output_of, too_large
+from remora.resuming import Standing
+
+Memory = Literal["packet", "history", "cut history"]
+"""What a prompt is made of: the packet, or for comparison the whole chat, or as much of it as fits."""
 
 MAX_USER_TEXT = 500
 """Characters of a person's words that the packet holds; the stream holds all of them."""
-
-MAX_INLINE = 32 * 1024
-"""Bytes of a text or of a call's arguments that a record holds itself; larger ones lie in a blob."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class TwoTrack:
         calling: Calling = "text",
         guard: SummaryGuard | None = None,
         fallback: Summarizer | None = None,
+        memory: Memory = "packet",
     ) -> None:
         self._secrets = secrets or Secrets()
         self._style: Style = style
@@ -122,9 +125,12 @@ class TwoTrack:
         self.begun = False
         """Whether a stream exists, or is just being made: it must be sealed then."""
         self._system_prompt = self._secrets.clean(system_prompt)
-        self._system: BlobRef | None = None
+        self._keeper = Keeper(blobs, self._secrets)
+        self._memory: Memory = memory
+        self._history = None if memory == "packet" else History(calling, counter)
+        self._shown: tuple[Mapping[str, Any], ...] = ()
+        self._counted = 0
         self._writer = writer
-        self._blobs = blobs
         self._counter = counter
         self._clock = clock
         guard = guard or Unguarded()
@@ -175,6 +181,7 @@ class TwoTrack:
         constraints: Mapping[str, Any] | None = None,
         model: Mapping[str, Any] | None = None,
         candidates: Sequence[CandidateAction] = (),
+        check: Mapping[str, Any] | None = None,
         parent: Mapping[str, Any] | None = None,
     ) -> None:
         """Record all that a reader needs to understand the run alone."""
@@ -193,27 +200,37 @@ class TwoTrack:
                 renderer=RENDERERS[self._style],
                 model=dict(model or {}),
                 delta=PacketDelta(candidate_actions=tuple(candidates)) if candidates else None,
+                check=dict(check or {}),
                 parent=dict(parent) if parent else None,
             )
         )
 
-    async def request(self) -> Prompt:
-        """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it."""
-        await self.context.next_turn()
+    async def resume(self, past: Sequence[Event], reason: str) -> None:
+        """Take up a run where its stream ends: the packet, and all that depends on what was done, are as they were."""
+        self.begun = True
+        args: dict[str, dict[str, Any]] = {}
+        for event in past:
+            if isinstance(event, ToolCallEvent):
+                args[event.call_id] = event.args
+            if isinstance(event, ToolResultEvent):
+                await self._results.remember(args.pop(event.call_id, {}), event)
+            self.context.apply_event(event)
+            await self._remember(event)
+        await self.context.record(AgentResumedEvent(reason=reason, turn=self.packet.turn))
+
+    async def request(self, *, taken_up: Standing | None = None) -> Prompt:
+        """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it.
+
+        With `taken_up`, the turn that was interrupted goes on: what is recorded of it is not recorded twice.
+        """
+        if taken_up is None or not taken_up.turn_begun:
+            await self.context.next_turn()
         await self.context.pull_hub_context()
-        rendered = render(
-            self.packet,
-            system_prompt=self._system_prompt,
-            tools=self.tools,
-            limit=self.limit,
-            counter=self._counter,
-            style=self._style,
-            calling=self._calling,
-        )
-        await self.context.record(await self._receipt(rendered))
-        self.largest_prompt = max(self.largest_prompt, rendered.tokens["total"])
+        receipt = await self._receipt(self._prompt())
+        if taken_up is None or taken_up.asked is None or taken_up.asked.prompt_sha256 != receipt.prompt_sha256:
+            await self.context.record(receipt)
         return Prompt(
-            messages=rendered.messages,
+            messages=self._shown,
             tools=self.tools,
             candidates=tuple(self.packet.candidate_actions),
             turn=self.packet.turn,
@@ -233,18 +250,33 @@ class TwoTrack:
             await self._refused(bad)
         return calls
 
+    async def undecided(self, error: DecisionError) -> None:
+        """Record a reply without a call that can be made, as far as it came; the packet tells the model why."""
+        line = error.message
+        delta = PacketDelta(error=ErrorDelta(set=line), diagnostics=(line,))
+        await self._answered(Decision((), error.text, error.model, error.usage, error.finish), error.code, delta)
+
     async def _decided(self, decision: Decision) -> tuple[Call, ...]:
+        refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
+        await self._answered(decision, refused)
+        return decision.calls
+
+    async def _answered(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
+        turn = self.packet.turn
         await self.context.record(
             ModelResponseEvent(
-                **await self._text(decision.text),
-                calls=tuple([await self._recordable(call) for call in decision.calls]),
+                **await self._keeper.text(decision.text),
+                calls=tuple([await self._keeper.call(call) for call in decision.calls]),
                 model=decision.model,
                 usage=dict(decision.usage),
                 finish=decision.finish,
-                turn=self.packet.turn,
+                error=error,
+                turn=turn,
+                delta=delta,
             )
         )
-        return decision.calls
+        if note := counted_otherwise(self._counted, self._counter, decision.usage):
+            await self.context.record(note.model_copy(update={"turn": turn}))
 
     async def call(
         self,
@@ -260,29 +292,47 @@ class TwoTrack:
         """
         read = read_call(call, number=f"call-{self.packet.turn}")
         if isinstance(read, BadCall):
-            return await self._call(read.call, partial(_misread, read), changes)
+            return await self._call(read.call, partial(misread, read), changes)
         return await self._call(read, use, changes)
 
     async def _call(self, call: Call, use: Callable[..., Any], changes: Callable[[], Changes]) -> ToolResultEvent:
         spec = next((tool for tool in self.tools if tool.name == call.tool), None)
         effects = spec.effects if spec else "outside"
-        turn = self.packet.turn
-        intent = await self._recordable(call)
+        intent = await self._keeper.call(call)
         await self.context.record(
-            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=intent.args, effects=effects, turn=turn)
+            ToolCallEvent(
+                call_id=call.call_id, tool=call.tool, args=intent.args, effects=effects, turn=self.packet.turn
+            )
         )
         if intent.args is not call.args:
-            use = partial(_too_large, call.tool)
+            use = partial(too_large, call.tool)
+        return await self.ended(call, use, changes=changes)
+
+    async def ended(
+        self, call: Call, use: Callable[..., Any], *, changes: Callable[[], Changes] = tuple, unknown: bool = False
+    ) -> ToolResultEvent:
+        """Run a call whose intent is recorded already, and record what came back; `unknown` where nobody can know."""
         began = self._clock.monotonic()
-        output = await _output(use, call.args)
+        output = await output_of(use, call.args)
         duration = max(0.0, self._clock.monotonic() - began) * 1000
         event = await self._results.make(call, output, changes(), duration)
-        await self.context.record(event.model_copy(update={"turn": turn}))
+        update = {"turn": self.packet.turn} | ({"outcome": "unknown"} if unknown else {})
+        event = event.model_copy(update=update)
+        await self.context.record(event)
         return event
+
+    async def notice(self, code: str, message: str) -> None:
+        """Record something a reader should know that changes nothing."""
+        await self.context.record(NoticeEvent(code=code, message=message, turn=self.packet.turn))
+
+    @property
+    def repeats(self) -> int:
+        """How many times in a row the latest call has given the same result."""
+        return self._results.repeats
 
     async def unanswered(self, call: Call, why: str) -> None:
         """Record a call whose result nobody knows: the intent alone, and why."""
-        args, turn = (await self._recordable(call)).args, self.packet.turn
+        args, turn = (await self._keeper.call(call)).args, self.packet.turn
         await self.context.record(ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args, turn=turn))
         await self.context.record(NoticeEvent(code="no_result", message=f"{call.tool}: {why}", turn=turn))
 
@@ -306,7 +356,7 @@ class TwoTrack:
         said = self._secrets.clean(text)
         known = KnowledgeDelta(value=one_line(said, MAX_USER_TEXT), pinned=True)
         delta = PacketDelta(knowledge={"user": known})
-        await self.context.record(UserInputEvent(**await self._text(said), turn=self.packet.turn, delta=delta))
+        await self.context.record(UserInputEvent(**await self._keeper.text(said), turn=self.packet.turn, delta=delta))
 
     async def fail(self, code: str, message: str) -> None:
         """Record what stopped the agent."""
@@ -337,7 +387,7 @@ class TwoTrack:
     async def _append(self, draft: Event) -> Event:
         stamped = self._cleaned(draft).model_copy(update=self.identity.fields())
         (event,) = await self._writer.append(self.identity.stream_id, [stamped])
-        self.last_seq = event.seq
+        await self._remember(event)
         return event
 
     def _cleaned(self, draft: Event) -> Event:
@@ -348,66 +398,42 @@ class TwoTrack:
         safe = self._secrets.redact(record["data"])
         return from_record(record | {"data": safe.value}) if safe.count else draft
 
-    async def _text(self, text: str) -> dict[str, Any]:
-        """A text as an event holds it: whole, or its beginning and a reference to all of it."""
-        data = self._secrets.clean(text).encode(errors="backslashreplace")
-        if len(data) <= MAX_INLINE:
-            return {"text": data.decode()}
-        reference = BlobRef(blob=await self._blobs.put(data), size=len(data), encoding="utf-8")
-        return {"text": data[: MAX_INLINE // 8].decode(errors="ignore"), "text_ref": reference}
+    async def _remember(self, event: Event) -> None:
+        """Keep up what depends on the past of the run, beside the packet."""
+        self.last_seq = event.seq
+        if isinstance(event, ModelRequestEvent):
+            self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))
+        if self._history is not None:
+            raw = await self._results.text(event) if isinstance(event, ToolResultEvent) else ""
+            self._history.take(event, raw)
 
-    async def _recordable(self, call: Call) -> Call:
-        """The call as an event holds it: arguments that are too large for one are named, and lie in a blob."""
-        data = canonical(call.args)
-        if len(data) <= MAX_INLINE:
-            return call
-        blob = await self._blobs.put(self._secrets.clean(data))
-        return call.model_copy(update={"args": {"too_large": len(data), "blob": blob}})
-
-    async def _receipt(self, rendered: Rendered) -> ModelRequestEvent:
-        # The system text is the same in every turn: kept once, named in each receipt.
-        if self._system is None:
-            text = rendered.system.encode()
-            self._system = BlobRef(blob=await self._blobs.put(text), size=len(text), encoding="utf-8")
-        return ModelRequestEvent(
-            packet_sha256=digest(canonical(self.packet)),
-            prompt_sha256=digest(canonical(rendered.messages)),
-            messages=(
-                {"role": "system", "content_ref": self._system.model_dump()},
-                {"role": "user", "content": rendered.user},
-            ),
-            tokens=rendered.tokens,
+    def _prompt(self) -> Rendered | Chat:
+        if self._history is not None:
+            cut = self._memory == "cut history"
+            return self._history.prompt(
+                self._system_prompt, self.tools, calling=self._calling, limit=self.limit, cut=cut
+            )
+        return render(
+            self.packet,
+            system_prompt=self._system_prompt,
+            tools=self.tools,
             limit=self.limit,
-            left_out=rendered.left_out,
-            offered=tuple(tool.name for tool in self.tools),
-            counter=_named(self._counter),
-            renderer=RENDERERS[self._style],
-            turn=self.packet.turn,
+            counter=self._counter,
+            style=self._style,
+            calling=self._calling,
         )
 
-
-async def _output(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
-    """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
-    try:
-        value = use(**args)
-        value = await value if inspect.isawaitable(value) else value
-    except ToolError as error:
-        return ToolOutput(make_error_result(error.message) | {"code": error.code}, error.prints, error.outputs)
-    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is its result
-        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
-    return value if isinstance(value, ToolOutput) else ToolOutput(value)
-
-
-def _named(counter: TokenCounter) -> dict[str, Any]:
-    told = {"name": counter.name, "exact": counter.exact}
-    return told | {"digest": counter.digest} if counter.digest else told
-
-
-def _too_large(tool: str, **_args: Any) -> dict[str, Any]:
-    """The result of a call whose arguments no record could hold: it was not run."""
-    return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
-
-
-def _misread(bad: BadCall) -> dict[str, Any]:
-    """The result of a call that could not be understood."""
-    return make_error_result(bad.error.message) | {"code": bad.error.code, "arguments": bad.written}
+    async def _receipt(self, made: Rendered | Chat) -> ModelRequestEvent:
+        self._shown, self._counted = made.messages, made.tokens["total"]
+        return ModelRequestEvent(
+            packet_sha256=digest(canonical(self.packet)),
+            prompt_sha256=digest(canonical(made.messages)),
+            messages=await self._keeper.messages(made.messages),
+            tokens=made.tokens,
+            limit=self.limit,
+            left_out=made.left_out,
+            offered=tuple(tool.name for tool in self.tools),
+            counter=named(self._counter),
+            renderer=HISTORY if self._history is not None else RENDERERS[self._style],
+            turn=self.packet.turn,
+        )

@@ -19,6 +19,8 @@ class RepeatGuard:
     def __init__(self) -> None:
         self._latest: dict[str, tuple[str, int]] = {}
         """By the digest of a call: the digest of its result, and how many times in a row it was that one."""
+        self.times = 0
+        """How many times in a row the call noted last has given the same result."""
 
     def note(self, tool: str, args: dict[str, Any], raw: bytes, delta: PacketDelta) -> PacketDelta:
         """The delta of a call that ended, with a diagnostic if it is a repetition, and without what leads to more."""
@@ -26,6 +28,7 @@ class RepeatGuard:
         before, times = self._latest.pop(call, ("", 0))
         times = times + 1 if before == result else 1
         self._latest[call] = (result, times)
+        self.times = times
         if len(self._latest) > REMEMBERED:
             del self._latest[next(iter(self._latest))]
         told = (f"Same call, same result, {times} times: {one_line(tool, 60)} {_bytes(args).decode():.80}",)

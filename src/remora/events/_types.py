@@ -117,6 +117,8 @@ class AgentStartEvent(Event):
     projector: str = ""
     renderer: str = ""
     model: dict[str, Any] = Field(default_factory=dict)
+    check: dict[str, Any] = Field(default_factory=dict)
+    """What the agent's own check found in the files `before` it began."""
     parent: dict[str, Any] | None = None
 
 
@@ -179,6 +181,8 @@ class ModelResponseEvent(Event):
     usage: dict[str, Any] = Field(default_factory=dict)
     finish: str = ""
     duration_ms: float = 0.0
+    error: str = ""
+    """Why there is no call in it that can be made: the code of a `DecisionError`. The delta tells the model."""
 
 
 class ToolCallEvent(Event):
