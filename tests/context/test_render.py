@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora.context.budget import RESERVED, check_limit
+from remora.context.budget import RESERVED, check_limit, left_out_by, shrink_runs
 from remora.context.contracts import ToolSpec
 from remora.context.models import DecisionPacket
 from remora.context.projection import project
@@ -66,6 +66,21 @@ def test_a_prompt_is_never_over_a_limit_that_passed_the_check(events: list[Event
 
 def test_everything_is_shown_when_it_fits() -> None:
     assert "left_out" not in shown(full_packet(), limit=5000)
+
+
+def test_everything_is_shown_when_it_fits_to_the_token() -> None:
+    made = full_packet()
+    exactly = prompt(made, limit=5000).tokens["total"]
+    assert prompt(made, limit=exactly).left_out == {}
+    assert prompt(made, limit=exactly - 1).left_out != {}
+
+
+@given(streams, st.integers(0, 2000))
+def test_parts_go_in_their_order_and_no_other(events: list[Event], room: int) -> None:
+    made, limit = project(events), FIXED + RESERVED + room
+    rendered = render(made, system_prompt="Go.", tools=TOOLS, limit=limit, counter=COUNTER)
+    runs, taken = shrink_runs(made), sum(rendered.left_out.values())
+    assert rendered.left_out == left_out_by(runs, taken)
 
 
 def test_what_was_left_out_is_counted_in_the_prompt_and_in_the_receipt() -> None:

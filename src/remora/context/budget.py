@@ -10,9 +10,10 @@ holds `RESERVED` beside the fixed text holds every packet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -54,19 +55,9 @@ _SEAMS = 16
 
 PARTS = 8
 """Parts of a packet that one token can stand for at the very most."""
-_BY_KEY = ("knowledge", "hub_context", "extensions")
-"""Fields that may hold any number of parts."""
 
-Step = tuple[str, Any]
-"""What to leave out next: a field of the packet, and which part of it."""
-
-
-@dataclass(frozen=True)
-class Early:
-    """What goes without being tried: the parts that the packet still holds, and how many of which field."""
-
-    out: set[Step]
-    left_out: Counter[str]
+Run = tuple[str, int]
+"""So many parts of one field of the packet, which go one after the other."""
 
 
 @dataclass(frozen=True)
@@ -95,47 +86,29 @@ def check_limit(fixed: int, limit: int, count: Count | None = None) -> None:
 
 def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit: int, count: Count) -> Fitted:
     """As much of the packet as `measure` finds within `limit`. Raises `BudgetError` if nothing more can go."""
-    count = cache(count)  # the parts that never go are cut again for every try
-    packet, early, steps = _without_what_must_go(packet, list(shrink_steps(packet)), limit)
-    low, high = 0, len(steps)
+    runs = shrink_runs(packet)
+    steps = sum(parts for _, parts in runs)
+    # Every part takes four characters or more, so `limit` tokens hold no more than `limit * PARTS` of them. The others
+    # go without being tried: only then is the time for a prompt independent of how much is known.
+    sure = max(0, steps - limit * PARTS)
+    view = _View(packet, left_out_by(runs, sure), count)
+
+    @cache
+    def fits(taken: int) -> Fitted | None:
+        fitted = view.without(left_out_by(runs, taken))
+        return fitted if measure(fitted.sections) <= limit else None
+
+    low, high = sure, steps
+    if not sure and (whole := fits(0)):
+        return whole
     while low < high:
         middle = (low + high) // 2
-        if measure(_view(packet, early, steps[:middle], count).sections) <= limit:
-            high = middle
-        else:
-            low = middle + 1
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
     # Leaving a part out also adds its count to the prompt, so the search may end a step early.
-    for taken in range(low, len(steps) + 1):
-        fitted = _view(packet, early, steps[:taken], count)
-        if measure(fitted.sections) <= limit:
-            return fitted
+    for taken in range(low, steps + 1):
+        if found := fits(taken):
+            return found
     raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
-
-
-def _without_what_must_go(
-    packet: DecisionPacket, steps: list[Step], limit: int
-) -> tuple[DecisionPacket, Early, list[Step]]:
-    """The packet without what can never fit beside so many others, the steps that took it, and those still to try.
-
-    Every part takes four characters or more, so `limit` tokens hold no more than `limit * PARTS` of them. Only then is
-    the time for a prompt independent of how much is known.
-    """
-    sure = max(0, len(steps) - limit * PARTS)
-    if not sure:
-        return packet, Early(set(), Counter()), steps
-    early = steps[:sure]
-    gone = {step for step in early if step[0] in _BY_KEY}
-    packet = packet.model_copy(
-        update={
-            "knowledge": {key: entry for key, entry in packet.knowledge.items() if ("knowledge", key) not in gone},
-            "hub_context": {
-                node: fact for node, fact in (packet.hub_context or {}).items() if ("hub_context", node) not in gone
-            },
-            "extensions": {key: part for key, part in packet.extensions.items() if ("extensions", key) not in gone},
-        }
-    )
-    rest = {step for step in early if step[0] not in _BY_KEY}
-    return packet, Early(rest, Counter(field for field, _ in early)), steps[sure:]
 
 
 def cut(text: str, cap: int, count: Count) -> str:
@@ -152,57 +125,110 @@ def cut(text: str, cap: int, count: Count) -> str:
     return text[:low].rstrip() + "…"
 
 
-def shrink_steps(packet: DecisionPacket) -> Iterator[Step]:
+def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
     """Everything that may go, in the order in which it goes."""
-    by_age = sorted(packet.knowledge.values(), key=lambda entry: entry.source_turn)
-    yield from (("excerpts", excerpt.label) for excerpt in packet.excerpts[:-1])
-    yield from (("recent_actions", index) for index in range(len(packet.recent_actions) - 1))
-    yield from (("summaries", None) for _ in packet.recent_actions[-1:])
-    yield from (("knowledge", entry.key) for entry in by_age if not entry.pinned)
-    yield from (("hub_context", node) for node in packet.hub_context or ())
-    yield from (("extensions", key) for key in packet.extensions)
-    yield from (("diagnostics", index) for index in range(len(packet.diagnostics)))
-    yield from (("candidate_actions", index) for index in range(len(packet.candidate_actions) - 1, 0, -1))
-    yield from (("state_summary", None) for _ in range(bool(packet.state_summary)))
-    yield from (("node_summary", None) for _ in range(bool(packet.node_summary)))
-    yield from (("knowledge", entry.key) for entry in by_age if entry.pinned)
-    yield from (("excerpts", excerpt.label) for excerpt in packet.excerpts[-1:])
-    yield from (("candidate_actions", 0) for _ in packet.candidate_actions[:1])
+    excerpts, actions, candidates = len(packet.excerpts), len(packet.recent_actions), len(packet.candidate_actions)
+    pinned = sum(entry.pinned for entry in packet.knowledge.values())
+    return (
+        ("excerpts", max(0, excerpts - 1)),
+        ("recent_actions", max(0, actions - 1)),
+        ("summaries", min(1, actions)),
+        ("knowledge", len(packet.knowledge) - pinned),
+        ("hub_context", len(packet.hub_context or ())),
+        ("extensions", len(packet.extensions)),
+        ("diagnostics", len(packet.diagnostics)),
+        ("candidate_actions", max(0, candidates - 1)),
+        ("state_summary", int(bool(packet.state_summary))),
+        ("node_summary", int(bool(packet.node_summary))),
+        ("knowledge", pinned),
+        ("excerpts", min(1, excerpts)),
+        ("candidate_actions", min(1, candidates)),
+    )
 
 
-def _view(packet: DecisionPacket, early: Early, gone: Sequence[Step], count: Count) -> Fitted:
-    """The packet as a prompt shows it without the parts that are `gone`: slow-changing fields first, newest last."""
-    out = early.out | set(gone)
-    left_out = dict(early.left_out + Counter(field for field, _ in gone))
-    sections: dict[str, Any] = {
-        "goal": cut(packet.goal, GOAL_CAP, count),
-        "operation": cut(packet.operation, TARGET_CAP // 3, count),
-        "node_id": cut(packet.node_id, TARGET_CAP * 2 // 3, count),
-        "node_summary": "" if ("node_summary", None) in out else packet.node_summary,
-        "constraints": _constraints(packet, count),
-        "excerpts": [
+def left_out_by(runs: Iterable[Run], steps: int) -> dict[str, int]:
+    """How many parts of which field are left out after so many steps."""
+    gone: dict[str, int] = {}
+    for field, parts in runs:
+        if parts and steps > 0:
+            gone[field] = gone.get(field, 0) + min(parts, steps)
+        steps -= parts
+    return gone
+
+
+class _View:
+    """A packet as prompts show it. What never goes is cut once; what may go is asked for many times, so it is cheap.
+
+    Without the parts that are gone `surely`: those are looked at only once.
+    """
+
+    def __init__(self, packet: DecisionPacket, surely: Mapping[str, int], count: Count) -> None:
+        self._packet = packet
+        self._goal = cut(packet.goal, GOAL_CAP, count)
+        self._operation = cut(packet.operation, TARGET_CAP // 3, count)
+        self._node_id = cut(packet.node_id, TARGET_CAP * 2 // 3, count)
+        self._constraints = _constraints(packet, count)
+        self._last_error = cut(packet.last_error, ERROR_CAP, count) if packet.last_error else None
+        self._actions = _actions(packet, count)
+        self._shortest = cut(packet.recent_actions[-1].summary, SHORT_ACTION_CAP, count) if self._actions else ""
+        self._excerpts = _ranked([excerpt.label for excerpt in packet.excerpts])
+        self._hub = list((packet.hub_context or {}).items())
+        self._extensions = list(packet.extensions.items())
+        self._knowledge = _knowledge(packet, surely.get("knowledge", 0))
+        self._candidates = [action.model_dump(exclude_defaults=True) for action in packet.candidate_actions]
+
+    def without(self, left_out: dict[str, int]) -> Fitted:
+        """The sections without the parts that are left out: slow-changing fields first, newest last."""
+        packet, gone = self._packet, Counter(left_out)
+        sections: dict[str, Any] = {
+            "goal": self._goal,
+            "operation": self._operation,
+            "node_id": self._node_id,
+            "node_summary": "" if gone["node_summary"] else packet.node_summary,
+            "constraints": self._constraints,
+            "excerpts": self._shown_excerpts(gone["excerpts"]),
+            "hub_context": dict(self._hub[gone["hub_context"] :]),
+            "extensions": dict(self._extensions[gone["extensions"] :]),
+            "knowledge": {key: value for key, value, rank in self._knowledge if rank >= gone["knowledge"]},
+            "state_summary": "" if gone["state_summary"] else packet.state_summary,
+            "recent_actions": self._shown_actions(gone["recent_actions"], short=bool(gone["summaries"])),
+            "diagnostics": packet.diagnostics[gone["diagnostics"] :],
+            "last_error": self._last_error,
+            "candidate_actions": self._candidates[: max(0, len(self._candidates) - gone["candidate_actions"])],
+            "left_out": left_out,
+            "turn": packet.turn,
+        }
+        return Fitted({name: part for name, part in sections.items() if part not in ("", None, [], {})}, left_out)
+
+    def _shown_excerpts(self, gone: int) -> list[dict[str, Any]]:
+        return [
             {"label": excerpt.label, "start_line": excerpt.start_line, "text": excerpt.text}
-            for excerpt in packet.excerpts
-            if excerpt.text and ("excerpts", excerpt.label) not in out
-        ],
-        "hub_context": {
-            node: fact for node, fact in (packet.hub_context or {}).items() if ("hub_context", node) not in out
-        },
-        "extensions": {key: value for key, value in packet.extensions.items() if ("extensions", key) not in out},
-        "knowledge": {key: entry.value for key, entry in packet.knowledge.items() if ("knowledge", key) not in out},
-        "state_summary": "" if ("state_summary", None) in out else packet.state_summary,
-        "recent_actions": _actions(packet, out, count),
-        "diagnostics": [line for index, line in enumerate(packet.diagnostics) if ("diagnostics", index) not in out],
-        "last_error": cut(packet.last_error, ERROR_CAP, count) if packet.last_error else None,
-        "candidate_actions": [
-            action.model_dump(exclude_defaults=True)
-            for index, action in enumerate(packet.candidate_actions)
-            if ("candidate_actions", index) not in out
-        ],
-        "left_out": left_out,
-        "turn": packet.turn,
-    }
-    return Fitted({name: part for name, part in sections.items() if part not in ("", None, [], {})}, left_out)
+            for excerpt in self._packet.excerpts
+            if excerpt.text and self._excerpts[excerpt.label] >= gone
+        ]
+
+    def _shown_actions(self, gone: int, *, short: bool) -> list[dict[str, Any]]:
+        shown = self._actions[gone:]
+        return [*shown[:-1], shown[-1] | {"summary": self._shortest}] if short else shown
+
+
+def _ranked(keys: Iterable[str]) -> dict[str, int]:
+    """The keys by when they go. One that stands there twice goes once, with the first."""
+    ranks: dict[str, int] = {}
+    for rank, key in enumerate(keys):
+        ranks.setdefault(key, rank)
+    return ranks
+
+
+def _knowledge(packet: DecisionPacket, surely: int) -> list[tuple[str, Any, int]]:
+    """Key, value and when it goes, of all but the first `surely` that go."""
+    by_age = sorted(packet.knowledge.values(), key=attrgetter("source_turn"))
+    order = [entry.key for entry in sorted(by_age, key=attrgetter("pinned"))]
+    gone, ranks = set(order[:surely]), _ranked(order[surely:])
+    never = len(order)
+    return [
+        (key, entry.value, ranks.get(key, never) + surely) for key, entry in packet.knowledge.items() if key not in gone
+    ]
 
 
 def _constraints(packet: DecisionPacket, count: Count) -> dict[str, Any]:
@@ -213,15 +239,13 @@ def _constraints(packet: DecisionPacket, count: Count) -> dict[str, Any]:
     return shown | ({"safety": safety} if safety else {})
 
 
-def _actions(packet: DecisionPacket, out: set[Step], count: Count) -> list[dict[str, Any]]:
+def _actions(packet: DecisionPacket, count: Count) -> list[dict[str, Any]]:
     newest = len(packet.recent_actions) - 1
-    cap = SHORT_ACTION_CAP if ("summaries", None) in out else ACTION_CAP * 3 // 4
     return [
         {
             "tool": cut(action.tool, ACTION_CAP // 4, count),
-            "summary": cut(action.summary, cap, count) if index == newest else action.summary,
+            "summary": cut(action.summary, ACTION_CAP * 3 // 4, count) if index == newest else action.summary,
             "outcome": action.outcome,
         }
         for index, action in enumerate(packet.recent_actions)
-        if ("recent_actions", index) not in out
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import orjson
@@ -28,6 +29,10 @@ MESSAGE_OVERHEAD = 8
 
 WIDEST = 32
 """Characters a token, beyond which a text is over its limit without being counted: megabytes would take seconds."""
+WIDE = 5
+"""Characters a token that few texts have: of a longer text, its beginning is counted first."""
+SEAM = 16
+"""Tokens by which a beginning may take more than the same characters within the whole."""
 
 _ANSWER = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
 
@@ -62,14 +67,18 @@ def render(
     fixed = fixed_tokens(system, counter, tools if calling == "native" else ())
     text = _json if style == "json" else _markdown
 
-    def measure(sections: dict[str, Any]) -> int:
-        shown = text(sections)
-        return limit + 1 if len(shown) > limit * WIDEST else fixed + counter.count(shown)
+    count = cache(counter.count)
 
-    fitted = fit(packet, measure, limit, counter.count)
+    def measure(sections: dict[str, Any]) -> int:
+        shown, room = text(sections), limit - fixed
+        if len(shown) > limit * WIDEST or (len(shown) > room * WIDE and count(shown[: room * WIDE]) > room + SEAM):
+            return limit + 1
+        return fixed + count(shown)
+
+    fitted = fit(packet, measure, limit, count)
     user = text(fitted.sections)
-    tokens = {name: counter.count(text({name: part})) for name, part in fitted.sections.items()}
-    total = fixed + counter.count(user)
+    tokens = {name: count(text({name: part})) for name, part in fitted.sections.items()}
+    total = fixed + count(user)
     return Rendered(system, user, {"system": fixed, **tokens, "total": total}, fitted.left_out)
 
 
