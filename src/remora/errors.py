@@ -143,6 +143,8 @@ class ServerUnreachable(DecisionError):
     """No answer, or an answer that says to try later, until the retries were used up."""
 
     code = "server_unreachable"
+    retry_after_s: float | None = None
+    """How long the server asked to wait."""
 
 
 class ServerRefused(DecisionError):

@@ -18,7 +18,7 @@ MAX_REMEMBERED = 16_384
 
 
 class ServerCounter:
-    """Counts by a server's `/tokenize` (llama.cpp): exactly what the server itself would count.
+    """Counts by a server's `/tokenize` (llama.cpp; vLLM if its `model` is named): exactly what the server would count.
 
     A text is asked for once. Each question has a deadline; no proxy is used and no redirect is followed. Raises
     `CountingFailed` when there is no answer: a prompt that nobody has counted is never called within its limit.
@@ -27,8 +27,9 @@ class ServerCounter:
     exact = True
     digest = ""
 
-    def __init__(self, url: str, *, deadline_s: float = 5.0, api_key: str = "") -> None:
+    def __init__(self, url: str, *, deadline_s: float = 5.0, api_key: str = "", model: str = "") -> None:
         self._url = _checked(url)
+        self._model = model
         self._deadline_s = deadline_s
         self._headers = {"Content-Type": "application/json"}
         if api_key:
@@ -47,7 +48,9 @@ class ServerCounter:
         return self._known[key]
 
     def _ask(self, text: bytes) -> int:
-        body = orjson.dumps({"content": text.decode()})
+        content = text.decode()
+        vllm = {"model": self._model, "prompt": content, "add_special_tokens": False}
+        body = orjson.dumps(vllm if self._model else {"content": content})
         try:
             status, reply = self._post(body)
         except (OSError, HTTPException) as error:
@@ -86,7 +89,7 @@ class ServerCounter:
     def _failed(self, why: str) -> CountingFailed:
         return CountingFailed(
             f"`{self.name}` did not count tokens: {why}",
-            hint="Is it a llama.cpp server, and running? A tokenizer file or the estimate count without one",
+            hint="Is it a llama.cpp or vLLM server, and running? A tokenizer file or the estimate count without one",
         )
 
 

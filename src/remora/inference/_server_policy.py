@@ -1,0 +1,225 @@
+"""A model behind an OpenAI-compatible server: asked by a stream, within a deadline, once its first word has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from remora.context.call_text import calls_in_text, marked_calls
+from remora.context.calls import sort_calls
+from remora.context.text import one_line
+from remora.errors import (
+    DecisionError,
+    DecisionLate,
+    MissingExtra,
+    ReplyBroken,
+    ReplyInvalid,
+    ReplyTooLarge,
+    ServerRefused,
+    ServerUnreachable,
+)
+from remora.inference._constrain import response_format
+from remora.inference._servers import Endpoint
+from remora.inference._stream import Overfull, Said
+from remora.ports import Decision, Prompt
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from tenacity import RetryCallState
+
+ATTEMPTS = 4
+MAX_WAIT_S = 20.0
+_TRY_LATER = (429, 500, 502, 503, 504)
+_CLOSING_S = 1.0
+"""What hanging up may take."""
+
+
+class ServerPolicy:
+    """Decides by asking a server. Close it: `async with ServerPolicy(endpoint)`."""
+
+    def __init__(self, endpoint: Endpoint, *, label: str = "") -> None:
+        self.endpoint = endpoint
+        self.name = f"{label or endpoint.preset.name}:{endpoint.model}"
+        self._client = _client(endpoint)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """No connection is left."""
+        await self._client.close()
+
+    async def decide(self, prompt: Prompt) -> Decision:
+        """The model's calls, each valid for its tool. Raises a `DecisionError` that says what became of it.
+
+        A cancelled call hangs up, which ends the server's work too.
+        """
+        said = Said()
+        try:
+            async with asyncio.timeout(self.endpoint.deadline_s):
+                await self._ask(prompt, said)
+        except TimeoutError as error:
+            late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
+            raise DecisionLate(late, hint="Raise `server.deadline_s`", **said.fields()) from error
+        return self._read(prompt, said)
+
+    async def _ask(self, prompt: Prompt, said: Said) -> None:
+        """Send the request until something is said. Backs off in between, or as long as the server asks for."""
+        from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_before_delay
+
+        again = AsyncRetrying(
+            retry=retry_if_exception_type(ServerUnreachable),
+            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self.endpoint.deadline_s),
+            wait=_pause,
+            reraise=True,
+        )
+        async for attempt in again:
+            with attempt:
+                await self._stream(prompt, said)
+
+    async def _stream(self, prompt: Prompt, said: Said) -> None:
+        async with self._translated(said):
+            stream = await self._client.chat.completions.create(**self._request(prompt))
+            try:
+                kind = stream.response.headers.get("content-type", "")
+                if not kind.startswith("text/event-stream"):
+                    raise self._broken(said, f"it is `{kind:.60}`, where `text/event-stream` was asked for")
+                async for chunk in stream:
+                    said.add(chunk)
+            finally:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CLOSING_S):
+                        await stream.close()
+        if not said.finish:
+            raise self._broken(said, "it ended in the middle")
+
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        endpoint = self.endpoint
+        asked: dict[str, Any] = {
+            "model": endpoint.model,
+            "messages": [dict(message) for message in prompt.messages],
+            "temperature": endpoint.temperature,
+            "max_tokens": endpoint.max_tokens,
+            "seed": endpoint.seed,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "extra_body": {**endpoint.preset.extra, **endpoint.extra},
+        }
+        if endpoint.asks_for == "tools":
+            return asked | {"tools": prompt.openai_tools(), "tool_choice": "auto"}
+        return asked | {"response_format": response_format(prompt.tools)}
+
+    def _read(self, prompt: Prompt, said: Said) -> Decision:
+        """The decision in what was said. Raises `ReplyInvalid` where no valid call is in it that had to be."""
+        text, json_only = said.text, self.endpoint.asks_for == "json"
+        written = said.calls or (calls_in_text(text) if json_only else _offered_calls(text, prompt))
+        good, bad = sort_calls(written, prompt.tools, prompt.turn, strict=True)
+        if not good and (bad or json_only or not text.strip()):
+            why = bad[0].error.message if bad else _no_call(said)
+            raise ReplyInvalid(why, **said.fields())
+        return Decision(calls=good, bad=bad, **said.fields())
+
+    @asynccontextmanager
+    async def _translated(self, said: Said) -> AsyncIterator[None]:
+        """The client's errors as ours. Once something was said, they are never `ServerUnreachable`."""
+        import httpx2
+        import openai
+
+        from remora.inference._door import TooMuch
+
+        try:
+            yield
+        except Overfull as error:
+            raise ReplyTooLarge(f"`{self.name}` said more than {error}", **said.fields()) from error
+        except openai.APIStatusError as error:
+            raise self._status(error.status_code, error, said) from error
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            cause = error.__cause__ or error
+            if isinstance(cause, TooMuch):
+                raise ReplyTooLarge(f"The reply of `{self.name}` is too large", **said.fields()) from error
+            if isinstance(cause, httpx2.ReadTimeout):
+                silent = f"`{self.name}` was silent for {self.endpoint.timeout_s:g} s"
+                raise DecisionLate(silent, hint="Raise `server.timeout_s`", **said.fields()) from error
+            why = f"{type(cause).__name__}: {self._told(cause)}"
+            if said.began or not isinstance(cause, httpx2.TransportError):
+                raise self._broken(said, why) from error
+            raise self._unreachable(why) from error
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            # What the client raises for chunks that are not JSON, or not what the protocol says.
+            raise self._broken(said, f"{type(error).__name__}: {self._told(error)}") from error
+
+    def _status(self, status: int, error: Any, said: Said) -> DecisionError:
+        told = self._told(error)
+        if status in _TRY_LATER:
+            return self._unreachable(f"HTTP {status}: {told}", error.response.headers.get("retry-after"))
+        if 300 <= status < 400:
+            place = one_line(error.response.headers.get("location", ""), 100)
+            told = f"it answers with a redirect to `{place}`, which is not followed"
+        hint = (
+            f"Is `{self.endpoint.model}` a model of this server, and the key right?" if status in (401, 404) else None
+        )
+        return ServerRefused(f"`{self.name}` refused with HTTP {status}: {told}", hint=hint, **said.fields())
+
+    def _unreachable(self, why: str, retry_after: str | None = None) -> ServerUnreachable:
+        error = ServerUnreachable(
+            f"`{self.name}` at {self.endpoint.url} gave no answer: {why}", hint="Is the server running?"
+        )
+        error.retry_after_s = _seconds(retry_after)
+        return error
+
+    def _broken(self, said: Said, why: str) -> ReplyBroken:
+        return ReplyBroken(f"The reply of `{self.name}` cannot be used: {why}", **said.fields())
+
+    def _told(self, error: BaseException) -> str:
+        key = self.endpoint.api_key
+        text = str(error).replace(key, "[key]") if key else str(error)
+        return one_line(text, 200)
+
+
+def _client(endpoint: Endpoint) -> AsyncOpenAI:
+    try:
+        from openai import AsyncOpenAI
+    except ImportError as error:
+        raise MissingExtra("The `openai` client, which speaks to model servers,", extra="agents") from error
+    from remora.inference._door import http_client
+
+    return AsyncOpenAI(
+        base_url=endpoint.url,
+        api_key="the door puts it in",
+        max_retries=0,
+        http_client=http_client(endpoint.url, endpoint.api_key, endpoint.timeout_s),
+    )
+
+
+def _pause(state: RetryCallState) -> float:
+    """Seconds until the next try: what the server asked for, else longer each time."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after_s if isinstance(error, ServerUnreachable) else None
+    return asked if asked is not None else min(MAX_WAIT_S, 0.125 * 2**state.attempt_number)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    try:
+        return max(0.0, float(retry_after)) if retry_after else None
+    except ValueError:
+        return None
+
+
+def _offered_calls(text: str, prompt: Prompt) -> tuple[dict[str, Any], ...]:
+    """Calls in a text that was free to be an answer: marked ones, or JSON that names only offered tools."""
+    names = {tool.name for tool in prompt.tools}
+    found = marked_calls(text) or calls_in_text(text)
+    return found if marked_calls(text) or all(call["tool"] in names for call in found) else ()
+
+
+def _no_call(said: Said) -> str:
+    if said.finish == "length":
+        return "The reply was cut at its limit of tokens before the call was complete"
+    if not said.text.strip():
+        return "The reply is empty: expected a call"
+    return f'The reply is not a call: expected {{"tool": NAME, "args": {{…}}}}, got {one_line(said.text, 80)}'
