@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from remora.errors import DefinitionError
-from remora.scripts import Script, load
+from remora.scripts import Script, check_files, load
 
 WHOLE = '''"""Counts words."""
 from grail import Input, external
@@ -116,4 +120,83 @@ def test_check_sees_what_the_file_says_now(script: Callable[..., Script]) -> Non
     loaded = script("1")
     loaded.path.write_text("x = 1")
     assert not loaded.check().ok
-    assert loaded.check().problems == ("1:1: no result; end the file with an expression",)
+    assert [str(problem) for problem in loaded.check().problems] == ["1:1: no result; end the file with an expression"]
+
+
+def test_types_are_checked_at_the_places_of_the_script(script: Callable[..., Script]) -> None:
+    loaded = script(WHOLE + 'len(text) + "a"\nwrong\nawait read_file(3)\n')
+    found = [(problem.line, problem.column, problem.what) for problem in loaded.check().problems]
+    assert [(line, column) for line, column, _ in found] == [(19, 1), (20, 1), (21, 17)]
+    assert "`wrong`" in found[1][2]
+    assert "`str`" in found[2][2]
+
+
+def test_what_scripts_have_is_known_to_the_type_checker(script: Callable[..., Script]) -> None:
+    body = "try:\n    r = list(map(str, [1]))\nexcept (FileNotFoundError, PermissionError) as e:\n    r = [str(e)]\n"
+    assert script(body + "[r, getattr(r, 'x', None)]").check().ok
+
+
+def test_all_problems_of_all_files_are_found(tmp_path: Path) -> None:
+    (tmp_path / "one.pym").write_text("class A(dict): pass\nx = 1\ndel x\n")
+    (tmp_path / "two.pym").write_text("1 +")
+    (tmp_path / "good.pym").write_text("1")
+    found = check_files([tmp_path / name for name in ("one.pym", "two.pym", "good.pym", "none.pym")])
+    assert [len(result.problems) for result in found] == [3, 1, 0, 1]
+    assert found[0].problems[0].what == "class `A` has a base class"
+    assert "not Python" in found[1].problems[0].what
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        ("Optional[int]", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        ("typing.Union[str, int, None]", {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
+        ("list[dict[str, list[int | None]]]", None),
+        ("Literal['a', 1, None]", {"enum": ["a", 1, None]}),
+        ("'float'", {"type": "number"}),
+    ],
+)
+def test_types_become_json_schema(script: Callable[..., Script], annotation: str, schema: object) -> None:
+    found = script(f'from grail import Input\nx: {annotation} = Input("x")\n1').parameters["properties"]["x"]
+    items = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    nested = {"type": "object", "additionalProperties": {"type": "array", "items": items}}
+    assert found == (schema or {"type": "array", "items": nested})
+
+
+def test_a_column_counts_characters(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pym"
+    path.write_text("x = 1\n'é' if x else (yield)\n1")
+    with pytest.raises(DefinitionError, match=r"2:16: `yield`"):
+        load(path)
+
+
+def test_a_grail_dir_holds_what_was_made_of_the_script(script: Callable[..., Script], tmp_path: Path) -> None:
+    loaded = load(script(WHOLE).path, grail_dir=tmp_path / ".grail")
+    folder = tmp_path / ".grail" / "tool"
+    assert (folder / "code.py").read_text() == loaded.source
+    assert (folder / "stubs.pyi").read_text() == loaded.stubs
+    assert json.loads((folder / "tool.json").read_text())["parameters"] == loaded.parameters
+    assert "async def read_file(path: str) -> str: ..." in loaded.stubs
+    assert "kind: Literal['a', 'b']" in loaded.stubs
+
+
+@pytest.mark.parametrize("header", ["grail", pytest.param("remora.scripts", marks=pytest.mark.faults)])
+def test_mypy_accepts_a_script_and_finds_its_mistakes(tmp_path: Path, header: str) -> None:
+    text = WHOLE.replace("from grail import", f"from typing import Any, Literal\nfrom {header} import")
+    (tmp_path / "good.pym").write_text(text)
+    (tmp_path / "bad.pym").write_text(
+        text.replace('"limit", default=None', '"limit", default="x"') + "len(text) + 'a'\n"
+    )
+    load(tmp_path / "good.pym", grail_dir=tmp_path / ".grail")
+    told = _mypy(tmp_path, "good.pym", "bad.pym").splitlines()
+    assert [line.split(" ")[0] for line in told] == ["bad.pym:6:", "bad.pym:20:"]
+
+
+def _mypy(folder: Path, *files: str) -> str:
+    """What mypy says about the scripts, run as the reference tells authors to."""
+    allowed = ["--disable-error-code=top-level-await", "--disable-error-code=empty-body", "--scripts-are-modules"]
+    cache = f"--cache-dir={folder / 'mypy'}"
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", cache, *allowed, *files]
+    environment = os.environ | {"MYPYPATH": str(folder / ".grail")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from remora.errors import ToolArgumentsInvalid, ToolError, ToolFailed, ToolLimitExceeded
+from remora.errors import ToolArgumentsInvalid, ToolFailed, ToolLimitExceeded
 from remora.scripts import STRICT, Script, ScriptPool
 
 HEADER = "from grail import Input, external\n"
@@ -55,75 +54,37 @@ async def test_wrong_inputs_are_all_listed_and_nothing_is_coerced(
     )
 
 
-BOMBS = {
-    "endless loop": "while True: pass",
-    "loop that catches all": "while True:\n    try:\n        while True: pass\n    except BaseException: pass\n1",
-    "huge integer": "10 ** 10 ** 9",
-    "huge text": "'a' * 10 ** 9",
-    "huge list": "[0] * 10 ** 9",
-    "growing list": "x = []\nwhile True: x.append('a' * 1000)\n1",
-    "recursion": "def f(): return f()\nf()",
-    "endless printing": "while True: print('x' * 1000)\n1",
-    "format": "'{:>1000000000}'.format(1)",
-    "nested shared lists": "x = [0] * 1000\nx = [x] * 1000\nx = [x] * 1000\nx",
-    "shared dicts": "x = {}\nfor i in range(100): x = {'a': x, 'b': x}\nx",
-    "repeated text": "x = 'a' * 3000000\n[x] * 1000",
-}
-
-
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
-async def test_a_bomb_ends_as_a_tool_error(script: Callable[..., Script], pool: ScriptPool, bomb: str) -> None:
-    with pytest.raises(ToolError):
-        await script(bomb + "\n1" if bomb.endswith("pass") else bomb).run(limits=STRICT, pool=pool)
-    assert await script("1 + 1").run(pool=pool) == 2
-
-
-ESCAPES = (
-    "open('/etc/passwd').read()",
-    "import os\nos.environ['PATH']",
-    "import os\nos.listdir('/')",
-    "import pathlib\npathlib.Path('/etc/passwd').read_text()",
-    "import subprocess\nsubprocess.run(['id'])",
-    "import socket\n1",
-    "import ctypes\n1",
-    "__import__('os').system('id')",
-    "().__class__.__bases__[0].__subclasses__()",
-    "(lambda: 0).__globals__",
-    "eval(\"open('/etc/passwd').read()\")",
-)
-
-
-@pytest.mark.parametrize("attempt", ESCAPES)
-async def test_a_script_reaches_nothing_outside(script: Callable[..., Script], pool: ScriptPool, attempt: str) -> None:
-    with pytest.raises(ToolError):
-        await script(attempt).run(limits=STRICT, pool=pool)
-
-
 @pytest.mark.parametrize(
     ("bomb", "limit"),
     [
         ("while True: pass\n1", "0.5 s"),
         ("x = 'a' * 10 ** 8\n1", "8 MB of memory"),
-        (BOMBS["recursion"], "nested calls"),
+        ("def f(): return f()\nf()", "nested calls"),
+        ("def f():\n    while True: pass\nf()", "0.5 s"),
+        ("for i in range(2000): await fetch('a')\n1", "1000 host calls"),
     ],
 )
 async def test_the_limit_that_stopped_a_script_is_named(
     script: Callable[..., Script], pool: ScriptPool, bomb: str, limit: str
 ) -> None:
+    async def fetch(what: str) -> str:
+        return what
+
     with pytest.raises(ToolLimitExceeded, match=limit):
-        await script(bomb).run(limits=STRICT, pool=pool)
+        await script(FETCH + bomb).run(externals={"fetch": fetch}, limits=STRICT, pool=pool)
+    assert await script("1 + 1").run(pool=pool) == 2
 
 
 VALUES = {
     "float('nan')": "not a JSON number",
     "[float('inf')]": r"\$\[0\]: inf",
     "{1: 2}": "key 1 is a `int`",
-    "{(1, 2): 3}": "expected a string",
+    "{(1, 2): 3}": "expected text",
     "{'a': b'x'}": r"\$\.a: a `bytes`",
     "{1, 2}": "`set`",
     "2 ** 64": "64 bits",
     "x = []\nfor i in range(100): x = [x]\nx": "deeper than 64",
-    "import datetime\ndatetime.date(2020, 1, 1)": "`date`",
+    "import datetime\ndatetime.date(2020, 1, 1)": r"`datetime\.date`",
 }
 
 
@@ -143,16 +104,80 @@ async def test_a_hostile_input_never_reaches_the_script(
         await script(HEADER + 'x: Any = Input("x")\n1').run({"x": value}, pool=pool)
 
 
-@pytest.mark.parametrize("value", [object(), "\ud800", {1, 2}, [[[]]] * 10, Exception("x")])
-async def test_what_a_host_function_returns_ends_typed(
-    script: Callable[..., Script], pool: ScriptPool, value: Any
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (object(), "`object`"),
+        ("\ud800", "surrogate"),
+        ({1, 2}, "`set`"),
+        ({1: 2}, "`int`"),
+        (Exception("x"), "not a JSON"),
+    ],
+)
+async def test_what_a_host_function_must_not_return_is_a_value_error_inside(
+    script: Callable[..., Script], pool: ScriptPool, value: Any, told: str
 ) -> None:
     async def fetch(what: str) -> Any:
         return value
 
-    with contextlib.suppress(ToolError):
-        await script(FETCH + "x = await fetch('a')\nlen([x])").run(externals={"fetch": fetch}, pool=pool)
-    assert await script("1").run(pool=pool) == 1
+    text = FETCH + "try:\n    r = await fetch('a')\nexcept ValueError as error:\n    r = str(error)\nr"
+    assert told in await script(text).run(externals={"fetch": fetch}, pool=pool)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("{1}", "`set`"),
+        ("{1: 2}", "key 1"),
+        ("fetch", "not a JSON"),
+        ("2 ** 70", "64 bits"),
+        ("['a' * 90000] * 90", "4 MB"),
+    ],
+)
+async def test_a_host_function_is_not_called_with_what_json_cannot_hold(
+    script: Callable[..., Script], pool: ScriptPool, value: str, told: str
+) -> None:
+    calls: list[Any] = []
+
+    async def fetch(what: Any) -> None:
+        calls.append(what)
+
+    text = FETCH + f"try:\n    r = await fetch({value})\nexcept TypeError as error:\n    r = str(error)\nr"
+    assert told in await script(text).run(externals={"fetch": fetch}, pool=pool)
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("k"), PermissionError("p"), UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), TimeoutError("t")]
+)
+async def test_a_host_exception_keeps_its_class_and_words(
+    script: Callable[..., Script], pool: ScriptPool, error: Exception
+) -> None:
+    async def fetch(what: str) -> str:
+        raise error
+
+    name = type(error).__name__
+    text = FETCH + f"try:\n    r = await fetch('q')\nexcept {name} as error:\n    r = '{name} ' + str(error)\nr"
+    assert await script(text).run(externals={"fetch": fetch}, pool=pool) == f"{name} {error}"
+
+
+async def test_an_own_exception_class_of_the_host_is_its_nearest_builtin_inside(
+    script: Callable[..., Script], pool: ScriptPool
+) -> None:
+    class TooSlow(ValueError):
+        pass
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    async def fetch(what: str) -> str:
+        raise TooSlow("slow") if what == "slow" else Silent
+
+    text = FETCH + "try:\n    r = await fetch('slow')\nexcept ValueError as error:\n    r = str(error)\nr"
+    assert await script(text).run(externals={"fetch": fetch}, pool=pool) == "slow"
+    with pytest.raises(ToolFailed, match="`Silent`, which has no text"):
+        await script(FETCH + "await fetch('silent')").run(externals={"fetch": fetch}, pool=pool)
 
 
 async def test_prints_are_kept_within_a_bound_also_of_a_script_that_failed(pool: ScriptPool) -> None:

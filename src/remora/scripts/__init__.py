@@ -1,10 +1,12 @@
 """Tool scripts (`.pym`, the specification's *grail*): load, check, and run them inside limits that hold."""
 
 from remora.scripts._agents import Agent, load_agent
+from remora.scripts._check import CheckResult, check_files
 from remora.scripts._declare import Input, external
 from remora.scripts._parse import ExternalSpec, InputSpec
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, Limits, ScriptOutput, ScriptPool
-from remora.scripts._script import CheckResult, Script, load
+from remora.scripts._problems import Problem
+from remora.scripts._script import Script, load
 from remora.scripts._tools import SYSTEM_INPUTS, ScriptTools, load_scripts, tool_specs
 
 __all__ = [
@@ -18,10 +20,12 @@ __all__ = [
     "Input",
     "InputSpec",
     "Limits",
+    "Problem",
     "Script",
     "ScriptOutput",
     "ScriptPool",
     "ScriptTools",
+    "check_files",
     "external",
     "load",
     "load_agent",

@@ -11,6 +11,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from remora.scripts._values import MAX_IN, plain
+
+MAX_ERROR = 16 * 1024
+"""Characters of a host function's error that a script can read."""
+
 HostFunction = Callable[..., Awaitable[Any]]
 
 
@@ -55,7 +60,23 @@ class HostCalls:
 
 
 async def _run(function: HostFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return await function(*args, **kwargs)
+    """What the function gives for values that it can rely on; what cannot cross is an ordinary error in the script."""
+    args, kwargs = tuple(plain(list(args))), plain(kwargs)
+    try:
+        value = await function(*args, **kwargs)
+    except Exception as error:
+        raise _ordinary(error) from error
+    return plain(value, MAX_IN)
+
+
+def _ordinary(error: Exception) -> Exception:
+    """The error, if a text can be made of it; Monty gives the script the nearest built-in class."""
+    try:
+        text = str(error)
+        text.encode()
+    except Exception:  # noqa: BLE001 - foreign code: even its text may fail
+        return RuntimeError(f"a host function failed with `{type(error).__name__}`, which has no text")
+    return error if len(text) <= MAX_ERROR else RuntimeError(text[:MAX_ERROR])
 
 
 async def _result(inner: asyncio.Task[Any]) -> Any:

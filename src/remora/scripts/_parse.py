@@ -23,7 +23,9 @@ from typing import Any
 
 from remora.context.schema import problems
 from remora.errors import DefinitionError
+from remora.scripts._problems import Problem
 from remora.scripts._schema import from_annotation
+from remora.scripts._unsupported import unsupported
 
 HEADERS = ("grail", "remora.scripts")
 NAMES = ("Input", "external")
@@ -38,6 +40,8 @@ class InputSpec:
     schema: dict[str, Any]
     required: bool
     default: Any = None
+    annotation: str = "Any"
+    """The type as the script writes it."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class ExternalSpec:
     name: str
     parameters: tuple[str, ...]
     line: int
+    signature: str = ""
+    """The declaration on one line, as a stub holds it."""
 
 
 @dataclass
@@ -58,21 +64,29 @@ class Parsed:
     externals: list[ExternalSpec] = field(default_factory=list)
     source: str = ""
     """The code that runs: the text with its declarations blanked out."""
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
 def parse(text: str, file: Path | str) -> Parsed:
     """What the script says. Raises `DefinitionError` with every problem at its line and column."""
+    parsed = look(text)
+    if parsed.problems:
+        raise DefinitionError(file, [str(problem) for problem in parsed.problems])
+    return parsed
+
+
+def look(text: str) -> Parsed:
+    """What the script says, as far as it can be understood, with every problem in order of its place."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        raise DefinitionError(file, [f"{error.lineno or 1}:{error.offset or 1}: not Python: {error.msg}"]) from error
+        problem = Problem(error.lineno or 1, error.offset or 1, f"not Python: {error.msg}", "correct the syntax")
+        return Parsed(problems=[problem])
     except (ValueError, RecursionError, MemoryError) as error:
-        raise DefinitionError(file, [f"1:1: not Python: {str(error) or 'nested too deeply'}"]) from error
+        return Parsed(problems=[Problem(1, 1, f"not Python: {str(error) or 'nested too deeply'}", "write it simpler")])
     reader = _Reader(tree, text)
     reader.read()
-    if reader.parsed.problems:
-        raise DefinitionError(file, reader.parsed.problems)
+    reader.parsed.problems.sort()
     return reader.parsed
 
 
@@ -82,22 +96,27 @@ class _Reader:
     def __init__(self, tree: ast.Module, text: str) -> None:
         self.tree = tree
         self.text = text
+        self.lines = text.split("\n")
         self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip())
         self.imported: set[str] = set()
+        self.names: set[str] = set()
         self.declarations: list[ast.stmt] = []
 
     def read(self) -> None:
         for statement in self.tree.body:
             self.statement(statement)
         self.misplaced()
-        self.unique()
+        for node, what, hint in unsupported(self.tree):
+            self.problem(node, what, hint)
+        self.awaited()
         if not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr):
             self.problem(self.tree.body[-1] if self.tree.body else None, "no result", "end the file with an expression")
         self.parsed.source = _blank(self.text, self.declarations)
 
     def problem(self, node: ast.AST | None, what: str, hint: str) -> None:
-        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
-        self.parsed.problems.append(f"{line}:{column}: {what}; {hint}")
+        line, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        before = self.lines[line - 1].encode()[:offset] if line <= len(self.lines) else b""
+        self.parsed.problems.append(Problem(line, len(before.decode(errors="replace")) + 1, what, hint))
 
     def statement(self, statement: ast.stmt) -> None:
         match statement:
@@ -124,6 +143,7 @@ class _Reader:
         name = statement.target.id if isinstance(statement.target, ast.Name) else ""
         if not name or len(call.args) != 1 or not _is_text(call.args[0]) or ast.literal_eval(call.args[0]) != name:
             self.problem(call, f"`{ast.unparse(call):.80}` does not name its input", EXAMPLE)
+        self.unique(statement, name)
         options = self.options(call)
         try:
             schema = from_annotation(statement.annotation)
@@ -137,7 +157,7 @@ class _Reader:
             schema = schema | {"description": str(options["description"])}
         required = "default" not in options
         schema = schema if required else schema | {"default": default}
-        self.parsed.inputs.append(InputSpec(name, schema, required, default))
+        self.parsed.inputs.append(InputSpec(name, schema, required, default, ast.unparse(statement.annotation)))
 
     def options(self, call: ast.Call) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -154,6 +174,7 @@ class _Reader:
 
     def external(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.declare(function, "external")
+        self.unique(function, function.name)
         if isinstance(function, ast.FunctionDef):
             self.problem(function, f"external `{function.name}` is not async", "write `async def`")
         if not _is_stub(function):
@@ -164,7 +185,7 @@ class _Reader:
                 function, f"external `{function.name}` takes more than plain parameters", "name each parameter"
             )
         names = tuple(argument.arg for argument in arguments.args)
-        self.parsed.externals.append(ExternalSpec(function.name, names, function.lineno))
+        self.parsed.externals.append(ExternalSpec(function.name, names, function.lineno, _signature(function)))
 
     def declare(self, statement: ast.stmt, word: str) -> None:
         self.own_lines(statement)
@@ -184,24 +205,25 @@ class _Reader:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Name) and node.id in NAMES and id(node) not in mine and node.id in self.imported:
                 self.problem(node, f"`{node.id}` is used inside the code", "declare at the top level of the file")
-            self.unsupported(node)
 
-    def unsupported(self, node: ast.AST) -> None:
-        """What the interpreter of scripts cannot do is said at load time, not in the middle of a run."""
-        match node:
-            case ast.Delete():
-                self.problem(node, "`del` does not work in scripts", "assign a new value, or use `.pop`")
-            case ast.Yield() | ast.YieldFrom():
-                self.problem(node, "`yield` does not work in scripts", "return a list")
-            case ast.AsyncFor():
-                self.problem(node, "`async for` does not work in scripts", "await the values one by one")
-            case ast.ClassDef(name=name, bases=[_, *_]):
-                self.problem(node, f"class `{name}` has a base class", "scripts have no inheritance: use a dict")
+    def awaited(self) -> None:
+        """A host function that nobody awaits does nothing, and says so nowhere."""
+        names = {spec.name for spec in self.parsed.externals}
+        for node in ast.walk(self.tree):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Call)
+                and isinstance(node.value.func, ast.Name)
+            ):
+                name = node.value.func.id
+                if name in names:
+                    self.problem(node, f"`{name}` is called but not awaited", f"write `await {name}(…)`")
 
-    def unique(self) -> None:
-        names = [item.name for item in self.parsed.inputs] + [item.name for item in self.parsed.externals]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self.problem(None, f"`{name}` is declared twice", "keep one declaration")
+    def unique(self, statement: ast.stmt, name: str) -> None:
+        """A name means one thing."""
+        if name in self.names:
+            self.problem(statement, f"`{name}` is declared twice", "keep one declaration")
+        self.names.add(name)
 
 
 def _is_external(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -215,6 +237,11 @@ def _is_text(node: ast.expr) -> bool:
 def _is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     rest = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return all(isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) for part in rest)
+
+
+def _signature(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
+    return f"async def {function.name}({ast.unparse(function.args)}){returns}: ..."
 
 
 def _touch(other: ast.stmt, statement: ast.stmt) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.errors import MissingExtra, ToolError, ToolFailed, ToolLimitExceeded
 from remora.scripts._calls import HostCalls, HostFunction
+from remora.scripts._inside import REFUSED, SCRIPT_FEED, Surroundings
 from remora.scripts._values import NotPlain, plain
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class ScriptPool:
             import pydantic_monty
         except ImportError as error:
             raise MissingExtra("pydantic-monty, which runs tool scripts,", extra="agents") from error
+        self._surroundings = Surroundings()
         self._monty = pydantic_monty.AsyncMonty(
             max_processes=max_processes,
             request_timeout=PERMISSIVE.seconds + 2 * GRACE_S,
@@ -89,32 +91,44 @@ class ScriptPool:
         )
         try:
             async with session:
-                value = await _feed(session, file, source, dict(inputs), externals, prints, limits)
+                run = _Run(session, file, prints, limits)
+                await run.feed(self._surroundings.before(tuple(externals)))
+                named = {self._surroundings.hidden(name): function for name, function in externals.items()}
+                value = await run.feed(self._surroundings.around(source), dict(inputs), named)
             return ScriptOutput(_checked(file, value), prints.text())
         except ToolError as error:
             error.prints = prints.text()
             raise
 
 
-async def _feed(
-    session: pydantic_monty.AsyncMontySession,
-    file: str,
-    source: str,
-    inputs: dict[str, Any],
-    externals: Mapping[str, HostFunction],
-    prints: _Prints,
-    limits: Limits,
-) -> Any:
-    calls = HostCalls()
-    lookup = calls.wrap(externals)
-    feed = asyncio.ensure_future(session.feed_run(source, inputs=inputs, external_lookup=lookup, print_callback=prints))
-    try:
-        await asyncio.wait({feed}, timeout=limits.seconds + GRACE_S + HOST_S)
-        if not feed.done():
-            raise ToolLimitExceeded(file, limit=f"{HOST_S:g} s in host functions")
-        return _outcome(file, feed, limits)
-    finally:
-        await _end(feed, calls)
+@dataclass(frozen=True)
+class _Run:
+    """One script in its session."""
+
+    session: pydantic_monty.AsyncMontySession
+    file: str
+    prints: _Prints
+    limits: Limits
+
+    async def feed(
+        self,
+        source: str,
+        inputs: dict[str, Any] | None = None,
+        externals: Mapping[str, HostFunction] | None = None,
+    ) -> Any:
+        """The value of the last expression. Raises `ToolError`; nothing of the feed is left behind."""
+        calls = HostCalls()
+        lookup = calls.wrap(externals or {})
+        feed = asyncio.ensure_future(
+            self.session.feed_run(source, inputs=inputs or {}, external_lookup=lookup, print_callback=self.prints)
+        )
+        try:
+            await asyncio.wait({feed}, timeout=self.limits.seconds + GRACE_S + HOST_S)
+            if not feed.done():
+                raise ToolLimitExceeded(self.file, limit=f"{HOST_S:g} s in host functions")
+            return _outcome(self.file, feed, self.limits)
+        finally:
+            await _end(feed, calls)
 
 
 async def _end(feed: asyncio.Future[Any], calls: HostCalls) -> None:
@@ -156,22 +170,22 @@ def _outcome(file: str, feed: asyncio.Future[Any], limits: Limits) -> Any:
 
 
 def _translated(file: str, error: pydantic_monty.MontyError, limits: Limits) -> ToolError:
-    inner, message = error.exception(), str(error)
-    if isinstance(inner, TimeoutError) and "time limit exceeded" in message:
-        return ToolLimitExceeded(file, limit=f"{limits.seconds:g} s")
-    if isinstance(inner, MemoryError) and "memory limit" in message:
-        return ToolLimitExceeded(file, limit=f"{limits.memory_mb} MB of memory")
-    if isinstance(inner, RuntimeError) and "suspension limit" in message:
-        return ToolLimitExceeded(file, limit="1000 host calls")
-    if isinstance(inner, RecursionError):
-        return ToolLimitExceeded(file, limit="1000 nested calls")
-    return ToolFailed(f"{_place(file, error)}: {message[:1000]}")
-
-
-def _place(file: str, error: pydantic_monty.MontyError) -> str:
-    """Monty names every source `<python-input-N>`; people know it by its file."""
+    # Only this one copy of the text: a script's error can be as large as its memory.
+    kind, _, message = str(error).partition(": ")
     frames = error.traceback() if hasattr(error, "traceback") else []
-    return f"{file}:{frames[-1].line}" if frames else file
+    if kind == "TimeoutError" and "time limit exceeded" in message and not frames:
+        return ToolLimitExceeded(file, limit=f"{limits.seconds:g} s")
+    if kind == "MemoryError" and "memory limit" in message:
+        return ToolLimitExceeded(file, limit=f"{limits.memory_mb} MB of memory")
+    if kind == "RuntimeError" and "suspension limit" in message:
+        return ToolLimitExceeded(file, limit="1000 host calls")
+    if kind == "RecursionError":
+        return ToolLimitExceeded(file, limit="1000 nested calls")
+    if kind == "TypeError" and message.startswith(REFUSED):
+        return ToolFailed(f"{file}: its result cannot be used: {message[len(REFUSED) : 1000]}")
+    line = next((frame.line for frame in reversed(frames) if frame.filename == SCRIPT_FEED), None)
+    place = file if line is None else f"{file}:{line}"
+    return ToolFailed(f"{place}: {kind}: {message[:1000]}" if message else f"{place}: {kind[:1000]}")
 
 
 def _checked(file: str, value: Any) -> Any:

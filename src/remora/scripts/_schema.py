@@ -1,6 +1,7 @@
 """Annotations to JSON Schema.
 
-Known: `str int float bool None Any list dict list[T] dict[str, T] Literal[…]` and unions of these with `|`.
+Known: `str int float bool None Any list dict list[T] dict[str, T] Literal[…]`, and unions of these with `|`,
+`Optional` or `Union`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ SIMPLE: dict[str, dict[str, Any]] = {
     "bool": {"type": "boolean"},
     "list": {"type": "array"},
     "dict": {"type": "object"},
+    "List": {"type": "array"},
+    "Dict": {"type": "object"},
     "Any": {},
 }
 KNOWN = "`str`, `int`, `float`, `bool`, `list[…]`, `dict[str, …]`, `Literal[…]`, `… | None` or `Any`"
@@ -23,6 +26,10 @@ KNOWN = "`str`, `int`, `float`, `bool`, `list[…]`, `dict[str, …]`, `Literal[
 def from_annotation(node: ast.expr) -> dict[str, Any]:
     """The JSON Schema of a type. Raises `ValueError` for a type that is not known."""
     match node:
+        case ast.Attribute(value=ast.Name(id="typing"), attr=name):
+            return from_annotation(ast.Name(id=name))
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id="typing"), attr=name), slice=item):
+            return from_annotation(ast.Subscript(value=ast.Name(id=name), slice=item))
         case ast.Name(id=name) if name in SIMPLE:
             return dict(SIMPLE[name])
         case ast.Constant(value=None):
@@ -31,9 +38,13 @@ def from_annotation(node: ast.expr) -> dict[str, Any]:
             return from_annotation(_parsed(text))
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return {"anyOf": [*_options(from_annotation(left)), *_options(from_annotation(right))]}
-        case ast.Subscript(value=ast.Name(id="list"), slice=item):
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=item):
+            return {"anyOf": [*_options(from_annotation(item)), {"type": "null"}]}
+        case ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=items)):
+            return {"anyOf": [option for item in items for option in _options(from_annotation(item))]}
+        case ast.Subscript(value=ast.Name(id="list" | "List"), slice=item):
             return {"type": "array", "items": from_annotation(item)}
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[ast.Name(id="str"), value])):
+        case ast.Subscript(value=ast.Name(id="dict" | "Dict"), slice=ast.Tuple(elts=[ast.Name(id="str"), value])):
             return {"type": "object", "additionalProperties": from_annotation(value)}
         case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
             return {"enum": _literals(choices)}
@@ -52,7 +63,10 @@ def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _literals(node: ast.expr) -> list[Any]:
-    values = [ast.literal_eval(item) for item in (node.elts if isinstance(node, ast.Tuple) else [node])]
+    try:
+        values = [ast.literal_eval(item) for item in (node.elts if isinstance(node, ast.Tuple) else [node])]
+    except ValueError:
+        values = [...]
     if not all(value is None or isinstance(value, str | int | bool) for value in values):
         raise ValueError("`Literal` takes strings, numbers, booleans and None")
     return values

@@ -10,19 +10,13 @@ from typing import Any
 from remora.context.schema import problems
 from remora.errors import DefinitionError, ToolArgumentsInvalid
 from remora.scripts._calls import HostFunction
+from remora.scripts._check import CheckResult, check_files
 from remora.scripts._parse import ExternalSpec, InputSpec, parse
 from remora.scripts._pool import DEFAULT, Limits, ScriptPool
-from remora.scripts._values import NotPlain, plain
-
-MAX_SOURCE = 256 * 1024
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """What a static check found. `problems` are `line:col: what; hint`."""
-
-    ok: bool
-    problems: tuple[str, ...] = ()
+from remora.scripts._problems import Problem
+from remora.scripts._read import read_script
+from remora.scripts._stubs import stubs, write_artefacts
+from remora.scripts._values import MAX_IN, NotPlain, plain
 
 
 @dataclass(frozen=True)
@@ -46,13 +40,14 @@ class Script:
             "required": [item.name for item in self.inputs if item.required],
         }
 
+    @property
+    def stubs(self) -> str:
+        """The declared inputs and host functions as the text of a `.pyi` file."""
+        return stubs(self.inputs, self.externals)
+
     def check(self) -> CheckResult:
-        """What the file says now, read again: it may have changed since it was loaded."""
-        try:
-            load(self.path)
-        except DefinitionError as error:
-            return CheckResult(False, error.problems)
-        return CheckResult(True)
+        """Every problem of what the file says now, its types included: it may have changed since it was loaded."""
+        return check_files([self.path])[0]
 
     def bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """All inputs, defaults filled in. Raises `ToolArgumentsInvalid` listing everything that does not fit."""
@@ -80,10 +75,13 @@ class Script:
 
 
 def load(path: Path | str, grail_dir: Path | str | None = None) -> Script:
-    """The script at `path`. Raises `DefinitionError` with every problem. `grail_dir` is the specification's: unused."""
+    """The script at `path`. Raises `DefinitionError` with every problem. With `grail_dir`, writes its stubs there."""
     path = Path(path)
-    parsed = parse(_text(path), path)
-    return Script(
+    text = read_script(path)
+    if isinstance(text, Problem):
+        raise DefinitionError(path, [str(text)])
+    parsed = parse(text, path)
+    script = Script(
         name=path.stem,
         path=path,
         description=parsed.description,
@@ -91,23 +89,25 @@ def load(path: Path | str, grail_dir: Path | str | None = None) -> Script:
         externals=tuple(parsed.externals),
         source=parsed.source,
     )
+    if grail_dir is not None:
+        _keep(script, Path(grail_dir))
+    return script
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_SOURCE:
-            raise DefinitionError(path, [f"1:1: larger than {MAX_SOURCE // 1024} KiB; split it into several tools"])
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DefinitionError(path, [f"1:1: cannot be read: {error.strerror}"]) from error
-    except UnicodeDecodeError as error:
-        raise DefinitionError(path, ["1:1: not UTF-8; save it as UTF-8"]) from error
+def _keep(script: Script, folder: Path) -> None:
+    tool = {
+        "name": script.name,
+        "description": script.description,
+        "parameters": script.parameters,
+        "externals": {spec.name: spec.signature for spec in script.externals},
+    }
+    write_artefacts(folder, script.name, {"stubs": script.stubs, "code": script.source}, tool)
 
 
 def check_arguments(tool: str, schema: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """Returns if `values` fit `schema` exactly. Raises `ToolArgumentsInvalid` listing every misfit."""
     try:
-        plain(dict(values))
+        plain(dict(values), MAX_IN)
     except NotPlain as error:
         raise ToolArgumentsInvalid(tool, [str(error)]) from error
     if found := problems(schema, values):

@@ -1,0 +1,130 @@
+"""Checks scripts for their authors: all that loading sees, then the types, by the interpreter's own type checker.
+
+Types take 20 to 150 ms a script, so this is for `check`, never for a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from remora.errors import MissingExtra, ToolFailed
+from remora.scripts._parse import Parsed, look
+from remora.scripts._pool import MB, SETTLE_S
+from remora.scripts._problems import Problem
+from remora.scripts._read import read_script
+from remora.scripts._stubs import stubs
+
+if TYPE_CHECKING:
+    import pydantic_monty
+
+CHECK_S = 20.0
+_HINTS = {
+    "unresolved-reference": "define it above, or declare it as an input or host function",
+    "unresolved-attribute": "correct the name",
+    "invalid-argument-type": "give a value of the declared type",
+    "unused-awaitable": "await it",
+}
+
+_MISSING = """
+class FileExistsError(OSError): ...
+class FileNotFoundError(OSError): ...
+class IsADirectoryError(OSError): ...
+class NotADirectoryError(OSError): ...
+class PermissionError(OSError): ...
+class ImportError(Exception): ...
+class ModuleNotFoundError(ImportError): ...
+class UnboundLocalError(NameError): ...
+class UnicodeDecodeError(ValueError): ...
+class UnicodeEncodeError(ValueError): ...
+filter: Any
+format: Any
+getattr: Any
+hasattr: Any
+map: Any
+setattr: Any
+"""
+"""Builtins that scripts have and the type checker's own stubs (1.4.0) lack."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found in one file, in order of line and column."""
+
+    file: Path
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def check_files(files: Sequence[Path]) -> list[CheckResult]:
+    """Every problem of every file: reading, declarations, unsupported Python, types."""
+    with _checker() as checker:
+        return [CheckResult(file, tuple(_problems(file, checker))) for file in files]
+
+
+def _problems(file: Path, checker: pydantic_monty.Monty) -> list[Problem]:
+    text = read_script(file)
+    if isinstance(text, Problem):
+        return [text]
+    parsed = look(text)
+    if not parsed.source:
+        return parsed.problems
+    return sorted([*parsed.problems, *_types(parsed, file, checker)])
+
+
+def _types(parsed: Parsed, file: Path, checker: pydantic_monty.Monty) -> Iterator[Problem]:
+    """What the type checker says, at the places of the script: its declarations were blanked, not cut out."""
+    import pydantic_monty
+
+    session = checker.checkout(
+        # No time to run: the check comes before the first step, which then is one too many.
+        limits={"max_feed_duration_secs": 0.0, "max_memory": 64 * MB},
+        type_check=True,
+        type_check_stubs=stubs(parsed.inputs, parsed.externals) + _MISSING,
+        type_check_format="json",
+    )
+    known = {(problem.line, problem.column) for problem in parsed.problems}
+    try:
+        with session:
+            session.feed_run(parsed.source)
+    except pydantic_monty.MontyTypingError as error:
+        found = (_problem(item) for item in orjson.loads(str(error)))
+        yield from (problem for problem in found if (problem.line, problem.column) not in known)
+    except pydantic_monty.MontyCrashedError as error:
+        raise ToolFailed(f"{file}: its check did not end: {error}") from error
+    except pydantic_monty.MontyError as error:
+        yield from _refused(error, known)
+
+
+def _refused(error: Any, known: set[tuple[int, int]]) -> Iterator[Problem]:
+    """What Monty's own parser does not take, if nobody has said so yet."""
+    frames = error.traceback() if hasattr(error, "traceback") else []
+    if frames and (frames[-1].line, frames[-1].column) not in known:
+        yield Problem(frames[-1].line, frames[-1].column, str(error)[:300], "scripts are a part of Python")
+
+
+def _problem(item: dict[str, Any]) -> Problem:
+    place = item["location"]
+    hint = _HINTS.get(item["code"], "correct the code or the declared type")
+    return Problem(place["row"], place["column"], f"{item['message']} ({item['code']})", hint)
+
+
+@contextmanager
+def _checker() -> Iterator[pydantic_monty.Monty]:
+    try:
+        import pydantic_monty
+    except ImportError as error:
+        raise MissingExtra("pydantic-monty, which checks tool scripts,", extra="agents") from error
+    with pydantic_monty.Monty(max_processes=1, request_timeout=CHECK_S) as checker:
+        yield checker
+    time.sleep(SETTLE_S)
