@@ -10,11 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora.errors import WorkspaceConflict, WorkspaceError
-from remora.workspaces import Change, Door, accept, merge, unified
+from remora.workspaces import Change, Door, forget, load, merge, take, unified
 
 BASE = b"one\ntwo\nthree\nfour\nfive\n"
 lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"\xff\n"]), max_size=12)
 texts = st.builds(lambda parts, end: b"".join(parts) + end, lines, st.sampled_from([b"", b"x"]))
+
+
+def accept(project: Path, changes: list[Change]) -> list[Change]:
+    state_dir = project.parent / "state"
+    state_dir.mkdir(exist_ok=True)
+    done = take(project, state_dir, changes)
+    forget(state_dir)
+    assert load(state_dir) is None
+    return list(done.changes)
 
 
 @given(texts, texts)
@@ -114,14 +123,14 @@ def test_an_accept_never_leaves_the_project(project: Path, path: str) -> None:
 
 
 def test_an_accept_that_fails_midway_is_taken_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put = Door.put
+    move_in = Door.move_in
 
     def failing(self: Door, path: str, staged: str) -> None:
         if path == "src/c.py":
             raise OSError(28, "No space left on device")
-        put(self, path, staged)
+        move_in(self, path, staged)
 
-    monkeypatch.setattr(Door, "put", failing)
+    monkeypatch.setattr(Door, "move_in", failing)
     changes = [Change("src/a.py", BASE, b"new\n"), Change("src/b.py", None, b"b"), Change("src/c.py", None, b"c")]
     with pytest.raises(OSError, match="No space"):
         accept(project, changes)

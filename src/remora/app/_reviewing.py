@@ -1,39 +1,49 @@
-"""Looking at what agents would change, and taking it over."""
+"""Looking at what agents would change, taking it over, turning it down, and taking it back."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from remora.analysis import (
-    StreamSummary,
-    summarize,
-)
-from remora.app._project import Project
-from remora.errors import TraceNotFound, WorkspaceError
+from remora.analysis import StreamSummary, summarize
+from remora.app._changing import Changing
+from remora.app._decisions import Decisions, decisions
+from remora.errors import TraceError, TraceNotFound, WorkspaceError
 from remora.events import (
-    AgentFinishedEvent,
     AgentScheduledEvent,
+    Event,
     FileChange,
-    WorkspaceAcceptedEvent,
+    ToolResultEvent,
+    WorkspaceRejectedEvent,
+    new_id,
 )
-from remora.trace import read_events
+from remora.trace import FileTrace, read_events
 
 if TYPE_CHECKING:
     from remora.workspaces import Change
 
 
 _ENDED_WELL = ("success", "partial")
+_IDS = ("run_id", "agent_id", "operation", "node_id")
+Chosen = Mapping[str, Collection[str]]
+"""Paths by agent."""
 
 
 @dataclass(frozen=True)
 class AgentDiff:
-    """What an agent would change in the project."""
+    """What an agent would change in the project, and nobody has decided on."""
 
     summary: StreamSummary
     changes: tuple[Change, ...]
-    text: str
-    """A unified diff, for showing: without secrets."""
+    patches: tuple[str, ...]
+    """A unified diff of each, for showing: without secrets."""
+
+    @property
+    def text(self) -> str:
+        """All of them in one."""
+        return "".join(self.patches)
 
 
 @dataclass(frozen=True)
@@ -46,86 +56,159 @@ class Accepted:
     conflict: str = ""
 
 
-class Reviewing(Project):
-    """Shows and accepts the changes of agents."""
+@dataclass(frozen=True)
+class Rejected:
+    """One agent's changes that were turned down."""
 
-    async def diff(self, fragment: str | None = None) -> list[AgentDiff]:
-        """What one agent, or every agent of the latest run, would change and nobody has accepted yet."""
-        from remora.workspaces import unified
+    agent_id: str
+    node_id: str
+    paths: tuple[str, ...]
 
-        found = []
-        for summary in self._candidates(fragment):
-            changes = tuple([await self._change(change) for change in summary.files])
-            found.append(AgentDiff(summary, changes, self.secrets.clean(unified(changes))))
-        return found
 
-    async def accept(self, fragment: str | None = None) -> list[Accepted]:
+class Reviewing(Changing):
+    """Shows, accepts, rejects and undoes the changes of agents."""
+
+    async def diff(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[AgentDiff]:
+        """What one agent, or every agent of the latest run that has something open, would change."""
+        await self.settled()
+        return await self._diffs(fragment, files)
+
+    async def accept(
+        self, fragment: str | None = None, files: Sequence[str] = (), *, chosen: Chosen | None = None
+    ) -> list[Accepted]:
         """Write the agents' changes into the project, each recorded in its run. A conflict changes nothing."""
-        from remora.workspaces import accept
+        accept_id = new_id(self.clock.now())
+        async with self._alone() as writer:
+            found = await self._diffs(fragment, files)
+            wanted = found if chosen is None else self._only(found, chosen)
+            return [await self._accepted(writer, _note("accept", accept_id, diff), diff.changes) for diff in wanted]
 
+    async def reject(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[Rejected]:
+        """The agents' changes are turned down: recorded in their run, and no longer open. No file changes."""
         done = []
-        async with self._writer() as writer:
-            for diff in await self.diff(fragment):
-                summary = diff.summary
-                # Ours before anything is written: what could not be recorded must not happen.
-                await writer.reopen(f"runs/{summary.run_id}")
-                try:
-                    written = accept(self.root, diff.changes)
-                except WorkspaceError as refused:
-                    done.append(Accepted(summary.agent_id, summary.node_id, conflict=refused.message))
-                    continue
-                files = tuple([await self._written(change) for change in written])
-                event = WorkspaceAcceptedEvent(
-                    run_id=summary.run_id,
-                    agent_id=summary.agent_id,
-                    operation=summary.operation,
-                    node_id=summary.node_id,
-                    files=files,
-                )
-                await writer.append(f"runs/{summary.run_id}", [event])
-                done.append(Accepted(summary.agent_id, summary.node_id, files))
+        async with self._alone() as writer:
+            for diff in await self._diffs(fragment, files):
+                note = _note("reject", "", diff)
+                event = WorkspaceRejectedEvent(**{name: note[name] for name in (*_IDS, "paths")})
+                await writer.append(f"runs/{event.run_id}", [event])
+                done.append(Rejected(event.agent_id, event.node_id, event.paths))
         return done
 
-    def _candidates(self, fragment: str | None) -> list[StreamSummary]:
-        if fragment is None:
-            runs = self.library.runs()
-            if not runs:
-                raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
-            ids = [event.agent_id for event in read_events(runs[-1]) if isinstance(event, AgentScheduledEvent)]
-            paths = [self.state_dir / "traces" / f"{agent_id}.jsonl" for agent_id in ids]
-        else:
-            paths = [self.library.find(fragment)]
-        taken, failed = set(), set()
-        for event in self.library.run_events():
-            if isinstance(event, WorkspaceAcceptedEvent):
-                taken.add(event.agent_id)
-            elif isinstance(event, AgentFinishedEvent) and event.verdict == "failed":
-                failed.add(event.agent_id)
-        # An agent that failed or was cut off is taken only by name.
-        kept_out = taken if fragment else taken | failed
-        summaries = [summarize(read_events(path)) for path in paths if path.exists()]
-        return [
-            summary
-            for summary in summaries
-            if summary.files and summary.agent_id not in kept_out and (fragment or summary.outcome in _ENDED_WELL)
-        ]
+    async def undo(self, fragment: str | None = None) -> list[Accepted]:
+        """The latest accept, or the latest of one agent, is taken back; its changes are open again.
+
+        What was changed since is merged, or refused as a conflict that changes nothing.
+        """
+        done = []
+        async with self._alone() as writer:
+            agent_id = self.library.find(fragment).stem if fragment else None
+            for event in decisions(self.library.run_events()).latest(agent_id):
+                note = {name: getattr(event, name) for name in (*_IDS, "accept_id", "paths")} | {"kind": "undo"}
+                changes = [await self._reversed(change) for change in event.files]
+                done.append(await self._accepted(writer, note, changes, event.made))
+        return done
+
+    async def restore(self, fragment: str, *, turn: int | None = None) -> dict[str, bytes]:
+        """The files that the agent had changed by the end of `turn` (None: its last), as it had left them."""
+        last: dict[str, FileChange] = {}
+        for event in self.library.events(fragment):
+            if isinstance(event, ToolResultEvent) and (turn is None or event.turn <= turn):
+                last |= {change.path: change for change in event.files}
+        return {path: await self.blobs.get(change.after) for path, change in last.items() if change.after is not None}
+
+    async def _accepted(
+        self, writer: FileTrace, note: Mapping[str, Any], changes: Sequence[Change], drop: Sequence[str] = ()
+    ) -> Accepted:
+        try:
+            files = await self._apply(writer, note, changes, drop)
+        except WorkspaceError as refused:
+            return Accepted(note["agent_id"], note["node_id"], conflict=refused.message)
+        return Accepted(note["agent_id"], note["node_id"], files)
+
+    async def _diffs(self, fragment: str | None, files: Sequence[str]) -> list[AgentDiff]:
+        found = []
+        for summary, undecided in self._open(fragment):
+            found.append(self._shown(summary, tuple([await self._change(change) for change in undecided])))
+        return self._of_files(found, files) if files else found
+
+    def _of_files(self, found: Sequence[AgentDiff], files: Sequence[str]) -> list[AgentDiff]:
+        known = {change.path for diff in found for change in diff.changes}
+        wanted = {self._project_path(file, known) for file in files}
+        if unknown := sorted(wanted - known):
+            names = ", ".join(f"`{path}`" for path in sorted(known)) or "none"
+            raise WorkspaceError(f"Nothing is open for `{unknown[0]}`: expected one of the files with changes: {names}")
+        return self._only(found, {diff.summary.agent_id: wanted for diff in found})
+
+    def _project_path(self, file: str, known: Collection[str]) -> str:
+        """The path as changes spell it, given as they do or from the current directory."""
+        if file in known:
+            return file
+        here = Path(file).absolute()
+        return here.relative_to(self.root).as_posix() if here.is_relative_to(self.root) else file
+
+    def _open(self, fragment: str | None) -> list[tuple[StreamSummary, tuple[FileChange, ...]]]:
+        made = decisions(self.library.run_events())
+        if fragment is not None and not self.library.is_run(fragment):
+            return list(_with_open([self.library.find(fragment)], made, named=True))
+        runs = self.library.runs() if fragment is None else [self.library.find(fragment)]
+        if not runs:
+            raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
+        for run in reversed(runs):
+            if found := list(_with_open(self._streams(run), made, named=False)):
+                return found
+        return []
+
+    def _streams(self, run: Path) -> list[Path]:
+        scheduled = (event for event in _intact(run) if isinstance(event, AgentScheduledEvent))
+        return [self.state_dir / "traces" / f"{event.agent_id}.jsonl" for event in scheduled]
+
+    def _only(self, found: Sequence[AgentDiff], chosen: Chosen) -> list[AgentDiff]:
+        """The diffs, with no more than the chosen files in each."""
+        kept = []
+        for diff in found:
+            paths = chosen.get(diff.summary.agent_id, ())
+            if changes := tuple(change for change in diff.changes if change.path in paths):
+                kept.append(self._shown(diff.summary, changes))
+        return kept
+
+    def _shown(self, summary: StreamSummary, changes: tuple[Change, ...]) -> AgentDiff:
+        from remora.workspaces import unified
+
+        return AgentDiff(summary, changes, tuple(self.secrets.clean(unified([change])) for change in changes))
 
     async def _change(self, change: FileChange) -> Change:
         from remora.workspaces import Change
 
-        blobs = self.blobs
-        return Change(
-            path=change.path,
-            base=None if change.before is None else await blobs.get(change.before),
-            after=None if change.after is None else await blobs.get(change.after),
-        )
+        before, after = [None if blob is None else await self.blobs.get(blob) for blob in (change.before, change.after)]
+        return Change(path=change.path, base=before, after=after, mode=change.mode)
 
-    async def _written(self, change: Change) -> FileChange:
-        """What an accept wrote, merged content included: what an undo will need."""
-        blobs = self.blobs
-        return FileChange(
-            path=change.path,
-            mode=change.mode,
-            before=None if change.base is None else await blobs.put(change.base),
-            after=None if change.after is None else await blobs.put(change.after),
-        )
+    async def _reversed(self, change: FileChange) -> Change:
+        return await self._change(change.model_copy(update={"before": change.after, "after": change.before}))
+
+
+def _with_open(
+    paths: Sequence[Path], made: Decisions, *, named: bool
+) -> Iterator[tuple[StreamSummary, tuple[FileChange, ...]]]:
+    """The agents that have something open. One that failed or was cut off is taken only by name."""
+    for path in paths:
+        if not path.exists() or (path.stem in made.not_taken and not named):
+            continue
+        summary = summarize(read_events(path))
+        files = made.open(path.stem, summary.files)
+        if files and (named or summary.outcome in _ENDED_WELL):
+            yield summary, files
+
+
+def _intact(run: Path) -> Iterator[Event]:
+    """The events of a run as far as it is intact; `verify` tells of the rest."""
+    try:
+        yield from read_events(run, torn_ok=True)
+    except TraceError:
+        return
+
+
+def _note(kind: str, accept_id: str, diff: AgentDiff) -> dict[str, Any]:
+    """All that the record of a decision needs beside the files."""
+    summary, paths = diff.summary, [change.path for change in diff.changes]
+    ids = {name: getattr(summary, name) for name in _IDS}
+    return ids | {"kind": kind, "accept_id": accept_id, "paths": paths}

@@ -300,6 +300,13 @@ class WorkspaceAcceptedEvent(Event):
 
     type: Literal["workspace_accepted"] = "workspace_accepted"
     files: tuple[FileChange, ...] = ()
+    """What was really written, merged content included."""
+    accept_id: str = ""
+    """Shared by everything that one command accepted."""
+    paths: tuple[str, ...] = ()
+    """The agent's files that were accepted, written or there already; empty in older streams, which mean all."""
+    made: tuple[str, ...] = ()
+    """Folders that did not exist before."""
 
 
 class WorkspaceRejectedEvent(Event):
@@ -307,6 +314,8 @@ class WorkspaceRejectedEvent(Event):
 
     type: Literal["workspace_rejected"] = "workspace_rejected"
     reason: str = ""
+    paths: tuple[str, ...] = ()
+    """The agent's files that were turned down."""
 
 
 class AcceptUndoneEvent(Event):
@@ -314,6 +323,10 @@ class AcceptUndoneEvent(Event):
 
     type: Literal["accept_undone"] = "accept_undone"
     files: tuple[FileChange, ...] = ()
+    accept_id: str = ""
+    """Which accept it was, with the agent of the envelope."""
+    paths: tuple[str, ...] = ()
+    """The agent's files that are open again."""
 
 
 class RunEndEvent(Event):

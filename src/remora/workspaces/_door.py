@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remora.errors import WorkspaceError
+from remora.workspaces._swap import exchange, move
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_PATH = 1024
@@ -105,10 +106,18 @@ class Door:
             if self.mode(folder) is not None:
                 raise WorkspaceError(f"`{path}` cannot be made: `{folder}` is a file, not a directory")
 
-    def stage(self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True) -> str:
+    def missing_folders(self, path: str) -> list[str]:
+        """The folders around `path` that do not exist, the outermost first."""
+        *folders, _ = names(path)
+        around = ["/".join(folders[:end]) for end in range(1, len(folders) + 1)]
+        return [folder for folder in around if not self._is_folder(folder)]
+
+    def stage(
+        self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True, name: str = ""
+    ) -> str:
         """The name of a file beside `path` that holds `data`, synced where asked, and is not yet in its place."""
         with self._folder(path, create=folder_mode) as (folder, _):
-            staged = staged_name()
+            staged = name or staged_name()
             with _translated(path), _opened(path, staged, _NEW, folder, 0o600) as file:
                 _write_all(file, data)
                 os.fchmod(file, mode)
@@ -121,6 +130,28 @@ class Door:
         with self._folder(path) as (folder, name), _translated(path):
             _plain_or_absent(path, name, folder)
             os.rename(staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def swap(self, path: str, staged: str) -> None:
+        """The staged file is in its place, and what was there waits under the staged name."""
+        with self._folder(path) as (folder, name), _translated(path):
+            _plain_or_absent(path, name, folder)
+            exchange(staged, name, folder)
+
+    def move_in(self, path: str, staged: str) -> None:
+        """The staged file is in its place. Raises `FileExistsError` if something is there."""
+        with self._folder(path) as (folder, name), _translated(path):
+            move(staged, name, folder)
+
+    def move_out(self, path: str, staged: str) -> None:
+        """What was in its place waits under the staged name. Raises `FileNotFoundError` if nothing was there."""
+        with self._folder(path) as (folder, name), _translated(path):
+            _plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            move(name, staged, folder)
+
+    def remove_folder(self, path: str) -> None:
+        """The folder is gone if it was empty."""
+        with contextlib.suppress(OSError, WorkspaceError), self._folder(path) as (folder, name):
+            os.rmdir(name, dir_fd=folder)
 
     def write(self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True) -> None:
         """`data` is at `path`; if that fails, nothing is left behind."""
@@ -146,6 +177,13 @@ class Door:
         """The directory of `path` is on the disk as it is now."""
         with self._folder(path) as (folder, _):
             os.fsync(folder)
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            with self._folder(f"{path}/x"):
+                return True
+        except FileNotFoundError:
+            return False
 
     @contextlib.contextmanager
     def _folder(self, path: str, *, create: int | None = None) -> Iterator[tuple[int, str]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +21,8 @@ PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 NEW_FILE = 0o644
 """Permissions of a file that the project did not have."""
+_ID = re.compile(r"[0-9A-Z]{1,64}")
+"""Ids of ours are capitals and digits, so that no two differ by case alone."""
 
 
 class OverlayWorkspace:
@@ -64,6 +68,18 @@ class OverlayWorkspace:
             taken, self._before = self._before, {}
             changes = [Written(path, before, self._content(path), self._mode(path)) for path, before in taken.items()]
         return tuple(change for change in changes if change.before != change.after)
+
+    async def restore(self, files: Mapping[str, bytes]) -> None:
+        """The workspace holds exactly these changed files, whatever was in it, and nothing of it counts as a change."""
+        await asyncio.to_thread(self._restore, files)
+
+    def _restore(self, files: Mapping[str, bytes]) -> None:
+        wanted = {"/".join(names(path)): data for path, data in files.items()}
+        with self._lock:
+            _empty(self.upper)
+            for path, data in wanted.items():
+                self._own.write(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
+            self._before = {}
 
     def _mode(self, path: str) -> int:
         mode = self._project.mode(path)
@@ -141,6 +157,22 @@ def _below(root: Path, folder: Path) -> str:
     """The path of `folder` below `root`, or nothing where it is elsewhere."""
     inside = folder.is_relative_to(root) and folder != root
     return folder.relative_to(root).as_posix() if inside else ""
+
+
+def workspace_folder(state_dir: Path, agent_id: str) -> Path:
+    """Where an agent's own files lie. Raises `WorkspaceError` for an id that Remora did not give."""
+    if not _ID.fullmatch(agent_id):
+        raise WorkspaceError(f"{agent_id!a:.120} is not the id of an agent: expected capital letters and digits")
+    return state_dir / "workspaces" / agent_id
+
+
+def _empty(upper: Path) -> None:
+    """Nothing is left in the folder. Links in it are removed, never followed."""
+    for entry in os.scandir(upper):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            Path(entry.path).unlink()
 
 
 def _make_private(upper: Path) -> None:

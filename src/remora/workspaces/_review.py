@@ -1,16 +1,12 @@
-"""What a person does with an agent's work: look at it, and take it over."""
+"""What an agent would change, as a person reads it."""
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
-from remora.errors import WorkspaceConflict
-from remora.workspaces._door import Door
-from remora.workspaces._merge import merge, split
+from remora.workspaces._merge import split
 
 NEW_FILE = 0o644
 
@@ -58,86 +54,3 @@ def _quoted(path: str) -> str:
         return path
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else "".join(f"\\{b:03o}" for b in c.encode()) for c in escaped) + '"'
-
-
-def accept(root: Path, changes: Sequence[Change]) -> list[Change]:
-    """Take the changes into the project: all of them, or none.
-
-    Returns what was really done: each file's content before (`base`) and after, edits of both sides merged where they
-    do not touch. Raises `WorkspaceConflict` naming every file where they do; then nothing has been written.
-    """
-    door = Door(root)
-    planned = _plan(door, changes)
-    staged: dict[str, str] = {}
-    try:
-        for change in planned:
-            if change.after is not None:
-                staged[change.path] = door.stage(change.path, change.after, mode=change.mode)
-        _unchanged(door, planned)
-        _put_all(door, planned, staged)
-    finally:
-        for path, name in staged.items():
-            door.discard(path, name)
-    return planned
-
-
-def _plan(door: Door, changes: Sequence[Change]) -> list[Change]:
-    planned: list[Change] = []
-    conflicts: list[str] = []
-    for change in changes:
-        now = _content(door, change.path)
-        if now == change.after:
-            continue
-        result = change.after if now == change.base else _merged(change, now)
-        if result is None and now != change.base:
-            conflicts.append(change.path)
-            continue
-        mode = door.mode(change.path)
-        planned.append(replace(change, base=now, after=result, mode=(change.mode if mode is None else mode) & 0o777))
-    if conflicts:
-        raise WorkspaceConflict(conflicts)
-    return planned
-
-
-def _merged(change: Change, now: bytes | None) -> bytes | None:
-    if change.base is None or change.after is None or now is None:
-        return None
-    return merge(change.base, change.after, now)
-
-
-def _content(door: Door, path: str) -> bytes | None:
-    try:
-        return door.read(path)
-    except FileNotFoundError:
-        return None
-
-
-def _unchanged(door: Door, planned: Sequence[Change]) -> None:
-    """Someone may have saved a file while we staged: then nothing is overwritten."""
-    if moved := [change.path for change in planned if _content(door, change.path) != change.base]:
-        raise WorkspaceConflict(moved)
-
-
-def _put_all(door: Door, planned: Sequence[Change], staged: dict[str, str]) -> None:
-    done: list[Change] = []
-    try:
-        for change in planned:
-            if change.path in staged:
-                door.put(change.path, staged[change.path])
-            else:
-                door.remove(change.path)
-            done.append(change)
-        for change in planned:
-            door.sync(change.path)
-    except BaseException:
-        for change in reversed(done):
-            with contextlib.suppress(OSError):
-                _restore(door, change)
-        raise
-
-
-def _restore(door: Door, change: Change) -> None:
-    if change.base is None:
-        door.remove(change.path)
-    else:
-        door.write(change.path, change.base, mode=change.mode)

@@ -1,0 +1,65 @@
+"""Changes of agents as text. Each function takes a result and prints it; none of them decides anything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from remora.app import Accepted, AgentDiff, Rejected
+from remora.cli._console import out, say
+from remora.events import short_id
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_NOTHING = "No changes that nobody has decided on"
+
+
+def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
+    """Each agent's changes as a unified diff."""
+    if not out.is_terminal and limit is None:
+        sys.stdout.write("".join(diff.text for diff in found))  # a patch, for `git apply` and the like
+        return
+    for diff in found:
+        say(f"# {diff.summary.node_id} · {diff.summary.operation} · agent {short_id(diff.summary.agent_id)}", "bold")
+        lines = diff.text.split("\n")
+        patch(lines[:limit])
+        if limit is not None and len(lines) > limit:
+            say(f"… {len(lines) - limit} more lines")
+    if not found:
+        say(_NOTHING)
+
+
+def patch(lines: Sequence[str]) -> None:
+    """Lines of a unified diff."""
+    for line in lines:
+        say(line, _STYLES.get(line[:1], ""))
+
+
+def accepted(done: Sequence[Accepted]) -> None:
+    """What was written, and what was not."""
+    _outcomes(done, "accepted")
+    if not done:
+        say(_NOTHING)
+
+
+def undone(done: Sequence[Accepted]) -> None:
+    """What was taken back, and what was not."""
+    _outcomes(done, "undone")
+    if not done:
+        say("Nothing that was accepted is left to undo")
+
+
+def rejected(done: Sequence[Rejected]) -> None:
+    """What was turned down."""
+    for item in done:
+        say(f"✓ rejected  {short_id(item.agent_id)}  {item.node_id}  {', '.join(item.paths)}", "green")
+    if not done:
+        say(_NOTHING)
+
+
+def _outcomes(done: Sequence[Accepted], word: str) -> None:
+    for item in done:
+        agent = f"{short_id(item.agent_id)}  {item.node_id}"
+        if item.conflict:
+            say(f"✗ conflict  {agent}  {item.conflict}", "bold red")
+        else:
+            say(f"✓ {word:<8}  {agent}  {', '.join(change.path for change in item.files)}", "green")

@@ -1,0 +1,164 @@
+"""The commands for agents' changes: look, take over, turn down, take back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from remora.app import Accepted, AgentDiff, open_app
+from remora.cli import _render_review as render
+from remora.cli._console import (
+    HERE,
+    SOME_FAILED,
+    JsonFlag,
+    Project,
+    StateDir,
+    errors_as_sentences,
+    print_json,
+    say,
+    tell,
+)
+from remora.errors import ConfigError
+from remora.events import short_id
+
+review = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+AgentId = Annotated[
+    str | None,
+    typer.Argument(help="Agent or run, by the beginning or end of its id; the latest run that has something open"),
+]
+Files = Annotated[list[str] | None, typer.Option("--file", "-f", help="Only this file; may be given again")]
+Interactive = Annotated[bool, typer.Option("--interactive", "-i", help="Show each file's changes and ask")]
+
+
+@review.command()
+def diff(
+    agent: AgentId = None,
+    file: Files = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Show what agents would change and nobody has decided on.
+
+    \b
+    Examples:
+      remora diff
+      remora diff 7GX2KQF --file src/cart.py
+    """
+    with errors_as_sentences():
+        opened = open_app(project, state_dir=state_dir)
+        found = asyncio.run(opened.diff(agent, file or ()))
+        tell(opened.notices)
+        print_json([_as_json(item) for item in found]) if json else render.diffs(found)
+
+
+@review.command()
+def accept(
+    agent: AgentId = None,
+    file: Files = None,
+    interactive: Interactive = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Write agents' changes into your files. What you changed meanwhile is merged, or refused as a conflict.
+
+    Each agent's files are written all or none, also if the command is killed. `remora undo` takes them back.
+
+    \b
+    Examples:
+      remora accept
+      remora accept 7GX2KQF --file src/cart.py
+      remora accept -i
+    """
+    with errors_as_sentences():
+        if interactive and json:
+            raise ConfigError("`--interactive` asks a person and `--json` answers a program: expected one of them")
+        opened = open_app(project, state_dir=state_dir)
+        chosen = _choose(asyncio.run(opened.diff(agent, file or ()))) if interactive else None
+        done = asyncio.run(opened.accept(agent, file or (), chosen=chosen))
+        tell(opened.notices)
+        print_json(done) if json else render.accepted(done)
+    raise typer.Exit(_exit_code(done))
+
+
+@review.command()
+def reject(
+    agent: AgentId = None,
+    file: Files = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Turn agents' changes down: they are no longer open. Your files stay as they are.
+
+    \b
+    Examples:
+      remora reject 7GX2KQF
+      remora reject --file src/cart.py
+    """
+    with errors_as_sentences():
+        opened = open_app(project, state_dir=state_dir)
+        done = asyncio.run(opened.reject(agent, file or ()))
+        tell(opened.notices)
+        print_json(done) if json else render.rejected(done)
+
+
+@review.command()
+def undo(
+    agent: Annotated[str | None, typer.Argument(help="Agent whose accept is taken back; the latest accept")] = None,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Take back what the latest accept wrote. What you changed since is kept, or refused as a conflict.
+
+    \b
+    Examples:
+      remora undo
+      remora undo 7GX2KQF
+    """
+    with errors_as_sentences():
+        opened = open_app(project, state_dir=state_dir)
+        done = asyncio.run(opened.undo(agent))
+        tell(opened.notices)
+        print_json(done) if json else render.undone(done)
+    raise typer.Exit(_exit_code(done))
+
+
+def _as_json(item: AgentDiff) -> dict[str, object]:
+    paths = [change.path for change in item.changes]
+    return {"agent_id": item.summary.agent_id, "node_id": item.summary.node_id, "files": paths, "diff": item.text}
+
+
+def _exit_code(done: Sequence[Accepted]) -> int:
+    return SOME_FAILED if any(item.conflict for item in done) else 0
+
+
+def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
+    """The files that a person said yes to, by agent. `q`, or the end of the input, leaves the rest open."""
+    chosen: dict[str, list[str]] = {}
+    for item in found:
+        for change, text in zip(item.changes, item.patches, strict=True):
+            say(f"# {item.summary.node_id} · agent {short_id(item.summary.agent_id)}", "bold")
+            render.patch(text.rstrip("\n").split("\n"))
+            answer = _answer(change.path)
+            if answer == "q":
+                return chosen
+            if answer == "y":
+                chosen.setdefault(item.summary.agent_id, []).append(change.path)
+    return chosen
+
+
+def _answer(path: str) -> str:
+    """`y`, `n` or `q`."""
+    while True:
+        say(f"Accept the changes of {path}? y: yes, n: not now, q: stop asking")
+        answer = sys.stdin.readline()
+        if not answer or answer.strip().lower() in ("y", "n", "q"):
+            return answer.strip().lower() or "q"

@@ -1,0 +1,55 @@
+"""Ending a change that was cut off: it is finished, or where someone's edits forbid that, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from remora.errors import WorkspaceConflict
+from remora.workspaces._door import Door
+from remora.workspaces._journal import Journal, forget, load
+from remora.workspaces._take import Taken, content, is_done, put, sync_all, take_back, taken, tidy
+
+
+@dataclass(frozen=True)
+class Settled:
+    """How a change that was cut off has ended."""
+
+    note: Mapping[str, Any]
+    taken: Taken | None
+    """What was done, and must be recorded before `forget`; None where it was taken back."""
+    left: tuple[str, ...] = ()
+    """Files that someone has changed since, so that they could be neither finished nor taken back."""
+
+
+def settle(root: Path, state_dir: Path) -> Settled | None:
+    """No change is half done any more. None where there was none. Only for who holds the lock."""
+    journal = load(state_dir)
+    if journal is None:
+        return None
+    door = Door(root)
+    if journal.phase != "put" and not _finished(door, journal, state_dir):
+        left = take_back(door, journal)
+        forget(state_dir)
+        return Settled(journal.note, None, tuple(left))
+    tidy(door, replace(journal, phase="put"))
+    return Settled(journal.note, taken(journal))
+
+
+def _finished(door: Door, journal: Journal, state_dir: Path) -> bool:
+    """Whether the rest of the change is done too, because no one has touched a file that it still needs."""
+    if journal.phase == "staging":
+        return False
+    rest = [step for step in journal.steps if not is_done(door, step)]
+    if any(content(door, step.path) != step.base for step in rest):
+        return False
+    try:
+        for step in rest:
+            put(door, step)
+    except WorkspaceConflict:
+        return False
+    sync_all(door, journal.steps)
+    replace(journal, phase="put").save(state_dir)
+    return True
