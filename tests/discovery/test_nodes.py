@@ -10,11 +10,13 @@ from remora.discovery import TreeSitterDiscovery
 from remora.nodes import CodeNode, NodeType
 
 
-def find(tmp_path: Path, source: str | bytes, name: str = "a.py") -> dict[str, CodeNode]:
+def find(
+    tmp_path: Path, source: str | bytes, name: str = "a.py", problems: tuple[str, ...] = ()
+) -> dict[str, CodeNode]:
     tmp_path.joinpath(name).write_bytes(source.encode() if isinstance(source, str) else source)
     discovery = TreeSitterDiscovery(tmp_path)
     nodes = discovery.find([tmp_path])
-    assert discovery.problems == []
+    assert discovery.problems == list(problems)
     assert len({node.node_id for node in nodes}) == len(nodes)
     return {node.node_id: node for node in nodes}
 
@@ -159,13 +161,17 @@ def test_names_and_text_beyond_ascii_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_syntax_error_does_not_hide_the_functions_around_it(tmp_path: Path) -> None:
-    nodes = find(tmp_path, "def before():\n    return 1\n\nx = = 3 )\n\ndef after():\n    return 2\n")
+    told = "`a.py` is not valid Python at line 4: nodes may be missing there"
+    source = "def before():\n    return 1\n\nx = = 3 )\n\ndef after():\n    return 2\n"
+    nodes = find(tmp_path, source, problems=(told,))
     assert lines(nodes["a.py:before"]) == (1, 2)
     assert lines(nodes["a.py:after"]) == (6, 7)
 
 
 def test_a_function_without_a_name_is_no_node(tmp_path: Path) -> None:
-    assert all(node_id == "a.py" or node_id.rpartition(":")[2] for node_id in find(tmp_path, "def ():\n    pass\n"))
+    told = "`a.py` is not valid Python at line 1: nodes may be missing there"
+    found = find(tmp_path, "def ():\n    pass\n", problems=(told,))
+    assert all(node_id == "a.py" or node_id.rpartition(":")[2] for node_id in found)
 
 
 @pytest.mark.parametrize("source", ["", "\n\n", "# only a comment\n", b"\xef\xbb\xbf", "  \n\t\n"])

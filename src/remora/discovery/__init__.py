@@ -8,6 +8,7 @@ A node is named `path:qualified.name`, a file by its `path`. Who owns a line:
   function) around it as well: do not run one operation on both a file and its classes.
 """
 
+from remora.discovery._code import PythonCode
 from remora.discovery._discovery import TreeSitterDiscovery
 
-__all__ = ["TreeSitterDiscovery"]
+__all__ = ["PythonCode", "TreeSitterDiscovery"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from remora.discovery._files import python_files
 from remora.discovery._lines import LineTable, ranges
-from remora.discovery._syntax import Definition, parse
+from remora.discovery._queries import bundled_query, query_with
+from remora.discovery._syntax import Definition, Syntax, first_error, parse
 from remora.nodes import CodeNode, LineRange, NodeType
 
 BOM = b"\xef\xbb\xbf"
@@ -22,11 +23,12 @@ FILE = -1
 class TreeSitterDiscovery:
     """Finds code nodes in the Python files of the project at `root`. Reads the disk, changes nothing."""
 
-    def __init__(self, root: Path, *, state_dir: Path | None = None) -> None:
+    def __init__(self, root: Path, *, state_dir: Path | None = None, queries: Path | None = None) -> None:
         self._root = root.resolve()
         self._state_dir = state_dir.resolve() if state_dir else None
+        self._query = query_with(queries) if queries else bundled_query()
         self.problems: list[str] = []
-        """What the last `find` could not look at, one sentence each."""
+        """What the last `find` could not look at or not understand, one sentence each."""
 
     def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
         """Nodes of the files at and below `paths`, in order of path and line.
@@ -57,25 +59,36 @@ class TreeSitterDiscovery:
         except UnicodeDecodeError as error:
             self.problems.append(f"`{file.as_posix()}` is not UTF-8: byte {error.start} cannot be decoded")
         else:
-            yield from nodes_of(file, source)
+            syntax = parse(source, self._query)
+            if broken := first_error(syntax.root):
+                line = LineTable(source).line_of(broken.start_byte)
+                self.problems.append(
+                    f"`{file.as_posix()}` is not valid Python at line {line}: nodes may be missing there"
+                )
+            yield from nodes_of(file, source, syntax)
 
 
 @dataclass(frozen=True)
 class _Place:
     """Where a definition stands among the others of its file."""
 
-    node_type: NodeType
-    qualified: str
+    definition: Definition
     lines: LineRange
 
+    @property
+    def node_type(self) -> NodeType:
+        if self.definition.kind == "class":
+            return NodeType.CLASS
+        return NodeType.METHOD if self.definition.in_class else NodeType.FUNCTION
 
-def nodes_of(file: Path, source: bytes) -> Iterator[CodeNode]:
+
+def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None) -> Iterator[CodeNode]:
     """The nodes of one file, the file itself first. Nothing where there is no code."""
-    syntax = parse(source)
+    syntax = syntax or parse(source)
     if not syntax.has_code:
         return
     table = LineTable(source)
-    places = _places(syntax.definitions, table)
+    places = [_Place(item, _lines(item, table)) for item in syntax.definitions]
     whole = LineRange(first=1, last=len(table))
     owner = _owners(whole, places, classes=False)
     yield CodeNode(
@@ -88,15 +101,12 @@ def nodes_of(file: Path, source: bytes) -> Iterator[CodeNode]:
         text=source.decode(),
     )
     class_owner = _owners(whole, places, classes=True)
-    seen: Counter[str] = Counter()
     for index, place in enumerate(places):
-        seen[place.qualified] += 1
-        twin = f"#{seen[place.qualified]}" if seen[place.qualified] > 1 else ""
         is_class = place.node_type is NodeType.CLASS
         yield CodeNode(
-            node_id=f"{file.as_posix()}:{place.qualified}{twin}",
+            node_id=f"{file.as_posix()}:{place.definition.qualified}",
             node_type=place.node_type,
-            name=place.qualified.rpartition(".")[2],
+            name=place.definition.name,
             file_path=file,
             lines=place.lines,
             owned=ranges((class_owner if is_class else owner)[index]),
@@ -104,23 +114,8 @@ def nodes_of(file: Path, source: bytes) -> Iterator[CodeNode]:
         )
 
 
-def _places(definitions: Sequence[Definition], table: LineTable) -> list[_Place]:
-    places: list[_Place] = []
-    around: list[Definition] = []
-    for item in definitions:
-        while around and around[-1].end <= item.start:
-            around.pop()
-        in_class = bool(around) and around[-1].kind == "class"
-        around.append(item)
-        function_type = NodeType.METHOD if in_class else NodeType.FUNCTION
-        places.append(
-            _Place(
-                node_type=NodeType.CLASS if item.kind == "class" else function_type,
-                qualified=".".join(outer.name for outer in around),
-                lines=LineRange(first=table.line_of(item.start), last=table.line_of(max(item.start, item.end - 1))),
-            )
-        )
-    return places
+def _lines(item: Definition, table: LineTable) -> LineRange:
+    return LineRange(first=table.line_of(item.start), last=table.line_of(max(item.start, item.end - 1)))
 
 
 def _owners(whole: LineRange, places: Sequence[_Place], *, classes: bool) -> dict[int, list[int]]:

@@ -28,6 +28,10 @@ class LineTable:
         """The line that holds the byte at `offset`, counted from 1."""
         return bisect_right(self._starts, offset)
 
+    def start(self, line: int) -> int:
+        """Where a line begins; the end of the source for one past the last."""
+        return self._starts[line - 1] if line <= len(self) else len(self._source)
+
     def text(self, lines: LineRange) -> str:
         """The lines as they stand, line ends included."""
         end = self._starts[lines.last] if lines.last < len(self) else len(self._source)

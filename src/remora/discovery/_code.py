@@ -1,0 +1,275 @@
+"""Reads and edits the definitions of one source text, by their positions in the syntax tree.
+
+After an edit the file still parses: to tree-sitter no worse than before, and to Python if it did before. All bytes
+outside the edited part stay as they were, line ends and a byte order mark included.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tree_sitter import Node
+
+from remora.discovery._facts import Docstring, Facts, first_statement
+from remora.discovery._lines import LineTable
+from remora.discovery._literal import literal, plain_lines, python_reads, value_of
+from remora.discovery._syntax import Definition, Syntax, errors, first_error, parse
+
+BOM = b"\xef\xbb\xbf"
+PARTS = ("docstring", "body", "whole")
+_REAL_END = re.compile(rb"(?<!\\)(?:\r\n|\r|\n)")
+_ANY_END = re.compile(rb"\r\n|\r|\n")
+_AFTER = re.compile(rb"(?:[ \t\f]|\\(?:\r\n|\r|\n))*;?(?:[ \t\f]|\\(?:\r\n|\r|\n))*")
+_UNIT = re.compile(
+    rb"^(?:class|def|if|for|while|async|try|with)\b[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n)([ \t]+)", re.M
+)
+_INDENT = re.compile(rb"[ \t\f]*")
+
+
+class PythonCode:
+    """Facts about Python code, and edits of it."""
+
+    def facts(self, source: bytes, node: str) -> dict[str, Any]:
+        """All that is known about the definition `node`, or about the file where it is empty."""
+        text = _Text.of(source)
+        item = text.definition(node)
+        if item is None:
+            return text.facts.of_file()
+        return text.facts.of(item) | {"indent": text.inner_indent(item).decode()}
+
+    def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
+        """The source with one part of a definition replaced. Raises `ValueError` if it would no longer parse."""
+        if part not in PARTS:
+            raise ValueError(f"part `{part:.40}` is not known: expected one of {', '.join(PARTS)}")
+        before = _Text.of(source)
+        item = before.definition(node)
+        if part == "docstring":
+            return _with_docstring(before, item, text, node)
+        if item is None:
+            raise ValueError(f"A file has no {part}: expected a definition, or `write_file`")
+        if not text.strip():
+            raise ValueError(f"The new {part} is empty: expected code")
+        start, end, indent = before.body(item) if part == "body" else before.whole(item)
+        return _checked(before, before.replaced(start, end, before.block(text, indent, start)))
+
+    def replace_lines(self, source: bytes, first: int, last: int, text: str) -> bytes:
+        """The source with whole lines replaced or inserted. Raises `ValueError` if it would no longer parse."""
+        before = _Text.of(source)
+        count = len(before.table) if before.source else 0
+        if not 1 <= first <= count + 1 or not first - 1 <= last <= count:
+            raise ValueError(f"Lines {first}-{last} are not there: expected lines within 1-{count}")
+        start, end = before.line_start(first), before.line_start(last + 1)
+        new = before.with_ends(text).encode()
+        new += before.end if new and not _ANY_END.search(new[-1:]) else b""
+        lead = before.end if start and not _ANY_END.search(before.source[start - 1 : start]) and new else b""
+        return _checked(before, before.replaced(start, end, lead + new))
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A source without its byte order mark, and what was read from it."""
+
+    mark: bytes
+    source: bytes
+    syntax: Syntax
+    table: LineTable
+    facts: Facts
+
+    @classmethod
+    def of(cls, data: bytes) -> _Text:
+        data.decode()
+        mark = BOM if data.startswith(BOM) else b""
+        source = data[len(mark) :]
+        syntax = parse(source)
+        return cls(mark, source, syntax, LineTable(source), Facts(source, syntax.root))
+
+    @property
+    def end(self) -> bytes:
+        """How this file ends its lines."""
+        found = _ANY_END.search(self.source)
+        return found[0] if found else b"\n"
+
+    def definition(self, node: str) -> Definition | None:
+        """The definition of that name, None for the file. Raises `ValueError` that names those that are there."""
+        if not node:
+            return None
+        for item in self.syntax.definitions:
+            if item.qualified == node:
+                return item
+        names = ", ".join(f"`{item.qualified}`" for item in self.syntax.definitions[:20]) or "no definitions"
+        raise ValueError(f"There is no `{node:.200}` in this file: it has {names}"[:500])
+
+    def docstring(self, item: Definition | None) -> Docstring | None:
+        return self.facts.docstring(self.body_node(item))
+
+    def body_node(self, item: Definition | None) -> Node | None:
+        return item.node.child_by_field_name("body") if item else self.syntax.root
+
+    def colon_end(self, item: Definition) -> int:
+        """Where the header of a definition ends. Raises `ValueError` for one without a body."""
+        colons = [child for child in item.node.children if child.type == ":" and not child.is_missing]
+        if not colons or first_statement(self.body_node(item)) is None:
+            raise ValueError(f"`{item.qualified}` has no body that can be edited")
+        return colons[-1].end_byte
+
+    def first_start(self, item: Definition) -> int:
+        first = first_statement(self.body_node(item))
+        return first.start_byte if first else item.end
+
+    def is_inline(self, item: Definition) -> bool:
+        """Whether the body begins on the same logical line as the header."""
+        return not _REAL_END.search(self._code_between(item))
+
+    def _code_between(self, item: Definition) -> bytes:
+        """What stands between header and body, without comments: they may end in a backslash."""
+        return re.sub(rb"#[^\r\n]*", b"", self.source[self.colon_end(item) : self.first_start(item)])
+
+    def inner_indent(self, item: Definition) -> bytes:
+        """What the lines of the body begin with."""
+        body = self.body_node(item)
+        if body is None or first_statement(body) is None or self.is_inline(item):
+            return self.outer_indent(item) + self._unit(item)
+        return _REAL_END.split(self._code_between(item))[-1].split(b"\\")[0]
+
+    def outer_indent(self, item: Definition) -> bytes:
+        start = self.line_start(self.table.line_of(item.node.start_byte))
+        found = _INDENT.match(self.source, start)
+        return found[0] if found else b""
+
+    def _unit(self, item: Definition) -> bytes:
+        """One step of indentation, as the file has it."""
+        if b"\t" in self.outer_indent(item):
+            return b"\t"
+        found = _UNIT.search(self.source)
+        return found[1] if found else b"    "
+
+    def line_start(self, line: int) -> int:
+        return self.table.start(line)
+
+    def line_end(self, offset: int) -> int:
+        """Where the line that holds `offset` ends, its line end not counted."""
+        found = _ANY_END.search(self.source, offset)
+        return found.start() if found else len(self.source)
+
+    def body(self, item: Definition) -> tuple[int, int, bytes]:
+        """The bytes that hold the statements after the docstring, and their indentation."""
+        end, found = self.line_end(item.end), self.docstring(item)
+        if found is None:
+            begin = self.colon_end(item) if self.is_inline(item) else self._header_end(item)
+            return begin, end, self.inner_indent(item)
+        return min(_after(self.source, found.end), end), end, self.inner_indent(item)
+
+    def whole(self, item: Definition) -> tuple[int, int, bytes]:
+        """The bytes of the definition's lines, and their indentation."""
+        return self.line_start(self.table.line_of(item.start)), self.line_end(item.end), self.outer_indent(item)
+
+    def _header_end(self, item: Definition) -> int:
+        """Where the line that ends the header ends, with its comment, its line end not counted."""
+        return self.line_end(self.colon_end(item))
+
+    def after_header(self, item: Definition) -> int:
+        """Where the first line after the header begins."""
+        found = _ANY_END.match(self.source, self._header_end(item))
+        return found.end() if found else len(self.source)
+
+    def with_ends(self, text: str) -> str:
+        """The text with the line ends of this file."""
+        return re.sub(r"\r\n|\r|\n", self.end.decode(), text)
+
+    def block(self, text: str, indent: bytes, start: int) -> bytes:
+        """The text as lines with that indentation, on a line of its own. Lines inside strings stay as they are."""
+        lines = _indented(text, indent.decode())
+        lead = "" if start == 0 or _ANY_END.match(self.source[start - 1 : start]) else "\n"
+        return self.with_ends(lead + "\n".join(lines)).encode()
+
+    def replaced(self, start: int, end: int, new: bytes) -> bytes:
+        return self.source[:start] + new + self.source[end:]
+
+
+def _after(source: bytes, offset: int) -> int:
+    """Past blanks and one `;`."""
+    found = _AFTER.match(source, offset)
+    return found.end() if found else offset
+
+
+def _with_docstring(before: _Text, item: Definition | None, text: str, node: str) -> bytes:
+    lines = plain_lines(text)
+    old = before.docstring(item)
+    indent = before.inner_indent(item) if item else b""
+    quote = "'''" if old and re.match(r"[rRuU]*'''", old.literal) else '"""'
+    new = literal(lines, indent.decode(), before.end.decode(), quote).encode()
+    if item is not None and before.is_inline(item):
+        changed = _onto_own_line(before, item, old, indent, new)
+    elif old is not None:
+        changed = before.replaced(old.start, old.end, new)
+    else:
+        changed = _inserted(before, item, indent + new + before.end)
+    made = _checked(before, changed)
+    after = _Text.of(made)
+    found = after.docstring(after.definition(node))
+    if found is None or found.text != value_of(lines, indent.decode()):
+        raise ValueError("The docstring cannot be written here: it would not be read back as it was given")
+    return made
+
+
+def _onto_own_line(before: _Text, item: Definition, old: Docstring | None, indent: bytes, new: bytes) -> bytes:
+    """A body on the header's line moves below it: `def f(): return 1` becomes three lines."""
+    rest = _after(before.source, old.end) if old else before.first_start(item)
+    is_last = _ANY_END.match(before.source, rest) or before.source[rest : rest + 1] in (b"", b"#")
+    rest = old.end if old and is_last else rest
+    between = b"" if old and is_last else before.end + indent
+    return before.replaced(before.colon_end(item), rest, before.end + indent + new + between)
+
+
+def _inserted(before: _Text, item: Definition | None, line: bytes) -> bytes:
+    """A docstring where none was. Classes and files get a blank line after it, unless there is one."""
+    at = before.after_header(item) if item else _after_first_comments(before.source)
+    wants_blank = item is None or item.kind == "class"
+    has_blank = at >= len(before.source) or _ANY_END.match(before.source, at)
+    lead = b"" if at == 0 or _ANY_END.match(before.source[at - 1 : at]) else before.end
+    return before.replaced(at, at, lead + line + (before.end if wants_blank and not has_blank else b""))
+
+
+def _after_first_comments(source: bytes) -> int:
+    """Past the comments that a file begins with: its interpreter, encoding and licence."""
+    found = re.match(rb"(?:#[^\r\n]*(?:\r\n|\r|\n|\Z))*", source)
+    return found.end() if found else 0
+
+
+def _indented(text: str, indent: str) -> list[str]:
+    """The lines with their own common indentation replaced by `indent`."""
+    lines = re.split(r"\r\n|\r|\n", text.strip("\r\n"))
+    own = next((line[: len(line) - len(line.lstrip())] for line in lines if line.strip()), "")
+    kept = _inside_strings("\n".join(lines).encode())
+    return [
+        line if number in kept else (indent + line.removeprefix(own) if line.strip() else "")
+        for number, line in enumerate(lines)
+    ]
+
+
+def _inside_strings(text: bytes) -> set[int]:
+    """Lines, counted from 0, that begin inside a string."""
+    found: set[int] = set()
+    waiting = [parse(text).root]
+    while waiting:
+        node = waiting.pop()
+        if node.type == "string":
+            found.update(range(node.start_point[0] + 1, node.end_point[0] + 1))
+        else:
+            waiting += node.children
+    return found
+
+
+def _checked(before: _Text, changed: bytes) -> bytes:
+    """The changed source with its mark. Raises `ValueError` if it is less Python than it was."""
+    root = parse(changed).root
+    broken = first_error(root)
+    worse = broken is not None and len(list(errors(root))) > len(list(errors(before.syntax.root)))
+    if broken is not None and worse:
+        line = LineTable(changed).line_of(broken.start_byte)
+        raise ValueError(f"The file would no longer be valid Python at line {line}: nothing was changed")
+    if python_reads(before.source) and not python_reads(changed):
+        raise ValueError("The file would no longer be valid Python: nothing was changed")
+    return before.mark + changed
