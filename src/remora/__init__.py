@@ -12,8 +12,9 @@ from remora._version import __version__
 
 if TYPE_CHECKING:
     from remora.app import LocalTwoTrack as TwoTrack
+    from remora.tools import tool
 
-__all__ = ["TwoTrack", "__version__"]
+__all__ = ["TwoTrack", "__version__", "tool"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +22,8 @@ def __getattr__(name: str) -> Any:
         from remora.app import LocalTwoTrack
 
         return LocalTwoTrack
+    if name == "tool":
+        from remora.tools import tool
+
+        return tool
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

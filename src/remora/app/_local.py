@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from remora.app._project import STATE_DIR, SystemClock, counter_of
 from remora.context.checks import Extension
-from remora.context.contracts import ToolSpec
+from remora.context.contracts import ToolLike
 from remora.context.render import Calling
 from remora.context.secrets import Secrets
 from remora.context.summarizers import FALLBACK, Summarizer, get_default_summarizers
@@ -24,8 +23,9 @@ from remora.twotrack import Identity, TwoTrack
 class LocalTwoTrack(TwoTrack):
     """Both tracks for a loop of your own, on this machine's disk: `remora.TwoTrack`.
 
-    `tools` are `ToolSpec`s or dicts in OpenAI's shape. With `calling="native"` they are sent beside the messages, by
-    `prompt.openai_tools()`; with `"text"` the prompt lists them and asks for a call as JSON.
+    `tools` are functions with `@remora.tool`, `ToolSpec`s, or dicts in OpenAI's shape. With `calling="native"` they are
+    sent beside the messages, by `prompt.openai_tools()`; with `"text"` the prompt lists them and asks for a call as
+    JSON.
 
     `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter` and `JsonCounter` for a
     tokenizer's file and `ServerCounter` for a server; without one they are estimated.
@@ -35,7 +35,7 @@ class LocalTwoTrack(TwoTrack):
         self,
         goal: str,
         *,
-        tools: Sequence[ToolSpec | Mapping[str, Any]] = (),
+        tools: Sequence[ToolLike] = (),
         budget: int = 1000,
         system_prompt: str = "",
         operation: str = "",

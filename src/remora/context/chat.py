@@ -5,22 +5,23 @@ Read by their shape alone, so nothing is imported for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
 from remora.context.call_text import calls_in_text, marked_calls
 from remora.context.calls import get, sort_calls, text_of, usage_of
-from remora.context.contracts import ToolSpec
+from remora.context.contracts import ToolLike, ToolSpec
 from remora.errors import ConfigError, DecisionError
 from remora.ports import Decision
 
 
-def tool_spec(tool: ToolSpec | Mapping[str, Any]) -> ToolSpec:
+def tool_spec(tool: ToolLike) -> ToolSpec:
     """A tool, ours or in OpenAI's shape. Raises `ConfigError`."""
     if isinstance(tool, ToolSpec):
         return tool
+    if isinstance(spec := getattr(tool, "spec", None), ToolSpec):
+        return spec
     inner = get(tool, "function") or tool
     fields = {name: get(inner, name) for name in ToolSpec.model_fields}
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +30,16 @@ class ToolSpec(BaseModel):
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
         }
+
+
+class HasSpec(Protocol):
+    """Something that can be offered as a tool, such as a function with `@remora.tool`."""
+
+    spec: ToolSpec
+
+
+ToolLike = ToolSpec | HasSpec | Mapping[str, Any]
+"""A tool as users give it: ours, a decorated function, or a dict in OpenAI's shape."""
 
 
 class ToolResult(BaseModel):

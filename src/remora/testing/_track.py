@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from remora.context.contracts import ToolSpec
+from remora.context.contracts import ToolLike
 from remora.context.render import Calling
 from remora.context.summarizers import FALLBACK, Summarizer, get_default_summarizers
 from remora.errors import DecisionError
@@ -41,7 +41,7 @@ class MemoryTwoTrack(TwoTrack):
         self,
         goal: str = "Test",
         *,
-        tools: Sequence[ToolSpec | Mapping[str, Any]] = (),
+        tools: Sequence[ToolLike] = (),
         budget: int = 1000,
         system_prompt: str = "",
         identity: Identity | None = None,
