@@ -9,15 +9,15 @@ import pytest
 
 from remora.app import SystemClock
 from remora.context.contracts import ToolSpec
-from remora.errors import DecisionError, TracePoisoned
-from remora.events import Event, FileChange
+from remora.errors import DecisionError, ReplyInvalid, TracePoisoned
+from remora.events import Call, Event, FileChange, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
 from remora.inference import EstimatedCounter, ScriptedPolicy
 from remora.nodes import CodeNode, LineRange, NodeType
-from remora.ports import AgentResult, Decision, Prompt, ToolOutput
-from remora.runner import Runner, judge
+from remora.ports import AgentResult, Decision, Prompt, ToolOutput, Written
+from remora.runner import RunLimits, Runner, judge
 from remora.subagent import SUBMIT_RESULT, CheckRule, SubagentDefinition
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, Memory, TwoTrack
 
 DEFINITION = SubagentDefinition(
     name="lint",
@@ -44,11 +44,11 @@ class CountingTools:
 
     def __init__(self) -> None:
         self.left = 2
-        self.changes: list[tuple[str, bytes | None, bytes | None]] = []
+        self.changes: list[Written] = []
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
         if name == "apply_fix":
-            self.changes.append(("a.py", b"%d" % self.left, b"%d" % (self.left - 1)))
+            self.changes.append(Written("a.py", b"%d" % self.left, b"%d" % (self.left - 1)))
             self.left -= 1
         more = [{"tool": "apply_fix"}] if self.left else []
         return ToolOutput(
@@ -64,7 +64,7 @@ class CountingTools:
     async def exists(self, path: str) -> bool:
         return True
 
-    def take_changes(self) -> tuple[tuple[str, bytes | None, bytes | None], ...]:
+    def take_changes(self) -> tuple[Written, ...]:
         taken, self.changes = tuple(self.changes), []
         return taken
 
@@ -104,29 +104,55 @@ class BrokenDisk(MemoryTrace):
 class Stage:
     """One agent, with its parts in reach."""
 
-    def __init__(self, policy: Any, writer: MemoryTrace | None = None, max_turns: int = 12) -> None:
-        self.tools = CountingTools()
+    def __init__(
+        self,
+        policy: Any,
+        writer: MemoryTrace | None = None,
+        max_turns: int = 12,
+        *,
+        tools: Any = None,
+        definition: SubagentDefinition = DEFINITION,
+        past: Sequence[Event] = (),
+        blobs: MemoryBlobs | None = None,
+        memory: Memory = "packet",
+        limit: int = 1000,
+        **limits: Any,
+    ) -> None:
+        self.tools = tools or CountingTools()
+        self.blobs = blobs or MemoryBlobs()
         self.writer = writer or MemoryTrace(clock=SystemClock())
         track = TwoTrack(
             Identity("01M7AGENT", "01M7RUN", "lint", NODE.node_id),
             goal="Fix a.py:f",
             tools=(*self.tools.specs, SUBMIT_RESULT),
             system_prompt="Fix it.",
-            limit=1000,
+            limit=limit,
             writer=self.writer,
-            blobs=MemoryBlobs(),
+            blobs=self.blobs,
             counter=EstimatedCounter(),
             clock=SystemClock(),
+            memory=memory,
         )
+        self.track = track
         self.runner = Runner(
-            track, DEFINITION, NODE, policy=policy, tools=self.tools, workspace=self.tools, max_turns=max_turns
+            track,
+            definition,
+            NODE,
+            policy=policy,
+            tools=self.tools,
+            workspace=self.tools,
+            limits=RunLimits(max_turns, **limits),
+            past=past,
         )
 
     async def run(self) -> AgentResult:
         return await self.runner.run()
 
+    async def events(self) -> list[Event]:
+        return [event async for event in self.writer.read("traces/01M7AGENT")]
+
     async def types(self) -> list[str]:
-        return [event.type async for event in self.writer.read("traces/01M7AGENT")]
+        return [event.type for event in await self.events()]
 
 
 async def test_a_run_leaves_the_events_of_the_straight_line() -> None:
@@ -172,7 +198,7 @@ async def test_an_answer_without_a_call_is_a_result() -> None:
 async def test_a_policy_without_a_valid_call_ends_the_run_with_a_typed_event() -> None:
     stage = Stage(ScriptedPolicy([]))
     result = await stage.run()
-    assert (result.outcome, result.reason) == ("error", DecisionError.__name__)
+    assert (result.outcome, result.reason) == ("error", DecisionError.code)
     assert (await stage.types())[-2:] == ["agent_error", "agent_end"]
 
 
@@ -216,3 +242,114 @@ async def test_a_defect_in_a_policy_seals_the_stream_all_the_same() -> None:
     result = await stage.run()
     assert (result.outcome, result.reason) == ("error", "internal_error")
     assert (await stage.types())[-2:] == ["agent_error", "agent_end"]
+
+
+class Plays:
+    """A policy that plays a list: a decision, or an error to raise."""
+
+    name = "plays"
+
+    def __init__(self, *play: Decision | Exception) -> None:
+        self.play = list(play)
+        self.prompts: list[Prompt] = []
+
+    async def decide(self, prompt: Prompt) -> Decision:
+        self.prompts.append(prompt)
+        step = self.play.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+def calls(*tools: str, **args: Any) -> Decision:
+    return Decision(tuple(Call(call_id=f"c{place}-{tool}", tool=tool, args=args) for place, tool in enumerate(tools)))
+
+
+DONE = calls("submit_result", summary="done")
+
+
+async def test_a_reply_that_is_no_call_is_recorded_told_to_the_model_and_asked_again() -> None:
+    policy = Plays(ReplyInvalid("Nothing in the reply is a call", text="Sure! I will", finish="length"), DONE)
+    stage = Stage(policy)
+    result = await stage.run()
+    assert result.outcome == "success"
+    (said,) = [event for event in await stage.events() if isinstance(event, ModelResponseEvent) and event.error]
+    assert (said.text, said.finish, said.error) == ("Sure! I will", "length", "reply_invalid")
+    assert "Nothing in the reply is a call" in policy.prompts[1].messages[-1]["content"]
+
+
+async def test_a_model_that_never_calls_is_asked_a_bounded_number_of_times() -> None:
+    stage = Stage(Plays(*[ReplyInvalid("No call")] * 9), retries=2)
+    result = await stage.run()
+    assert (result.outcome, result.reason, result.turns) == ("error", "reply_invalid", 3)
+
+
+async def test_failed_calls_in_a_row_stop_the_agent() -> None:
+    stage = Stage(Plays(*[calls("no_such_tool")] * 9), max_errors=3, tools=FailingTools())
+    result = await stage.run()
+    assert (result.outcome, result.reason, result.turns) == ("partial", "error_limit", 3)
+
+
+async def test_equal_calls_with_equal_results_stop_the_agent() -> None:
+    result = await Stage(Plays(*[calls("run_linter")] * 9), max_repeats=4).run()
+    assert (result.outcome, result.reason, result.turns) == ("partial", "repeat_limit", 4)
+
+
+async def test_a_deadline_ends_the_agent_and_seals_its_stream() -> None:
+    stage = Stage(Waiting(), deadline_s=0.05)
+    result = await stage.run()
+    assert (result.outcome, result.reason) == ("partial", "deadline")
+    assert (await stage.types())[-1] == "agent_end"
+
+
+async def test_several_calls_of_one_turn_are_made_and_recorded_in_order() -> None:
+    stage = Stage(Plays(calls("run_linter", "apply_fix"), DONE))
+    await stage.run()
+    results = [event for event in await stage.events() if isinstance(event, ToolResultEvent)]
+    assert [(event.tool, event.turn) for event in results] == [("run_linter", 1), ("apply_fix", 1)]
+
+
+async def test_of_too_many_calls_in_one_reply_only_some_are_made() -> None:
+    stage = Stage(Plays(calls(*["run_linter"] * 40), DONE), max_repeats=99)
+    await stage.run()
+    assert (await stage.types()).count("tool_call") == 16
+
+
+async def test_what_gives_context_is_recorded_before_the_first_turn() -> None:
+    definition = DEFINITION.model_copy(update={"context": ("run_linter",)})
+    policy = Plays(DONE)
+    stage = Stage(policy, definition=definition)
+    await stage.run()
+    assert (await stage.types())[:4] == ["agent_start", "tool_call", "tool_result", "turn_start"]
+    assert "2 left" in policy.prompts[0].messages[-1]["content"]
+
+
+async def test_without_the_packet_the_same_agent_gets_the_whole_chat() -> None:
+    policy = Plays(calls("run_linter"), calls("apply_fix"), DONE)
+    stage = Stage(policy, memory="history")
+    await stage.run()
+    said = [message["content"] for message in policy.prompts[2].messages]
+    assert [message["role"] for message in policy.prompts[2].messages] == ["system", "user"] + ["assistant", "user"] * 2
+    assert "2 left" in said[3]
+    assert "1 left" in said[5]
+    renderers = {event.renderer for event in await stage.events() if isinstance(event, ModelRequestEvent)}
+    assert renderers == {"history-1"}
+
+
+async def test_history_that_is_cut_keeps_the_goal_and_the_newest_within_the_limit() -> None:
+    policy = Plays(*[calls("run_linter")] * 11, DONE)
+    stage = Stage(policy, memory="cut history", limit=700, max_repeats=99, max_turns=20)
+    assert (await stage.run()).reason == "submitted"
+    receipts = [event for event in await stage.events() if isinstance(event, ModelRequestEvent)]
+    assert all(event.tokens["total"] <= 700 for event in receipts)
+    assert receipts[-1].left_out["messages"] > 0
+    assert policy.prompts[-1].messages[1]["content"].startswith("Fix a.py:f")
+
+
+class FailingTools(CountingTools):
+    """Tools of which each call fails."""
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
+        if name == "run_linter":
+            return await super().call(name, args)
+        raise ZeroDivisionError("failed")

@@ -31,7 +31,7 @@ class DiscoveryConfig(_Block):
 class ServerConfig(_Block):
     """Who decides. Only your own settings, the environment and flags may say it, never a repository."""
 
-    server: str = "embedded"
+    server: str = "scripted"
     """`embedded`, `ollama`, `vllm`, `llamacpp`, `lmstudio`, or a URL; or no model: `scripted`, `first-candidate`,
     `random`."""
     model: str = ""
@@ -85,6 +85,8 @@ class MemoryConfig(_Block):
     """`kv` also keeps the specification's keys in a key-value view beside the streams."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
+    history_limit: int | None = Field(default=None, ge=100)
+    """Without the packet: tokens to which chat history is cut; by default it is sent whole, up to the model's window."""
     trace_indexing: tuple[Literal["node", "run", "operation"], ...] = ("node", "run", "operation")
     """By what the key-value view can be listed."""
 
@@ -99,8 +101,8 @@ class RunnerConfig(_Block):
     """Agents that run at once."""
     max_errors: int = Field(default=5, ge=1)
     """Failed tool calls in a row after which an agent is stopped."""
-    max_repeats: int = Field(default=3, ge=1)
-    """Turns in a row that only repeat earlier calls, after which an agent is stopped."""
+    max_repeats: int = Field(default=5, ge=1)
+    """Equal calls with equal results in a row, after which an agent is stopped."""
     retries: int = Field(default=2, ge=0)
     """How often a model is asked again when it says nothing that is a call."""
     deadline_s: float | None = Field(default=None, gt=0)
@@ -142,7 +144,7 @@ class Config(_Block):
     """All settings of a project."""
 
     agents_dir: Path = Path("agents")
-    """A folder with agents of the project's own; they are used once you trust them (`remora trust`)."""
+    """A folder with agents of the project's own; until you trust them (`remora trust`) they may do less."""
     discovery: DiscoveryConfig = DiscoveryConfig()
     server: ServerConfig = ServerConfig()
     sandbox: SandboxConfig = SandboxConfig()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -50,3 +51,14 @@ class CodeNode(BaseModel):
         if self.node_type is NodeType.FILE:
             return f"file '{self.name}', code outside its functions"
         return f"{self.node_type.value} '{self.name}' in {self.file_path.name}, {span}"
+
+    def record(self) -> dict[str, Any]:
+        """What an `agent_start` says about the node: all but its text, which the file holds."""
+        return {
+            "type": self.node_type.value,
+            "name": self.name,
+            "file": self.file_path.as_posix(),
+            "lines": [self.lines.first, self.lines.last],
+            "owned": [[lines.first, lines.last] for lines in self.owned],
+            "summary": self.summary(),
+        }

@@ -34,6 +34,10 @@ class Plan:
     jobs: tuple[Job, ...]
     problems: tuple[str, ...] = ()
     """Files that could not be read; the run goes on without them, and says so."""
+    model: str = ""
+    """The name of the model that decides, where one does and it is known."""
+    taken_up: bool = False
+    """Whether the run began earlier and was interrupted: then its jobs are those that had not ended."""
 
 
 def plan_jobs(
@@ -57,7 +61,8 @@ class Coordinator:
 
     async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
         """The agents' results, each as it ends and is recorded."""
-        await self._record(plan, _start(plan), *(_scheduled(job) for job in plan.jobs))
+        if not plan.taken_up:
+            await self._record(plan, _start(plan), *(_scheduled(job) for job in plan.jobs))
         counts: Counter[str] = Counter()
         try:
             async for result in self._engine.run(plan.jobs):
@@ -72,6 +77,11 @@ class Coordinator:
     async def _record(self, plan: Plan, *drafts: Event) -> None:
         stamped = [draft.model_copy(update={"run_id": plan.run_id}) for draft in drafts]
         await self._writer.append(f"runs/{plan.run_id}", stamped)
+
+
+def not_run(job: Job, reason: str, message: str) -> AgentResult:
+    """The result of a job that was never begun: there is no stream of it."""
+    return AgentResult(job.agent_id, job.node.node_id, job.operation, "cancelled", reason, message, verdict="failed")
 
 
 def _start(plan: Plan) -> RunStartEvent:

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from remora.context.calls import BadCall
+from remora.context.candidates import by_rules
 from remora.context.checks import Extension, checked
 from remora.context.contracts import ToolSpec, make_error_result
+from remora.context.models import KnowledgeEntry
 from remora.context.repeat import RepeatGuard
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, distill, summarize_guarded
@@ -28,6 +30,7 @@ from remora.events import (
 )
 from remora.keeping import MAX_INLINE
 from remora.ports import BlobStore, SummaryGuard, ToolOutput, Written
+from remora.subagent import CandidateRule
 
 Changes = Sequence[Written]
 
@@ -45,6 +48,7 @@ class Results:
         summarizers: Mapping[str, Summarizer],
         guard: SummaryGuard,
         fallback: Summarizer | None,
+        rules: Sequence[CandidateRule] = (),
     ) -> None:
         self._tools = tools
         self._blobs = blobs
@@ -53,16 +57,20 @@ class Results:
         self._summarizers = summarizers
         self._guard = guard
         self._fallback = fallback
+        self._rules = rules
         self._repeats = RepeatGuard()
 
-    async def make(self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float) -> ToolResultEvent:
+    async def make(
+        self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, known: Mapping[str, KnowledgeEntry]
+    ) -> ToolResultEvent:
         """The event of a call that ended. Its large parts are durable; it is not recorded yet."""
         value, notes = storable_value(output.value)
         # Before distilling, so that raw, delta, packet and prompt agree.
         safe = self._secrets.redact(value)
         packed = pack(safe.value)
         distilled = await self.distilled(call.tool, safe.value)
-        delta = checked(distilled.delta, self._tools, self._extensions, notes)
+        offered = self._offered(distilled.delta, known)
+        delta = checked(offered, self._tools, self._extensions, notes)
         attached = [await self._attachment(name, data) for name, data in _attached(output)]
         raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
         return ToolResultEvent(
@@ -99,6 +107,14 @@ class Results:
         if event.raw_ref is not None:
             value = unpack(await self._blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
         return readable(value)
+
+    def _offered(self, delta: PacketDelta, known: Mapping[str, KnowledgeEntry]) -> PacketDelta:
+        """The delta with what the agent's rules offer, where the tool itself offers nothing."""
+        if delta.candidate_actions or not self._rules:
+            return delta
+        values = {key: entry.value for key, entry in known.items()}
+        values |= {key: entry.value for key, entry in delta.knowledge.items()}
+        return delta.model_copy(update={"candidate_actions": by_rules(self._rules, values) or None})
 
     async def _reference(self, packed: Packed) -> BlobRef:
         return BlobRef(blob=await self._blobs.put(packed.data), size=len(packed.data), encoding=packed.encoding)

@@ -37,7 +37,7 @@ class Standing:
     """A reply without any call: the run's result."""
     submitted: SubmitResultEvent | None = None
     failed: AgentErrorEvent | None = None
-    ended: bool = False
+    ended: AgentEndEvent | None = None
     failures: int = 0
     """Failed calls in a row."""
     undecided: int = 0
@@ -73,7 +73,7 @@ def _after(now: Standing, event: Event) -> Standing:
         case AgentErrorEvent():
             return replace(now, failed=event)
         case AgentEndEvent():
-            return replace(now, ended=True)
+            return replace(now, ended=event)
     return now
 
 

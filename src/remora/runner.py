@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from remora._version import __version__
 from remora.analysis import fold_files
+from remora.context.contracts import make_error_result
 from remora.context.recall import RECALL
-from remora.errors import RemoraError, ToolError, TraceError
-from remora.events import AgentEndEvent, Call, FileChange
+from remora.errors import DecisionError, RemoraError, ToolError, TraceError
+from remora.events import AgentEndEvent, AgentStartEvent, Call, Event, ToolCallEvent, ToolResultEvent
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
+from remora.resuming import Standing, standing
 from remora.subagent import SUBMIT_RESULT_TOOL, CheckRule, SubagentDefinition
 from remora.twotrack import TwoTrack
+
+_UNKNOWN = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
+MAX_CALLS = 16
+"""Calls of one reply that are made; more are told to the model, not made."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,20 @@ class Ending:
     outcome: Literal["success", "partial", "error", "cancelled", "degraded"]
     reason: str
     summary: str = ""
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """When an agent is stopped, though it has not submitted."""
+
+    max_turns: int
+    max_errors: int = 5
+    """Failed calls in a row."""
+    max_repeats: int = 5
+    """Equal calls with equal results in a row."""
+    retries: int = 2
+    """Turns in a row without a decision, beyond the first."""
+    deadline_s: float | None = None
 
 
 class Runner:
@@ -40,7 +59,9 @@ class Runner:
         policy: Policy,
         tools: Tools,
         workspace: Workspace,
-        max_turns: int,
+        limits: RunLimits,
+        told: Mapping[str, Any] | None = None,
+        past: Sequence[Event] = (),
     ) -> None:
         self._track = track
         self._definition = definition
@@ -48,15 +69,21 @@ class Runner:
         self._policy = policy
         self._tools = tools
         self._workspace = workspace
-        self._max_turns = max_turns
-        self._files: list[FileChange] = []
+        self._limits = limits
+        self._told = told or {}
+        self._past = past
+        """What an earlier process recorded of this run."""
+        self._standing = standing(past)
+        self._failures = self._standing.failures
+        self._undecided = self._standing.undecided
+        self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
 
     async def run(self) -> AgentResult:
         """The agent's result. The stream is sealed, whatever happened, unless the disk itself failed."""
         try:
-            before = await self._count()
-            await self._start()
-            ending = await self._turns()
+            before = await (self._take_up() if self._past else self._start())
+            ended = self._standing.ended
+            ending = Ending(ended.outcome, ended.reason, ended.summary) if ended else await self._turns()
             check = judge(self._definition.check, before, await self._count())
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
@@ -65,65 +92,141 @@ class Runner:
             return self._result(Ending("degraded", "trace", error.message), {})
         return await self._finish(ending, check)
 
-    async def step(self) -> Ending | None:
+    async def step(self, taken_up: Standing | None = None) -> Ending | None:
         """One turn. None while the work goes on."""
-        prompt = await self._track.request()
-        decision = await self._policy.decide(prompt)
-        for call in await self._track.response(decision):
+        prompt = await self._track.request(taken_up=taken_up)
+        try:
+            decision = await self._policy.decide(prompt)
+        except DecisionError as error:
+            return await self._without_decision(error)
+        calls = await self._track.response(decision)
+        if not calls and not decision.bad:
+            return Ending("success", "answered", decision.text)
+        self._undecided = 0 if calls else self._undecided + 1
+        return await self._act(calls) or self._too_many()
+
+    async def _act(self, calls: Sequence[Call]) -> Ending | None:
+        for call in calls[:MAX_CALLS]:
             if call.tool == SUBMIT_RESULT_TOOL:
                 await self._track.submit(call)
                 return Ending("success", "submitted", str(call.args.get("summary", "")))
-            await self._call(call)
-        return None if decision.calls else Ending("success", "answered", decision.text)
+            self._note(await self._track.call(call, self._use(call), changes=self._workspace.take_changes))
+        if len(calls) > MAX_CALLS:
+            await self._track.notice("too_many_calls", f"{len(calls)} calls in one reply: {MAX_CALLS} were made")
+        return None
 
     async def _turns(self) -> Ending:
         try:
-            for _ in range(self._max_turns):
-                ending = await self.step()
-                if ending is not None:
-                    return ending
+            async with asyncio.timeout(self._limits.deadline_s):
+                ending = await self._rest_of_turn()
+                while ending is None and self._track.packet.turn < self._limits.max_turns:
+                    ending = await self.step()
+                return ending or self._stopped("max_turns", f"{self._limits.max_turns} turns")
         except TraceError:
             raise
+        except TimeoutError:
+            return self._stopped("deadline", f"{self._limits.deadline_s:g} s")
         except RemoraError as error:
             return await self._failed(type(error).__name__, error.message)
         except Exception as error:  # noqa: BLE001 - whatever a policy or a defect of ours raises, the stream is sealed
             return await self._failed("internal_error", f"{type(error).__name__}: {error}")
-        return Ending("partial", "max_turns", f"Stopped after {self._max_turns} turns without `submit_result`")
+
+    async def _rest_of_turn(self) -> Ending | None:
+        """What an interrupted run had still to do of its last turn."""
+        left = self._standing
+        if left.failed:
+            return Ending("error", left.failed.code, left.failed.message)
+        if left.submitted:
+            return Ending("success", "submitted", str(left.submitted.result.get("summary", "")))
+        if left.answer:
+            return Ending("success", "answered", left.answer.text)
+        if left.open_call:
+            await self._close(left.open_call)
+        if self._track.packet.turn == 0:
+            await self._context()
+        if ending := await self._act(left.calls) or self._too_many():
+            return ending
+        return await self.step(left) if left.turn_begun else None
+
+    async def _context(self) -> None:
+        """Run what tells the model where it stands, before it is asked for the first time."""
+        begun = {event.call_id for event in self._past if isinstance(event, ToolCallEvent)}
+        calls = [Call(call_id=f"context-{place}", tool=tool) for place, tool in enumerate(self._definition.context)]
+        for call in calls:
+            if call.call_id not in begun:
+                await self._track.call(call, self._use(call))
+
+    async def _close(self, intent: ToolCallEvent) -> None:
+        """End a call that was interrupted: what can only have touched the workspace is run again, on its old files."""
+        call = Call(call_id=intent.call_id, tool=intent.tool, args=intent.args)
+        if intent.effects == "outside":
+            self._note(await self._track.ended(call, lambda **_: make_error_result(_UNKNOWN), unknown=True))
+            return
+        await self._track.notice("run_again", f"{call.tool} was interrupted and is run again")
+        self._note(await self._track.ended(call, self._use(call), changes=self._workspace.take_changes))
+
+    def _note(self, result: ToolResultEvent) -> None:
+        self._files.extend(result.files)
+        self._failures = self._failures + 1 if result.outcome in ("error", "unknown") else 0
+
+    def _too_many(self) -> Ending | None:
+        """An ending, where the agent has gone wrong too often in a row."""
+        limits = self._limits
+        if self._failures >= limits.max_errors:
+            return self._stopped("error_limit", f"{self._failures} failed calls in a row")
+        if self._track.repeats >= limits.max_repeats:
+            return self._stopped("repeat_limit", f"{self._track.repeats} equal calls with equal results in a row")
+        if self._undecided > limits.retries:
+            return self._stopped("undecided", f"{self._undecided} replies in a row without a call")
+        return None
+
+    async def _without_decision(self, error: DecisionError) -> Ending | None:
+        await self._track.undecided(error)
+        self._undecided += 1
+        if error.ask_again and self._undecided <= self._limits.retries:
+            return None
+        return await self._failed(error.code, error.message)
+
+    def _stopped(self, reason: str, after: str) -> Ending:
+        return Ending("partial", reason, f"Stopped after {after} without `{SUBMIT_RESULT_TOOL}`")
 
     async def _failed(self, code: str, message: str) -> Ending:
         await self._track.fail(code, message)
         return Ending("error", code, message)
 
-    async def _call(self, call: Call) -> None:
-        use = self._track.recall if call.tool == RECALL.name else partial(self._use, call.tool)
-        result = await self._track.call(call, use, changes=self._workspace.take_changes)
-        self._files.extend(result.files)
+    def _use(self, call: Call) -> Callable[..., Awaitable[Any]]:
+        if call.tool == RECALL.name:
+            return self._track.recall
 
-    async def _use(self, tool: str, **args: Any) -> ToolOutput:
-        return await self._tools.call(tool, args)
+        async def use(**args: Any) -> ToolOutput:
+            return await self._tools.call(call.tool, args)
 
-    async def _start(self) -> None:
+        return use
+
+    async def _start(self) -> int | None:
+        before = await self._count()
         await self._track.start(
             version=__version__,
-            node={
-                "type": self._node.node_type.value,
-                "file": self._node.file_path.as_posix(),
-                "lines": [self._node.lines.first, self._node.lines.last],
-                "summary": self._node.summary(),
-            },
+            node=self._node.record(),
             definition=self._definition.model_dump(mode="json", exclude_defaults=True),
-            constraints={"max_turns": self._max_turns, "safety": list(self._definition.safety)},
-            model={"policy": self._policy.name},
+            constraints={"max_turns": self._limits.max_turns, "safety": list(self._definition.safety)},
+            model={"policy": self._policy.name, **self._told},
             candidates=self._definition.candidate_actions,
+            check={} if before is None else {"before": before},
         )
+        return before
+
+    async def _take_up(self) -> int | None:
+        await self._track.resume(self._past, "the process that ran it ended")
+        first = self._past[0]
+        return first.check.get("before") if isinstance(first, AgentStartEvent) else None
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
         if not self._track.begun:
             return self._result(ending, check)  # cancelled before the start: there is no stream to seal
+        end = AgentEndEvent(outcome=ending.outcome, reason=ending.reason, summary=ending.summary)
         try:
-            head = await self._track.end(
-                AgentEndEvent(outcome=ending.outcome, reason=ending.reason, summary=ending.summary)
-            )
+            head = await (self._track.head() if self._standing.ended else self._track.end(end))
         except TraceError as error:
             return self._result(Ending("degraded", "trace", error.message), check)
         return self._result(ending, check, head)
@@ -164,9 +267,11 @@ def judge(rule: CheckRule | None, before: int | None, after: int | None) -> dict
     if rule is None:
         return {}
     if before is None or after is None or after > before:
-        verdict = "failed"
+        verdict = rule.words.get("failed", "failed")
     elif after == 0:
-        verdict = "clean"
+        verdict = rule.words.get("clean" if before else "was_clean", "clean")
+    elif after < before:
+        verdict = rule.words.get("partial", "partial")
     else:
-        verdict = "partial" if after < before else "unchanged"
+        verdict = rule.words.get("unchanged", "unchanged")
     return {"tool": rule.tool, "key": rule.count, "before": before, "after": after, "verdict": verdict}

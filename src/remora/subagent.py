@@ -17,6 +17,7 @@ from remora.context.contracts import Effects, ToolSpec
 from remora.events import CandidateAction
 from remora.nodes import NodeType
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SUBMIT_RESULT_TOOL = "submit_result"
 FOLLOW_CANDIDATES = "candidates"
 
@@ -41,6 +42,8 @@ class ToolEntry(_Part):
     """What the model reads; the script's own docstring where this is empty."""
     effects: Effects = "outside"
     limits: Literal["strict", "default", "permissive"] = "default"
+    python: str = ""
+    """In place of a script: the import path `module:function` of a function with `@remora.tool`; needs trust."""
 
 
 class CheckRule(_Part):
@@ -49,6 +52,32 @@ class CheckRule(_Part):
     tool: str
     count: str
     """The knowledge key that holds the number of things still wrong."""
+    words: dict[Literal["clean", "was_clean", "partial", "unchanged", "failed"], str] = Field(default_factory=dict)
+    """This agent's own words for a verdict, such as `clean: kept`; `was_clean` is where nothing was wrong before."""
+
+
+class CandidateRule(_Part):
+    """Offers a call when the packet knows something, for tools that offer none themselves."""
+
+    when: str
+    """The knowledge key that is looked at."""
+    is_: Literal["known", "true", "above", "equal"] = Field(default="true", alias="is")
+    value: Any = 0
+    """What `above` and `equal` compare with."""
+    tool: str
+    args: dict[str, Any] = Field(default_factory=dict)
+    """Arguments; the text `{key}` stands for what is known under that key."""
+    reason: str = ""
+
+
+class CommandRule(_Part):
+    """A program beyond the bundled ones that a trusted agent's tools may run."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    flags: tuple[str, ...] = ()
+    """Flags that it may be given, such as `--strict` or `--output=`; other words may only be paths in the project."""
+    runs_project_code: bool = True
+    """Whether it runs only inside the OS sandbox, on the files as the agent has them."""
 
 
 class SubagentDefinition(_Part):
@@ -62,11 +91,15 @@ class SubagentDefinition(_Part):
     targets: tuple[NodeType, ...] = (NodeType.FUNCTION, NodeType.METHOD)
     max_turns: int = Field(default=12, ge=1, le=1000)
     tools: tuple[ToolEntry, ...] = Field(min_length=1)
-    commands: tuple[str, ...] = ()
-    """Programs that its tools may run."""
+    commands: tuple[str | CommandRule, ...] = ()
+    """Programs that its tools may run: bundled ones by name, others with their rules once the agent is trusted."""
+    context: tuple[str, ...] = ()
+    """Tools that are run, and recorded, before the first turn, so that the model begins with what they tell."""
     safety: tuple[str, ...] = ()
     candidate_actions: tuple[CandidateAction, ...] = ()
     """Offered before the first tool result."""
+    candidate_rules: tuple[CandidateRule, ...] = ()
+    """Offered after a result of a tool that offers nothing itself."""
     recall: bool = False
     """Whether the agent may look into its own earlier results."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -90,20 +123,24 @@ class SubagentDefinition(_Part):
             raise ValueError(f"`{SUBMIT_RESULT_TOOL}` is always there and is not listed")
         return tools
 
-    @field_validator("summarizers")
-    @classmethod
-    def _summarizers_are_names(cls, summarizers: dict[str, str]) -> dict[str, str]:
-        paths = [name for name in summarizers.values() if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)]
-        if paths:
-            raise ValueError(
-                f"`{paths[0]}` is not the name of a summarizer; import paths need `remora trust`, which is planned"
-            )
-        return summarizers
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The names of the programs that its tools may run."""
+        return tuple(item if isinstance(item, str) else item.name for item in self.commands)
+
+    def needs_trust(self) -> list[str]:
+        """Places of what only a trusted definition may have: import paths, and programs beyond the bundled ones."""
+        paths = [f"$.summarizers.{tool}" for tool, name in self.summarizers.items() if not _NAME.fullmatch(name)]
+        python = [f"$.tools[{place}].python" for place, tool in enumerate(self.tools) if tool.python]
+        extra = [f"$.commands[{place}]" for place, item in enumerate(self.commands) if isinstance(item, CommandRule)]
+        return [*paths, *python, *extra]
 
     @model_validator(mode="after")
     def _named_tools_exist(self) -> SubagentDefinition:
         known = {tool.name for tool in self.tools}
-        used = [action.tool for action in self.candidate_actions]
+        used = [action.tool for action in self.candidate_actions] + [rule.tool for rule in self.candidate_rules]
+        used = [tool for tool in used if tool != SUBMIT_RESULT_TOOL]
+        used += list(self.context)
         used += [self.check.tool] if self.check else []
         used += list(self.summarizers)
         used += [step for step in self.script if step not in (FOLLOW_CANDIDATES, SUBMIT_RESULT_TOOL)]

@@ -16,7 +16,7 @@ from remora.context.budget import check_limit
 from remora.context.calls import BadCall, read_call
 from remora.context.chat import read_reply, tool_spec
 from remora.context.checks import Extension
-from remora.context.contracts import ToolSpec
+from remora.context.contracts import ToolLike, ToolSpec
 from remora.context.history import HISTORY, Chat, History
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
@@ -56,6 +56,7 @@ from remora.keeping import MAX_INLINE, Keeper, counted_otherwise, named
 from remora.ports import BlobStore, Clock, Decision, Prompt, SummaryGuard, TokenCounter, TraceWriter
 from remora.results import Changes, Results, misread, output_of, too_large
 from remora.resuming import Standing
+from remora.subagent import CandidateRule
 
 Memory = Literal["packet", "history", "cut history"]
 """What a prompt is made of: the packet, or for comparison the whole chat, or as much of it as fits."""
@@ -97,7 +98,7 @@ class TwoTrack:
         identity: Identity,
         *,
         goal: str,
-        tools: Sequence[ToolSpec | Mapping[str, Any]],
+        tools: Sequence[ToolLike],
         system_prompt: str,
         limit: int,
         writer: TraceWriter,
@@ -112,6 +113,7 @@ class TwoTrack:
         guard: SummaryGuard | None = None,
         fallback: Summarizer | None = None,
         memory: Memory = "packet",
+        rules: Sequence[CandidateRule] = (),
     ) -> None:
         self._secrets = secrets or Secrets()
         self._style: Style = style
@@ -152,6 +154,7 @@ class TwoTrack:
             summarizers=self.context.summarizers,
             guard=guard,
             fallback=fallback,
+            rules=rules,
         )
 
     async def __aenter__(self) -> Self:
@@ -206,7 +209,10 @@ class TwoTrack:
         )
 
     async def resume(self, past: Sequence[Event], reason: str) -> None:
-        """Take up a run where its stream ends: the packet, and all that depends on what was done, are as they were."""
+        """Take up a run where its stream ends: the packet, and all that depends on what was done, are as they were.
+
+        A stream that is sealed stays as it is: there is nothing to add to it.
+        """
         self.begun = True
         args: dict[str, dict[str, Any]] = {}
         for event in past:
@@ -216,7 +222,8 @@ class TwoTrack:
                 await self._results.remember(args.pop(event.call_id, {}), event)
             self.context.apply_event(event)
             await self._remember(event)
-        await self.context.record(AgentResumedEvent(reason=reason, turn=self.packet.turn))
+        if not isinstance(past[-1], AgentEndEvent):
+            await self.context.record(AgentResumedEvent(reason=reason, turn=self.packet.turn))
 
     async def request(self, *, taken_up: Standing | None = None) -> Prompt:
         """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it.
@@ -315,7 +322,7 @@ class TwoTrack:
         began = self._clock.monotonic()
         output = await output_of(use, call.args)
         duration = max(0.0, self._clock.monotonic() - began) * 1000
-        event = await self._results.make(call, output, changes(), duration)
+        event = await self._results.make(call, output, changes(), duration, self.packet.knowledge)
         update = {"turn": self.packet.turn} | ({"outcome": "unknown"} if unknown else {})
         event = event.model_copy(update=update)
         await self.context.record(event)
@@ -365,6 +372,10 @@ class TwoTrack:
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and give its head."""
         await self.context.record(event.model_copy(update={"turn": self.packet.turn}))
+        return await self.head()
+
+    async def head(self) -> str:
+        """The digest of the stream's last line."""
         return await self._writer.head(self.identity.stream_id)
 
     async def distill(self, tool: str, value: Any) -> Distilled:

@@ -112,8 +112,7 @@ def test_the_mode_is_a_setting() -> None:
 
 @pytest.mark.parametrize("path", ["my_package.module:MyClass", "os.system", "a:b", "''"])
 def test_an_import_path_in_a_definition_needs_trust(path: str) -> None:
-    with pytest.raises(DefinitionError, match="need `remora trust`"):
-        parse_definition(YAML.replace("NAME", path), "subagent.yaml")
+    assert parse_definition(YAML.replace("NAME", path), "subagent.yaml").needs_trust() == ["$.summarizers.run_tests"]
 
 
 def test_a_summarizer_for_a_tool_that_is_not_there_is_refused() -> None:

@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from remora.app._agents import AgentSource, bundled_agents
+from remora.app._deciding import EMBEDDED, NO_MODEL
 from remora.app._importing import Imported, Importing, Imports
 from remora.app._local import JsonlEventEmitter, LocalTwoTrack
+from remora.app._models import ensure_weights, list_models, needs_weights, pull_model
 from remora.app._project import (
     STATE_DIR,
     SystemClock,
@@ -21,33 +24,40 @@ from remora.app._project import (
     project_root,
 )
 from remora.app._reading import Reading
-from remora.app._reviewing import Accepted, AgentDiff, Reviewing
-from remora.app._running import POLICIES, PolicyName, Running, bundled_agents, sandbox_name
+from remora.app._resuming import Resuming
+from remora.app._reviewing import Accepted, AgentDiff, Rejected, Reviewing
+from remora.app._running import sandbox_name
 from remora.app._settings import read_settings, user_config_dir
 
 __all__ = [
-    "POLICIES",
+    "EMBEDDED",
+    "NO_MODEL",
     "STATE_DIR",
     "Accepted",
     "AgentDiff",
+    "AgentSource",
     "App",
     "Imported",
     "Imports",
     "JsonlEventEmitter",
     "LocalTwoTrack",
-    "PolicyName",
+    "Rejected",
     "SystemClock",
     "bundled_agents",
     "counter_of",
     "default_state_dir",
+    "ensure_weights",
+    "list_models",
+    "needs_weights",
     "open_app",
     "project_root",
+    "pull_model",
     "sandbox_name",
     "user_config_dir",
 ]
 
 
-class App(Running, Reading, Importing, Reviewing):
+class App(Resuming, Reading, Importing, Reviewing):
     """A project, opened with its settings."""
 
 
@@ -56,4 +66,6 @@ def open_app(start: Path, *, state_dir: Path | None = None, flags: Mapping[str, 
     root = project_root(start)
     state = (state_dir or default_state_dir(root)).absolute()
     settings = read_settings(root, os.environ, flags or {})
-    return App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)
+    app = App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)
+    app.settle()
+    return app

@@ -1,190 +1,243 @@
-"""Running agents."""
+"""Running agents: from paths and operations to results, and on from where a run was interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from functools import cached_property
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
-from remora.app._project import Project
+from remora.analysis import fold_files
+from remora.app._agents import Agents
+from remora.app._deciding import EMBEDDED, Deciders, deciders
+from remora.config import OperationConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, system_text
-from remora.context.summarizers import FALLBACK, Summarizer, SummarizerRegistry, is_built_in
+from remora.context.summarizers import FALLBACK
 from remora.errors import BudgetError, ConfigError
-from remora.events import (
-    new_id,
-)
-from remora.orchestrator import Coordinator, Plan, plan_jobs
-from remora.ports import AgentResult, Job, Policy, SummaryGuard
-from remora.runner import Runner
+from remora.events import Event, ToolResultEvent, new_id
+from remora.nodes import CodeNode
+from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
+from remora.ports import AgentResult, Job, SummaryGuard
+from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, Memory, TwoTrack
 
 if TYPE_CHECKING:
     from remora.scripts import Agent, ScriptPool
+    from remora.workspaces import OverlayWorkspace
 
-PolicyName = Literal["scripted", "first-candidate", "random"]
-POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+UNLIMITED = 1_000_000_000
+"""Tokens of a chat history that nobody limits."""
 
 
-class Running(Project):
+@dataclass(frozen=True)
+class _Shared:
+    """What all agents of a run use together."""
+
+    agents: dict[str, Agent]
+    deciders: Deciders
+    writer: FileTrace
+    pool: ScriptPool
+    guard: SummaryGuard
+    until: float | None
+    """When the whole run must end, by the monotonic clock."""
+
+
+class Running(Agents):
     """Plans and runs agents over the project."""
 
-    @cached_property
-    def summarizers(self) -> SummarizerRegistry:
-        """By the names that agent definitions use."""
-        return SummarizerRegistry(_installed_summarizers)
-
-    def plan(self, paths: Sequence[Path], operations: Sequence[str], policy: PolicyName) -> Plan:
+    def plan(
+        self,
+        paths: Sequence[Path],
+        operations: Sequence[str],
+        only: Callable[[CodeNode], bool] | None = None,
+    ) -> Plan:
         """What a run over `paths` would do. Raises `ConfigError` before anything has run."""
         from remora.discovery import TreeSitterDiscovery
 
-        agents = self._agents(operations)
+        wanted = [name for name in operations if self._operation(name).enabled]
+        agents = self.load_agents(wanted)
         self._check_state_dir()
-        for agent in agents.values():
-            self._check_limit(agent)
-        discovery = TreeSitterDiscovery(self.root, state_dir=self.state_dir)
-        nodes = discovery.find(paths)
+        queries = self.config.discovery.queries
+        discovery = TreeSitterDiscovery(
+            self.root, state_dir=self.state_dir, queries=self.root / queries if queries else None
+        )
+        nodes = [node for node in discovery.find(paths) if only is None or only(node)]
         run_id = new_id(self.clock.now())
-        definitions = {name: agent.definition for name, agent in agents.items()}
+        definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
             run_id=run_id,
             root=str(self.root),
             paths=tuple(map(str, paths)),
-            operations=tuple(operations),
-            policy=policy,
+            operations=tuple(definitions),
+            policy=self.config.server.server,
+            model=self._model_name(),
             limit=self.config.runner.memory.packet_size_limit,
             jobs=plan_jobs(run_id, nodes, definitions, self.clock),
             problems=tuple(discovery.problems),
         )
 
-    async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
-        """Run the plan's agents and give each result as it is recorded."""
+    async def run(
+        self, plan: Plan, past: Callable[[Job], Sequence[Event]] = lambda job: ()
+    ) -> AsyncIterator[AgentResult]:
+        """Run the plan's agents and give each result as it is recorded. `past`: what is recorded of a job already."""
         from remora.engines import LocalEngine
         from remora.sandbox import SummaryChild
         from remora.scripts import ScriptPool
 
-        agents = self._agents(plan.operations)
-        async with ScriptPool() as pool, SummaryChild() as guard, self._writer() as writer:
+        agents = self.load_agents(plan.operations)
+        total = self.config.runner.total_deadline_s
+        until = None if total is None else self.clock.monotonic() + total
+        async with AsyncExitStack() as open_:
+            found = await open_.enter_async_context(deciders(self.config.server))
+            for agent in agents.values():
+                self._check_limit(agent, found)
+            shared = _Shared(
+                agents,
+                found,
+                await open_.enter_async_context(self._writer()),
+                await open_.enter_async_context(ScriptPool()),
+                await open_.enter_async_context(SummaryChild()),
+                until,
+            )
 
             async def execute(job: Job) -> AgentResult:
-                return await self._runner(job, agents[job.operation], plan.policy, writer, pool, guard).run()
+                if until is not None and self.clock.monotonic() >= until:
+                    return not_run(job, "deadline", "The run's time was over before this agent began")
+                return await (await self._runner(job, shared, past(job))).run()
 
             engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
-            async for result in Coordinator(writer, engine).run(plan):
+            async for result in Coordinator(shared.writer, engine).run(plan):
                 yield result
 
-    def _runner(
-        self, job: Job, agent: Agent, policy: str, writer: FileTrace, pool: ScriptPool, guard: SummaryGuard
-    ) -> Runner:
-        from remora.inference import EstimatedCounter
+    async def _runner(self, job: Job, shared: _Shared, past: Sequence[Event]) -> Runner:
+        from remora.discovery import PythonCode
         from remora.sandbox import LocalSpawner
         from remora.scripts import ScriptTools
         from remora.workspaces import OverlayWorkspace
 
-        definition, node = agent.definition, job.node
+        agent = shared.agents[job.operation]
         workspace = OverlayWorkspace(self.root, self.state_dir / "workspaces" / job.agent_id)
+        base = await self._restored(workspace, job, past)
         tools = ScriptTools(
-            definition,
+            agent.definition,
             agent.scripts,
-            node=node,
+            node=job.node,
             agent_id=job.agent_id,
             workspace=workspace,
             spawner=LocalSpawner(),
             root=self.root,
-            pool=pool,
+            pool=shared.pool,
+            code=PythonCode(),
+            base=base,
         )
-        track = TwoTrack(
+        specs = (*tools.specs, *_built_in_tools(agent.definition))
+        return Runner(
+            self._track(job, agent.definition, specs, shared),
+            agent.definition,
+            job.node,
+            policy=await shared.deciders.caught_up(agent.definition, past),
+            tools=tools,
+            workspace=workspace,
+            limits=self._limits(agent.definition, shared),
+            told=shared.deciders.told,
+            past=past,
+        )
+
+    def _track(self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], shared: _Shared) -> TwoTrack:
+        node, found = job.node, shared.deciders
+        return TwoTrack(
             Identity(job.agent_id, job.run_id, job.operation, node.node_id),
             goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
-            tools=(*tools.specs, *_built_in_tools(definition)),
+            tools=specs,
             system_prompt=definition.system_prompt,
-            limit=self.config.runner.memory.packet_size_limit,
-            writer=writer,
+            limit=found.limit(self._wanted_limit()),
+            writer=shared.writer,
             blobs=self.blobs,
-            counter=EstimatedCounter(),
+            counter=found.counter,
             clock=self.clock,
-            summarizers=self._summarizers(definition),
+            summarizers=self._summarizers_of(definition),
             secrets=self.secrets,
-            guard=guard,
+            guard=shared.guard,
             fallback=FALLBACK,
             extensions=definition.extensions,
             style=definition.rendering,
-        )
-        return Runner(
-            track,
-            definition,
-            node,
-            policy=_policy(policy, definition),
-            tools=tools,
-            workspace=workspace,
-            max_turns=min(definition.max_turns, self.config.runner.max_turns or definition.max_turns),
+            calling=found.calling,
+            memory=self._memory(),
+            rules=definition.candidate_rules,
         )
 
-    def _check_limit(self, agent: Agent) -> None:
+    async def _restored(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> bytes | None:
+        """The workspace as the stream says it was; gives the target file as it was before the agent changed it."""
+        changes = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
+        folded = fold_files(changes)
+        await workspace.restore(
+            {change.path: await self.blobs.get(change.after) for change in folded if change.after is not None}
+        )
+        target = job.node.file_path.as_posix()
+        before = next((change.before for change in changes if change.path == target), None)
+        return None if before is None else await self.blobs.get(before)
+
+    def _limits(self, definition: SubagentDefinition, shared: _Shared) -> RunLimits:
+        runner = self.config.runner
+        caps = [definition.max_turns, runner.max_turns, self._operation(definition.name).max_turns]
+        left = None if shared.until is None else max(0.001, shared.until - self.clock.monotonic())
+        deadlines = [seconds for seconds in (runner.deadline_s, left) if seconds is not None]
+        return RunLimits(
+            max_turns=min(cap for cap in caps if cap is not None),
+            max_errors=runner.max_errors,
+            max_repeats=runner.max_repeats,
+            retries=runner.retries,
+            deadline_s=min(deadlines, default=None),
+        )
+
+    def _model_name(self) -> str:
+        server = self.config.server
+        if server.server != EMBEDDED:
+            return server.model
+        return server.gguf.stem if server.gguf else "SmolLM2-135M"
+
+    def _memory(self) -> Memory:
+        memory = self.config.runner.memory
+        if memory.enabled:
+            return "packet"
+        return "history" if memory.history_limit is None else "cut history"
+
+    def _wanted_limit(self) -> int:
+        memory = self.config.runner.memory
+        return memory.packet_size_limit if memory.enabled else memory.history_limit or UNLIMITED
+
+    def _operation(self, name: str) -> OperationConfig:
+        return self.config.operations.get(name, OperationConfig())
+
+    def _rank(self, name: str) -> int:
+        return -self._operation(name).priority
+
+    def _check_limit(self, agent: Agent, found: Deciders) -> None:
         """Raises `ConfigError` if a prompt of this agent could ever be over the limit."""
-        from remora.inference import EstimatedCounter
         from remora.scripts import tool_specs
 
-        counter, definition = EstimatedCounter(), agent.definition
+        definition, counter = agent.definition, found.counter
         tools = (*tool_specs(definition, agent.scripts), *_built_in_tools(definition))
-        fixed = fixed_tokens(system_text(definition.system_prompt, tools), counter)
+        beside = tools if found.calling == "native" else ()
+        fixed = fixed_tokens(system_text(definition.system_prompt, tools, found.calling), counter, beside)
         try:
-            check_limit(fixed, self.config.runner.memory.packet_size_limit, counter.count)
+            check_limit(fixed, found.limit(self._wanted_limit()), counter.count)
         except BudgetError as error:
-            raise ConfigError(error.message, hint=error.hint) from error
+            raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=error.hint) from error
 
     def _check_state_dir(self) -> None:
         if self.state_dir.exists() and not self.state_dir.is_dir():
             raise ConfigError(f"`{self.state_dir}` is not a folder: expected one for Remora's state")
 
-    def _agents(self, operations: Sequence[str]) -> dict[str, Agent]:
-        from remora.scripts import load_agent
-
-        agents = {name: load_agent(bundled_agents(), name) for name in operations}
-        for agent in agents.values():
-            self._check_summarizers(agent.definition)
-        return agents
-
-    def _summarizers(self, definition: SubagentDefinition) -> dict[str, Summarizer]:
-        return self.summarizers.for_agent(definition.summarizers, self.config.runner.memory.summarizer_mode)
-
-    def _check_summarizers(self, definition: SubagentDefinition) -> None:
-        """Raises `ConfigError` for a summarizer that is not known, or that the guard could never run."""
-        from remora.sandbox import SummaryChild
-
-        for tool, summarizer in self._summarizers(definition).items():
-            if not is_built_in(summarizer):
-                SummaryChild().check(tool, summarizer)
-
 
 def _built_in_tools(definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
     return (RECALL, SUBMIT_RESULT) if definition.recall else (SUBMIT_RESULT,)
-
-
-def bundled_agents() -> Path:
-    """Where the agents that ship with Remora lie: in the wheel, or beside the sources of a checkout."""
-    package = Path(__file__).parents[1]
-    shipped = package / "agents"
-    return shipped if shipped.is_dir() else package.parents[1] / "agents"
-
-
-def _policy(name: str, definition: SubagentDefinition) -> Policy:
-    from remora.inference import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
-
-    if name == "scripted":
-        return ScriptedPolicy(definition.script)
-    return RandomPolicy() if name == "random" else FirstCandidatePolicy()
-
-
-def _installed_summarizers() -> dict[str, str]:
-    from remora.sandbox import installed_summarizers
-
-    return installed_summarizers()
 
 
 def sandbox_name() -> str:

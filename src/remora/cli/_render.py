@@ -12,7 +12,7 @@ from rich.text import Text
 
 from remora._version import __version__
 from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
-from remora.app import Accepted, AgentDiff, Imports
+from remora.app import EMBEDDED, NO_MODEL, Imports
 from remora.cli._console import out, say, tell
 from remora.cli._doctor import Finding
 from remora.context.text import one_line, visible
@@ -23,17 +23,39 @@ from remora.trace import Hit, PrunePlan, PruneResult, StreamInfo, StreamReport
 
 RAW_LINES = 20
 BAR_WIDTH = 60
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def heading(plan: Plan, command: str) -> None:
+def heading(plan: Plan, command: str, sandbox: str) -> None:
     """What is about to run, and under which limits."""
-    say(f"remora {__version__} · no model: policy {plan.policy} · network not used", "bold")
-    per = Counter(job.operation for job in plan.jobs)
-    agents = ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
-    say(f"{command}      {agents} · prompt limit {plan.limit:,} tokens (estimated)")
+    local = plan.policy in (*NO_MODEL, EMBEDDED)
+    network = "not used" if local else f"only {plan.policy}"
+    say(f"remora {__version__} · {_who(plan)} · sandbox {sandbox} · network {network}", "bold")
+    say(f"{command}      {_agents(plan)} · prompt limit {plan.limit:,} tokens")
     tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
+
+
+def dry_run(plan: Plan) -> None:
+    """Which agents would run."""
+    for job in plan.jobs:
+        say(f" {job.operation:<11} {job.node.node_id}")
+    tell(f"skipped: {problem}" for problem in plan.problems)
+    say(f"{_agents(plan)}: nothing was run")
+
+
+def _who(plan: Plan) -> str:
+    if plan.policy in NO_MODEL:
+        return f"no model: policy {plan.policy}"
+    return (
+        f"{plan.model or 'its first model'} ({plan.policy})"
+        if plan.policy != EMBEDDED
+        else f"{plan.model} (embedded, CPU)"
+    )
+
+
+def _agents(plan: Plan) -> str:
+    per = Counter(job.operation for job in plan.jobs)
+    return ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
 
 
 def both_tracks(summary: StreamSummary, history: Mapping[int, int]) -> None:
@@ -95,14 +117,20 @@ def verdicts(results: Sequence[AgentResult]) -> None:
         mine = [result for result in results if result.operation == operation]
         counts = Counter(result.verdict or result.outcome for result in mine)
         tools = sorted({str(result.check.get("tool")) for result in mine if result.check})
-        told = "   ".join(
-            f"{counts[word]} {word}" for word in ("clean", "partial", "unchanged", "failed") if counts[word]
-        )
+        told = "   ".join(f"{number} {word}" for word, number in sorted(counts.items(), key=_best_first))
         say(f" {operation:<11} {told:<44} {', '.join(tools)}")
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
+
+
+_BEST_FIRST = ("clean", "written", "kept", "partial", "unchanged", "discarded", "failed")
+
+
+def _best_first(counted: tuple[str, int]) -> tuple[int, str]:
+    word = counted[0]
+    return (_BEST_FIRST.index(word) if word in _BEST_FIRST else len(_BEST_FIRST), word)
 
 
 def streams(rows: Sequence[StreamInfo]) -> None:
@@ -207,34 +235,6 @@ def reports(found: Sequence[StreamReport]) -> None:
 def _state(report: StreamReport) -> str:
     # Accept and undo are recorded after a run has ended, so its own stream is never sealed.
     return "open run" if report.kind == "runs" and report.status == "unsealed" else report.status
-
-
-def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
-    """Each agent's changes as a unified diff."""
-    if not out.is_terminal and limit is None:
-        sys.stdout.write("".join(diff.text for diff in found))  # a patch, for `git apply` and the like
-        return
-    for diff in found:
-        say(f"# {diff.summary.node_id} · {diff.summary.operation} · agent {short_id(diff.summary.agent_id)}", "bold")
-        lines = diff.text.split("\n")
-        for line in lines[:limit]:
-            say(line, _DIFF_STYLES.get(line[:1], ""))
-        if limit is not None and len(lines) > limit:
-            say(f"… {len(lines) - limit} more lines")
-    if not found:
-        say("No changes that are not accepted yet")
-
-
-def accepted(done: Sequence[Accepted]) -> None:
-    """What was written, and what was not."""
-    for item in done:
-        agent = f"{short_id(item.agent_id)}  {item.node_id}"
-        if item.conflict:
-            say(f"✗ conflict  {agent}  {item.conflict}", "bold red")
-        else:
-            say(f"✓ accepted  {agent}  {', '.join(change.path for change in item.files)}", "green")
-    if not done:
-        say("No changes that are not accepted yet")
 
 
 def findings(found: Sequence[Finding]) -> None:

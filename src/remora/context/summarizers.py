@@ -124,9 +124,11 @@ class SummarizerRegistry:
         self._registered[name] = summarizer
 
     def get(self, name: str) -> Summarizer:
-        """The summarizer of this name. Raises `ConfigError` that lists the known ones."""
+        """The summarizer of this name, or at this import path. Raises `ConfigError` that lists the known names."""
         if name in self._registered:
             return self._registered[name]
+        if ":" in name:
+            return Imported(name)
         installed = self._installed()
         if name in installed:
             return Imported(installed[name])

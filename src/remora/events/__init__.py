@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from remora.events._blobs import blobs_of
+from remora.events._change import Change, change_of
 from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, json_value, readable, timestamp
 from remora.events._delta import (
     DELTA_VERSION,
@@ -76,6 +77,7 @@ __all__ = [
     "BlobRef",
     "Call",
     "CandidateAction",
+    "Change",
     "ErrorDelta",
     "Event",
     "EventEmitter",
@@ -111,6 +113,7 @@ __all__ = [
     "as_event",
     "blobs_of",
     "canonical",
+    "change_of",
     "decode",
     "digest",
     "encode",

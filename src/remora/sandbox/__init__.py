@@ -1,8 +1,10 @@
 """The one place that starts programs, and what this machine offers to shut them in."""
 
+from remora.sandbox._git import changed_lines
 from remora.sandbox._guard import SummaryChild
+from remora.sandbox._plan import Limits
 from remora.sandbox._plugins import installed_summarizers
 from remora.sandbox._probe import SandboxReport, probe
 from remora.sandbox._spawner import LocalSpawner
 
-__all__ = ["LocalSpawner", "SandboxReport", "SummaryChild", "installed_summarizers", "probe"]
+__all__ = ["Limits", "LocalSpawner", "SandboxReport", "SummaryChild", "changed_lines", "installed_summarizers", "probe"]

@@ -1,0 +1,157 @@
+"""Models: which server stands behind a setting, started and stopped with the run, and the weights of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from remora.app._deciding import EMBEDDED, Deciders
+from remora.config import ServerConfig
+from remora.errors import ConfigError
+
+if TYPE_CHECKING:
+    from remora.inference import Endpoint, Kept, Progress
+    from remora.ports import Policy, TokenCounter
+
+CACHE_DIR_VARIABLE = "REMORA_CACHE_DIR"
+EMBEDDED_WINDOW = 4096
+"""Tokens of prompt and reply together that the embedded model is started with, unless more are set."""
+
+
+@asynccontextmanager
+async def model_deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
+    """The model that `server` names, ready to be asked, and gone afterwards. Raises `ConfigError`."""
+    found = _embedded(server) if server.server == EMBEDDED else _served(server)
+    async with found as deciders:
+        yield deciders
+
+
+@asynccontextmanager
+async def _served(server: ServerConfig) -> AsyncIterator[Deciders]:
+    from remora.inference import Endpoint, ServerPolicy, preset_of, probe
+
+    preset, url = preset_of(server.server)
+    found = await probe(_asked(Endpoint(preset, url, model=server.model, api_key=api_key(server)), server))
+    async with ServerPolicy(found.endpoint) as policy:
+        window = server.context or found.window
+        told = {"server": preset.name, "url": url, "window": window, "cuts_silently": preset.cuts_silently}
+        yield _deciders(policy, found.counter, window, found.endpoint, told)
+
+
+@asynccontextmanager
+async def _embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
+    from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, sha256_of
+
+    gguf = await asyncio.to_thread(ensure_weights, server)
+    adapters = [server.adapter] if server.adapter else []
+    digests = {path: await asyncio.to_thread(sha256_of, path) for path in [gguf, *adapters]}
+    like = _asked(Endpoint(PRESETS["llamacpp"], "", model=gguf.stem, mode="json"), server)
+    window = server.context or EMBEDDED_WINDOW
+    child = EmbeddedServer(gguf, context=window, threads=server.threads, adapters=adapters)
+    async with EmbeddedPolicy(child, like, adapter=Adapter(0) if adapters else None) as policy:
+        told: dict[str, Any] = {"server": EMBEDDED, "window": window, "sha256": digests[gguf]}
+        if server.adapter:
+            told["adapter"] = {"file": server.adapter.name, "sha256": digests[server.adapter], "scale": 1.0}
+        yield _deciders(policy, _counter(gguf), window, like, told)
+
+
+def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Path:
+    """The GGUF file that the embedded model is started with, fetched if it is ours and not there. Blocking."""
+    from remora.inference import check_gguf, present, pull
+
+    gguf = server.gguf or present(cache_dir(os.environ)) or pull(cache_dir(os.environ), progress=progress)
+    for path in (gguf, *([server.adapter] if server.adapter else [])):
+        check_gguf(path)
+    return gguf
+
+
+def needs_weights(server: ServerConfig) -> bool:
+    """Whether a run with these settings would first fetch weights."""
+    from remora.inference import present
+
+    return server.server == EMBEDDED and server.gguf is None and present(cache_dir(os.environ)) is None
+
+
+def pull_model(progress: Progress | None = None) -> Path:
+    """The default model in the user's cache, fetched if it is not there or damaged. Blocking."""
+    from remora.inference import pull
+
+    return pull(cache_dir(os.environ), progress=progress)
+
+
+def list_models() -> list[Kept]:
+    """The models that can be fetched, and whether they are there."""
+    from remora.inference import look
+
+    return [look(cache_dir(os.environ))]
+
+
+def cache_dir(environment: Mapping[str, str]) -> Path:
+    """Where weights are kept."""
+    if environment.get(CACHE_DIR_VARIABLE):
+        return Path(environment[CACHE_DIR_VARIABLE])
+    from platformdirs import user_cache_path
+
+    return user_cache_path("remora", appauthor=False)
+
+
+def api_key(server: ServerConfig) -> str:
+    """The key in the variable that the user named. Raises `ConfigError` if it is empty."""
+    if not server.api_key_env:
+        return ""
+    key = os.environ.get(server.api_key_env, "").strip()
+    if not key:
+        raise ConfigError(
+            f"`server.api_key_env` names `{server.api_key_env}`, which is not set",
+            hint=f"Set it, such as with `export {server.api_key_env}=…`, or leave the setting out",
+        )
+    return key
+
+
+def _asked(endpoint: Endpoint, server: ServerConfig) -> Endpoint:
+    """The endpoint, asked as the settings say."""
+    from dataclasses import replace
+
+    return replace(
+        endpoint,
+        mode=endpoint.mode if server.mode == "auto" else server.mode,
+        timeout_s=server.timeout_s,
+        deadline_s=server.deadline_s,
+        max_tokens=server.max_tokens,
+        temperature=server.temperature,
+    )
+
+
+def _deciders(
+    policy: Policy, counter: TokenCounter, window: int | None, endpoint: Endpoint, told: dict[str, Any]
+) -> Deciders:
+    mode = endpoint.asks_for
+    asked = {
+        "mode": mode,
+        "temperature": endpoint.temperature,
+        "seed": endpoint.seed,
+        "max_tokens": endpoint.max_tokens,
+    }
+    return Deciders(
+        lambda _: policy,
+        counter,
+        window=window,
+        reserve=endpoint.max_tokens,
+        calling="native" if mode == "tools" else "text",
+        told={"policy": policy.name, "model": endpoint.model, **told, "mode": mode}
+        | {name: getattr(endpoint, name) for name in said},
+    )
+
+
+def _counter(gguf: Path) -> TokenCounter:
+    """Exact by the file's own tokenizer; estimated, and called so, for a kind that cannot be rebuilt."""
+    from remora.inference import EstimatedCounter, GgufCounter
+
+    try:
+        return GgufCounter(gguf)
+    except ConfigError:
+        return EstimatedCounter()

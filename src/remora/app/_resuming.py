@@ -1,0 +1,99 @@
+"""Going on with what was interrupted, and leaving out what has not changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+from remora.app._running import Running
+from remora.errors import ConfigError, TraceNotFound
+from remora.events import AgentFinishedEvent, AgentScheduledEvent, AgentStartEvent, Event, RunStartEvent
+from remora.nodes import CodeNode, LineRange, NodeType
+from remora.orchestrator import Plan
+from remora.ports import AgentResult, Job
+from remora.trace import read_events
+
+
+class Resuming(Running):
+    """Takes up runs from their streams alone."""
+
+    def resume(self, fragment: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
+        """What is left of a run, or of the latest one, and the results of doing it."""
+        path = self.library.find(fragment) if fragment else self._latest_run()
+        events = list(read_events(path))
+        start = next((event for event in events if isinstance(event, RunStartEvent)), None)
+        if start is None:
+            raise ConfigError(f"`{fragment}` is not a run: expected the id that `remora analyze` gave one")
+        ended = {event.agent_id for event in events if isinstance(event, AgentFinishedEvent)}
+        left = [e for e in events if isinstance(e, AgentScheduledEvent) and e.agent_id not in ended]
+        plan = Plan(
+            run_id=start.run_id,
+            root=start.root,
+            paths=start.paths,
+            operations=start.operations,
+            policy=self.config.server.server,
+            model=self._model_name(),
+            limit=self.config.runner.memory.packet_size_limit,
+            jobs=tuple(self._job(event, start) for event in left),
+            taken_up=True,
+        )
+        return plan, self.run(plan, lambda job: self._past(job.agent_id))
+
+    def changed_nodes(self, reference: str) -> Callable[[CodeNode], bool]:
+        """Tells whether a node has lines that differ from a commit. Raises `ConfigError` where git cannot say."""
+        from remora.sandbox import changed_lines
+
+        changed = changed_lines(self.root, reference)
+
+        def touched(node: CodeNode) -> bool:
+            lines = changed.get(node.file_path.as_posix(), [])
+            return any(mine.first <= last and first <= mine.last for mine in node.owned for first, last in lines)
+
+        return touched
+
+    def _latest_run(self) -> Path:
+        runs = self.library.runs()
+        if not runs:
+            raise TraceNotFound("There is no run to go on with", hint="`remora analyze` begins one")
+        return runs[-1]
+
+    def _past(self, agent_id: str) -> list[Event]:
+        path = self.state_dir / "traces" / f"{agent_id}.jsonl"
+        return list(read_events(path)) if path.exists() else []
+
+    def _job(self, scheduled: AgentScheduledEvent, start: RunStartEvent) -> Job:
+        past = self._past(scheduled.agent_id)
+        began = past[0] if past and isinstance(past[0], AgentStartEvent) else None
+        node = self._node_then(began) if began else self._node_now(scheduled.node_id)
+        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node)
+
+    def _node_then(self, began: AgentStartEvent) -> CodeNode:
+        """The node as the stream describes it."""
+        told = began.node
+        try:
+            return CodeNode(
+                node_id=began.node_id,
+                node_type=NodeType(told["type"]),
+                name=told["name"],
+                file_path=Path(told["file"]),
+                lines=_range(told["lines"]),
+                owned=tuple(_range(pair) for pair in told["owned"]),
+                text="",
+            )
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            raise ConfigError(f"Agent {began.agent_id} cannot be taken up: its stream does not say on what") from error
+
+    def _node_now(self, node_id: str) -> CodeNode:
+        """The node as the project has it now, for an agent that had not begun."""
+        from remora.discovery import TreeSitterDiscovery
+
+        file = self.root / node_id.partition(":")[0]
+        found = TreeSitterDiscovery(self.root, state_dir=self.state_dir).find([file]) if file.exists() else ()
+        for node in found:
+            if node.node_id == node_id:
+                return node
+        raise ConfigError(f"`{node_id}` is no longer in the project: the run cannot go on with it")
+
+
+def _range(pair: Sequence[int]) -> LineRange:
+    return LineRange(first=pair[0], last=pair[1])

@@ -1,0 +1,203 @@
+"""Commands that run agents."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from remora.app import App, default_state_dir, open_app, project_root, sandbox_name
+from remora.cli import _render as render
+from remora.cli._console import (
+    ALL_FAILED,
+    HERE,
+    SOME_FAILED,
+    JsonFlag,
+    Project,
+    StateDir,
+    err,
+    errors_as_sentences,
+    print_json,
+    say,
+)
+from remora.cli._render_review import diffs
+from remora.errors import ConfigError
+from remora.events import short_id
+from remora.orchestrator import Plan
+from remora.ports import AgentResult
+
+run = typer.Typer()
+
+Operations = Annotated[str, typer.Option("--operations", "-o", help="Agents to run, comma-separated")]
+Server = Annotated[
+    str | None,
+    typer.Option(help="Who decides: embedded, ollama, vllm, llamacpp, lmstudio, a URL, or a policy without a model"),
+]
+Model = Annotated[str | None, typer.Option(help="The model's name on that server, such as qwen3:4b")]
+Policy = Annotated[
+    str | None, typer.Option(help="Decide without a model: scripted, first-candidate or random", metavar="NAME")
+]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="The same agents on plain chat history, to compare")]
+MaxTurns = Annotated[int | None, typer.Option(help="Turns that an agent may take")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what failed")]
+
+
+@run.command()
+def analyze(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders of one project")],
+    operations: Operations = "lint",
+    server: Server = None,
+    model: Model = None,
+    policy: Policy = None,
+    changed: Annotated[
+        str | None,
+        typer.Option(metavar="[REF]", help="Only code that differs from a commit or branch; by itself, from the last"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which agents would run, and run none")] = False,
+    no_memory: NoMemory = False,
+    max_turns: MaxTurns = None,
+    quiet: Quiet = False,
+    json: JsonFlag = False,
+    state_dir: StateDir = None,
+) -> None:
+    """Run an agent on every function and file below PATHS. Your files stay as they are until you accept.
+
+    \b
+    Examples:
+      remora analyze src/ -o lint
+      remora analyze src/ -o lint,docstring --server ollama --model qwen3:4b
+      remora analyze src/ -o lint --changed
+      remora analyze src/cart.py -o lint --policy first-candidate --json
+    """
+    with errors_as_sentences():
+        flags = _flags(server or policy, model, no_memory, max_turns)
+        project = open_app(paths[0], state_dir=state_dir, flags=flags)
+        only = project.changed_nodes(changed) if changed else None
+        plan = project.plan(paths, _names(operations), only)
+        if dry_run:
+            print_json({"agents": plan.jobs, "problems": plan.problems}) if json else render.dry_run(plan)
+            return
+        results = _told(project, plan, project.run(plan), quiet=quiet, json=json)
+    raise typer.Exit(_exit_code(results))
+
+
+@run.command()
+def resume(
+    run_id: Annotated[str | None, typer.Argument(help="A run, by the beginning or end of its id; the latest")] = None,
+    quiet: Quiet = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Go on with a run that was interrupted: by a crash, a kill, a power cut.
+
+    \b
+    Examples:
+      remora resume
+      remora resume 7GX2KQF
+    """
+    with errors_as_sentences():
+        opened = open_app(project, state_dir=state_dir)
+        plan, results = opened.resume(run_id)
+        if not plan.jobs:
+            print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing was interrupted")
+            return
+        done = _told(opened, plan, results, quiet=quiet, json=json)
+    raise typer.Exit(_exit_code(done))
+
+
+def _flags(server: str | None, model: str | None, no_memory: bool, max_turns: int | None) -> dict[str, Any]:
+    return {
+        "server.server": server,
+        "server.model": model,
+        "runner.memory.enabled": False if no_memory else None,
+        "runner.max_turns": max_turns,
+    }
+
+
+def _told(
+    project: App, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool, json: bool
+) -> list[AgentResult]:
+    """The results of a run, while it is told in the way that was asked for."""
+    if not json and not quiet:
+        render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
+    results = asyncio.run(_watched(plan, running, quiet=json or quiet))
+    if json:
+        print_json({"run_id": plan.run_id, "agents": results})
+    elif quiet:
+        for result in results:
+            if _is_failed(result):
+                say(render.agent_line(result))
+    else:
+        asyncio.run(_tell(project, results))
+    return results
+
+
+async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool) -> list[AgentResult]:
+    results = []
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
+        bar = progress.add_task("agents", total=len(plan.jobs))
+        async for result in running:
+            results.append(result)
+            word = result.verdict or result.outcome
+            progress.update(bar, advance=1, description=f"{short_id(result.agent_id)} {result.operation} {word}")
+    order = {job.agent_id: index for index, job in enumerate(plan.jobs)}
+    return sorted(results, key=lambda result: order[result.agent_id])
+
+
+async def _tell(project: App, results: Sequence[AgentResult]) -> None:
+    """The run as a newcomer should see it: one agent on both tracks, the rest in a line each, then what is next."""
+    if not results:
+        say("No code found there that this operation works on")
+        return
+    # The one with the most to see; an agent that failed before its start has no stream.
+    shown = max(results, key=lambda result: (result.last_seq >= 0, len(result.files), result.turns))
+    if shown.last_seq >= 0:
+        render.both_tracks(project.stream(shown.agent_id), await project.chat_history(shown.agent_id))
+    for result in results:
+        say(render.agent_line(result))
+    render.verdicts(results)
+    if shown.files:
+        diffs(await project.diff(shown.agent_id), limit=16)
+        say("")
+    render.next_steps(shown, _options(project))
+
+
+def _options(project: App) -> str:
+    """What commands need beside their name, here, to mean this project and its state."""
+    words = [] if project_root(HERE) == project.root else ["-C", os.path.relpath(project.root)]
+    if project.state_dir != default_state_dir(project.root):
+        words += ["--state-dir", os.path.relpath(project.state_dir)]
+    return shlex.join(words)
+
+
+def _names(operations: str) -> list[str]:
+    names = [name.strip() for name in operations.split(",") if name.strip()]
+    if not names:
+        raise ConfigError("No operation was named", hint="Name one with `-o lint`")
+    return list(dict.fromkeys(names))
+
+
+def _is_failed(result: AgentResult) -> bool:
+    return result.outcome in ("error", "degraded") or result.verdict == "failed"
+
+
+def _exit_code(results: Sequence[AgentResult]) -> int:
+    failed = [result for result in results if _is_failed(result)]
+    if not failed:
+        return 0
+    return ALL_FAILED if len(failed) == len(results) else SOME_FAILED

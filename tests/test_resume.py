@@ -1,0 +1,181 @@
+"""A run that is killed after any event goes on to the same packet, the same files and the same verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from remora.app import App, open_app
+from remora.context.projection import project as fold
+from remora.events import (
+    AgentResumedEvent,
+    Event,
+    NoticeEvent,
+    RunEndEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    from_record,
+)
+from remora.ports import AgentResult
+from remora.resuming import standing
+from remora.trace import read_events
+
+SOURCE = """import os
+import json
+
+
+def load(path):
+    if path == None:
+        return f"nothing"
+    return json.loads(path)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _without_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REMORA_SERVER__SERVER", "scripted")
+    monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    (root / "load.py").write_text(SOURCE)
+    (root / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
+    return root
+
+
+def run(app: App, path: Path) -> list[AgentResult]:
+    async def all_of() -> list[AgentResult]:
+        return [result async for result in app.run(app.plan([path], ["lint"]))]
+
+    return asyncio.run(all_of())
+
+
+def resume(app: App) -> list[AgentResult]:
+    async def all_of() -> list[AgentResult]:
+        return [result async for result in app.resume()[1]]
+
+    return asyncio.run(all_of())
+
+
+def cut(state: Path, agent_id: str, keep: int) -> None:
+    """The state as a kill right after event `keep` of the agent leaves it: nothing later is on the disk."""
+    stream = state / "traces" / f"{agent_id}.jsonl"
+    lines = stream.read_bytes().splitlines(keepends=True)
+    stream.write_bytes(b"".join(lines[:keep]))
+    (run_stream,) = (state / "runs").glob("*.jsonl")
+    said = run_stream.read_bytes().splitlines(keepends=True)
+    wanted = [line for line in said if orjson.loads(line)["type"] in ("run_start", "agent_scheduled")]
+    run_stream.write_bytes(b"".join(wanted))
+
+
+def packet_of(events: list[Event]) -> dict[str, object]:
+    """The packet without the positions of its sources: a resumed stream has an event more."""
+    packet = fold(events).model_dump(mode="json")
+    for entry in packet["knowledge"].values():
+        entry.pop("seq", None)
+    return packet
+
+
+def whole_run(project: Path) -> tuple[AgentResult, list[Event]]:
+    app = open_app(project)
+    # The function's agent: a file's agent has nothing to fix that is not also in the other.
+    results = run(app, project)
+    result = max(results, key=lambda one: (len(one.files), one.turns))
+    return result, list(read_events(app.state_dir / "traces" / f"{result.agent_id}.jsonl"))
+
+
+def states(project: Path, tmp_path: Path) -> Iterator[tuple[int, Path, AgentResult, list[Event]]]:
+    result, events = whole_run(project)
+    for keep in range(1, len(events) + 1):
+        copy = tmp_path / f"cut-{keep}"
+        shutil.copytree(project, copy)
+        cut(copy / ".agentfs", result.agent_id, keep)
+        yield keep, copy, result, events
+
+
+def test_killed_after_any_event_it_ends_with_the_same_packet_files_and_verdict(project: Path, tmp_path: Path) -> None:
+    boundaries = 0
+    for keep, copy, result, events in states(project, tmp_path):
+        app = open_app(copy)
+        # What the tool of the last call had half done before the kill must not survive it.
+        upper = copy / ".agentfs" / "workspaces" / result.agent_id
+        upper.mkdir(parents=True, exist_ok=True)
+        (upper / "load.py").write_text("half written")
+        (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+        after = list(read_events(app.state_dir / "traces" / f"{result.agent_id}.jsonl"))
+        assert packet_of(after) == packet_of(events), keep
+        assert (again.verdict, again.outcome, again.files) == (result.verdict, result.outcome, result.files), keep
+        assert not [report for report in app.library.verify() if report.problem], keep
+        assert any(isinstance(event, AgentResumedEvent) for event in after) == (keep < len(events)), keep
+        boundaries += 1
+    assert boundaries > 15
+
+
+def test_a_finished_run_has_nothing_to_go_on_with(project: Path) -> None:
+    app = open_app(project)
+    run(app, project)
+    assert app.resume()[0].jobs == ()
+
+
+def test_an_agent_that_had_not_begun_is_begun(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_app(project)
+    cut(app.state_dir, result.agent_id, len(events))
+    (app.state_dir / "traces" / f"{result.agent_id}.jsonl").unlink()
+    (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+    assert (again.verdict, again.check) == (result.verdict, result.check)
+
+
+def test_the_runs_own_stream_ends_as_if_nothing_had_happened(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_app(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3)
+    resume(app)
+    (path,) = app.library.runs()
+    last = list(read_events(path))[-1]
+    assert isinstance(last, RunEndEvent)
+    assert last.outcome == "finished"
+
+
+def test_a_call_with_effects_outside_is_never_run_again_by_itself(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_app(project)
+    stream = app.state_dir / "traces" / f"{result.agent_id}.jsonl"
+    place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent))
+    cut(app.state_dir, result.agent_id, place + 1)
+    *before, line = stream.read_bytes().splitlines(keepends=True)
+    record = orjson.loads(line)
+    record["data"]["effects"] = "outside"
+    stream.write_bytes(b"".join(before) + orjson.dumps(record) + b"\n")
+    resume(app)
+    after = list(read_events(stream))
+    closed = next(event for event in after if isinstance(event, ToolResultEvent))
+    assert (closed.call_id, closed.outcome) == (record["data"]["call_id"], "unknown")
+    assert not [event for event in after if isinstance(event, NoticeEvent) and event.code == "run_again"]
+    assert "nobody knows" in str(fold(after[: after.index(closed) + 1]).last_error)
+
+
+def test_an_interrupted_call_on_the_workspace_is_run_again_and_said_to_be(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_app(project)
+    place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent))
+    cut(app.state_dir, result.agent_id, place + 1)
+    resume(app)
+    after = list(read_events(app.state_dir / "traces" / f"{result.agent_id}.jsonl"))
+    assert [event.code for event in after if isinstance(event, NoticeEvent)] == ["run_again"]
+
+
+def test_a_turn_without_an_answer_stands_as_asked() -> None:
+    lines = [{"type": "turn_start", "turn": 1}, {"type": "model_request", "turn": 1, "data": {"prompt_sha256": "x"}}]
+    now = standing(from_record({"v": 1, "seq": seq, "data": {}, **line}) for seq, line in enumerate(lines))
+    assert now.turn_begun
+    assert now.asked is not None
