@@ -19,6 +19,7 @@ class Files:
 
     def __init__(self, **files: bytes) -> None:
         self.files = {name.replace("_py", ".py"): data for name, data in files.items()}
+        self.upper = Path("upper")
 
     async def read(self, path: str) -> bytes:
         if ".." in path:
@@ -40,7 +41,9 @@ class Files:
 class Echo:
     """A spawner that starts nothing and says its arguments."""
 
-    async def run(self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0) -> Completed:
+    async def run(
+        self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0, over: Path | None = None
+    ) -> Completed:
         return Completed(tuple(argv), 0, " ".join(argv).encode() + b"|" + stdin, b"warned")
 
 
@@ -113,7 +116,7 @@ async def test_host_functions_do_what_they_say(tools: Callable[..., ScriptTools]
         "[text, await file_exists('b.py'), await file_exists('c.py'), done]"
     )
     output = await tools(HEADER + HOST + body, files).call("tool", {})
-    done = {"returncode": 0, "stdout": "ruff check|in", "stderr": "warned"}
+    done = {"returncode": 0, "stdout": "ruff check|in", "stderr": "warned", "artifacts": {}}
     assert output.value == ["é\r\n", True, False, done]
     assert files.files["b.py"] == "é\r\nx".encode()
     assert output.outputs == (("ruff stdout", b"ruff check|in"), ("ruff stderr", b"warned"))

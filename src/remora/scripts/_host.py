@@ -1,6 +1,7 @@
-"""What the host does for a script: files of its workspace, and the programs that its agent may run.
+"""What the host does for a script: files and code of its workspace, and the programs that its agent may run.
 
-A script sees ordinary exceptions: `FileNotFoundError`, `PermissionError` for what it may not do, else `OSError`.
+A script sees ordinary exceptions: `FileNotFoundError`, `PermissionError` for what it may not do, `ValueError` for what
+cannot be, else `OSError`.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from remora.errors import ToolError, ToolLimitExceeded, WorkspaceError
-from remora.ports import Spawner, Workspace
+from remora.errors import ToolError, ToolLimitExceeded
+from remora.nodes import CodeNode
+from remora.ports import CodeReader, Spawner, Workspace
 from remora.scripts._calls import HostFunction
-
-MAX_TEXT = 4 * 1024 * 1024
-"""Bytes of one text that may enter a script: more would break its memory limit without saying why."""
+from remora.scripts._host_code import HostCode
+from remora.scripts._host_files import HostFiles, fits, text_of
+from remora.scripts._scratch import scratch
 
 SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "read_file": (("path",), 1),
     "write_file": (("path", "content"), 2),
     "file_exists": (("path",), 1),
-    "run_command": (("argv", "stdin"), 1),
+    "list_dir": (("path",), 0),
+    "search_files": (("pattern",), 1),
+    "search_content": (("pattern", "glob"), 1),
+    "run_command": (("argv", "stdin", "files"), 1),
+    "node_facts": (("path", "node"), 1),
+    "edit_node": (("path", "part", "text", "node"), 3),
+    "replace_lines": (("path", "first", "last", "text"), 4),
 }
 """Parameters of every host function, and how many of them are required."""
 
@@ -28,50 +36,42 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
 class Host:
     """The host functions of one call, and the full outputs of the commands that it ran."""
 
-    def __init__(self, workspace: Workspace, spawner: Spawner, *, commands: Collection[str], root: Path) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        spawner: Spawner,
+        *,
+        commands: Collection[str],
+        root: Path,
+        node: CodeNode,
+        code: CodeReader | None = None,
+    ) -> None:
         self._workspace = workspace
         self._spawner = spawner
         self._commands = commands
         self._root = root
+        self._files = HostFiles(workspace)
+        self._code = HostCode(self._files, code, node)
         self.outputs: list[tuple[str, bytes | Iterable[bytes]]] = []
 
     def functions(self) -> dict[str, HostFunction]:
         """All host functions by name."""
-        return {name: getattr(self, name) for name in SIGNATURES}
+        owners = (self, self._files, self._code)
+        return {name: next(getattr(own, name) for own in owners if hasattr(own, name)) for name in SIGNATURES}
 
-    async def read_file(self, path: str) -> str:
-        """The file's text, its line ends as they are."""
-        try:
-            data = await self._workspace.read(_text(path, "path"))
-        except WorkspaceError as error:
-            raise PermissionError(error.message) from error
-        _fits(path, data)
-        return data.decode("utf-8")
+    async def run_command(self, argv: Sequence[str], stdin: str = "", files: Any = None) -> dict[str, Any]:
+        """How the program ended and what it said. Only programs that the agent's definition lists are run.
 
-    async def write_file(self, path: str, content: str) -> None:
-        """Puts the text into the workspace, line ends as given."""
-        data = _text(content, "content").encode("utf-8")
-        _fits(path, data)
-        try:
-            await self._workspace.write(_text(path, "path"), data)
-        except WorkspaceError as error:
-            raise PermissionError(error.message) from error
-
-    async def file_exists(self, path: str) -> bool:
-        """Whether there is a file."""
-        try:
-            return await self._workspace.exists(_text(path, "path"))
-        except WorkspaceError as error:
-            raise PermissionError(error.message) from error
-
-    async def run_command(self, argv: Sequence[str], stdin: str = "") -> dict[str, Any]:
-        """How the program ended and what it said. Only programs that the agent's definition lists are run."""
+        `files` (texts by path) are there for this one run; the workspace does not get them.
+        """
         if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
             raise TypeError("argv: expected a list of strings")
         if argv[0] not in self._commands:
             raise PermissionError(f"program `{argv[0]:.80}` is not among this agent's `commands`")
         try:
-            done = await self._spawner.run(argv, cwd=self._root, stdin=_text(stdin, "stdin").encode("utf-8"))
+            stdin_bytes = text_of(stdin, "stdin").encode("utf-8")
+            with scratch(self._workspace.upper, files) as over:
+                done = await self._spawner.run(argv, cwd=self._root, stdin=stdin_bytes, over=over)
         except ToolLimitExceeded as error:
             raise OSError(error.message) from error
         except ToolError as error:
@@ -79,21 +79,13 @@ class Host:
         for stream, head in (("stdout", done.stdout), ("stderr", done.stderr)):
             if head:
                 self.outputs.append((f"{argv[0]} {stream}", done.full.get(stream, head)))
-        _fits(f"{argv[0]} stdout", done.stdout)
-        _fits(f"{argv[0]} stderr", done.stderr)
+        fits(f"{argv[0]} stdout", done.stdout)
+        fits(f"{argv[0]} stderr", done.stderr)
+        for name, data in done.artifacts.items():
+            fits(name, data)
         return {
             "returncode": done.returncode,
             "stdout": done.stdout.decode("utf-8", "replace"),
             "stderr": done.stderr.decode("utf-8", "replace"),
+            "artifacts": {name: data.decode("utf-8", "replace") for name, data in done.artifacts.items()},
         }
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name}: expected a string, got `{type(value).__name__}`")
-    return value
-
-
-def _fits(what: str, data: bytes) -> None:
-    if len(data) > MAX_TEXT:
-        raise OSError(f"`{what:.200}` is too large: a script can take {MAX_TEXT:,} bytes")

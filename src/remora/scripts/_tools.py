@@ -9,7 +9,7 @@ from typing import Any
 from remora.context.contracts import ToolSpec
 from remora.errors import DefinitionError, ToolError, ToolNotFound, WorkspaceError
 from remora.nodes import CodeNode
-from remora.ports import Spawner, ToolOutput, Workspace
+from remora.ports import CodeReader, Spawner, ToolOutput, Workspace
 from remora.scripts._host import SIGNATURES, Host
 from remora.scripts._lines import follow, split_lines
 from remora.scripts._parse import ExternalSpec
@@ -65,6 +65,7 @@ class ScriptTools:
         root: Path,
         pool: ScriptPool,
         base: bytes | None = None,
+        code: CodeReader | None = None,
     ) -> None:
         self._definition = definition
         self._entries = {entry.name: entry for entry in definition.tools}
@@ -75,6 +76,7 @@ class ScriptTools:
         self._spawner = spawner
         self._root = root
         self._pool = pool
+        self._code = code
         self._base = base
         """The target file as discovery saw it; where not given, as the workspace has it at the first call."""
         self.specs = tool_specs(definition, scripts)
@@ -86,7 +88,10 @@ class ScriptTools:
             raise ToolNotFound(name, agent=self._definition.name, known=self._scripts)
         check_arguments(name, self._offered[name], args)
         script = self._scripts[name]
-        host = Host(self._workspace, self._spawner, commands=self._definition.commands, root=self._root)
+        commands = self._definition.programs
+        host = Host(
+            self._workspace, self._spawner, commands=commands, root=self._root, node=self._node, code=self._code
+        )
         wanted = {spec.name for spec in script.externals}
         functions = {key: function for key, function in host.functions().items() if key in wanted}
         inputs = script.bind({**args, **await self._system_inputs(script)})
