@@ -16,7 +16,7 @@ from remora.events import AgentEndEvent, AgentFinishedEvent, Event, blobs_of, de
 from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._prune import PRUNED, PruneResult, prune
-from remora.trace._reader import Position, read_events, read_records
+from remora.trace._reader import Position, after, read_events, read_records
 from remora.trace._retention import PrunePlan, Retention, plan_prune
 from remora.trace._search import Filter, Hit
 from remora.trace._state import find_streams, resolve
@@ -108,7 +108,7 @@ class Library:
         path, here = self.find(fragment), Position()
         while True:
             for record in read_records(path, start=here, torn_ok=True):
-                here = Position(record.line, record.offset + len(record.raw) + 1, record.digest)
+                here = after(record)
                 event = decode(record.raw)
                 yield event
                 if isinstance(event, AgentEndEvent):

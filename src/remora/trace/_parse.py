@@ -10,7 +10,7 @@ import orjson
 from remora.errors import TraceError
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
-_TS_LENGTH = len("2026-11-15T18:20:45.123456Z")
+TS_LENGTH = len("2026-11-15T18:20:45.123456Z")
 
 
 class Glance(NamedTuple):
@@ -42,7 +42,7 @@ def glance(raw: bytes, seq: int, prev: str | None) -> Glance:
     In valid JSON a text ends at its first plain quote, so the two ends of the line cannot stand inside of one.
     """
     front, back = b'{"v":1,"seq":%d,"ts":"' % seq, f',"prev":"{prev}"}}'.encode()
-    after_ts = len(front) + _TS_LENGTH
+    after_ts = len(front) + TS_LENGTH
     if not (raw.startswith(front) and raw.endswith(back) and raw.startswith(b'","type":"', after_ts)):
         return parse(raw)
     word = after_ts + 10

@@ -48,6 +48,11 @@ class Position(NamedTuple):
     prev: str | None = None
 
 
+def after(record: Record) -> Position:
+    """The place behind the record."""
+    return Position(record.line, record.offset + len(record.raw) + 1, record.digest)
+
+
 def read_lines(path: Path, *, offset: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The raw lines from byte `offset`, newlines kept: only the last can lack one. Raises `TraceNotFound`."""
     try:

@@ -23,7 +23,8 @@ from remora.ports import Draft
 from remora.trace._disk import Disk
 from remora.trace._lines import SEAL, number
 from remora.trace._parse import parse
-from remora.trace._reader import Position, Record, read_lines, read_records
+from remora.trace._reader import Position, Record, after, read_lines, read_records
+from remora.trace._skim import skim
 from remora.trace._state import Folders
 
 SyncMode = Literal["always", "turn", "off"]
@@ -136,10 +137,10 @@ class OpenStream:
     def _find_end(self) -> Record | None:
         """The last whole record, with `at` behind it. Whole is judged over all lines: a resume reads them anyway."""
         last = None
-        self.at = Position()
+        self.at = skim(self.path)
         try:
-            for last in read_records(self.path, quick=True):
-                self.at = Position(last.line, last.offset + len(last.raw) + 1, last.digest)
+            for last in read_records(self.path, start=self.at, quick=True):
+                self.at = after(last)
         except TraceDamaged:
             # Torn is what never was a whole record. A record that is there and does not fit was acknowledged once:
             # cutting it off could make a side effect happen twice.

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from remora.errors import TraceDamaged
-from remora.trace._lines import SEAL, StreamKind
-from remora.trace._reader import Record, read_records
+from remora.errors import TraceDamaged, TraceError
+from remora.trace._lines import MAX_LINE, SEAL, StreamKind
+from remora.trace._parse import parse
+from remora.trace._reader import Position, Record, after, read_lines, read_records
+from remora.trace._skim import skim
 
 
 @dataclass(frozen=True)
@@ -39,20 +41,16 @@ class StreamReport:
 
 def verify(path: Path, *, head: str | None = None) -> StreamReport:
     """What holds of the stream at `path`, whose last line should have the digest `head`. Raises `TraceNotFound`."""
-    kind: StreamKind = "runs" if path.parent.name == "runs" else "traces"
-    last: Record | None = None
+    here, last = skim(path), None
     damage: TraceDamaged | None = None
-    met_head = False
     try:
-        for last in read_records(path, head=head, quick=True):
-            if last.seq == 0 and last.type == "run_start":
-                kind = "runs"
-            met_head = met_head or last.digest == head
+        for last in read_records(path, start=here, head=head, quick=True):
+            here = after(last)
     except TraceDamaged as error:
         damage = error
-    if damage is None and head is not None and (last is None or last.digest != head):
-        damage = _other_head(path, last, met_head)
-    return _report(path, kind, last, damage)
+    if damage is None and head is not None and here.prev != head:
+        damage = _other_head(path, last, head)
+    return _report(path, here, last, damage)
 
 
 def unreadable(path: Path, problem: str) -> StreamReport:
@@ -61,14 +59,14 @@ def unreadable(path: Path, problem: str) -> StreamReport:
     return StreamReport(path, kind, events=0, bytes=0, head="", sealed=False, status="damaged", problem=problem, line=1)
 
 
-def _report(path: Path, kind: StreamKind, last: Record | None, damage: TraceDamaged | None) -> StreamReport:
+def _report(path: Path, here: Position, last: Record | None, damage: TraceDamaged | None) -> StreamReport:
     sealed = damage is None and last is not None and last.type == SEAL
     return StreamReport(
         file=path,
-        kind=kind,
-        events=last.line if last else 0,
-        bytes=last.offset + len(last.raw) + 1 if last else 0,
-        head=last.digest if last else "",
+        kind=_kind(path),
+        events=here.line,
+        bytes=here.offset,
+        head=here.prev or "",
         sealed=sealed,
         status="damaged" if damage else "sealed" if sealed else "unsealed",
         problem=damage.problem if damage else None,
@@ -77,8 +75,20 @@ def _report(path: Path, kind: StreamKind, last: Record | None, damage: TraceDama
     )
 
 
-def _other_head(path: Path, last: Record | None, met_head: bool) -> TraceDamaged:
+def _other_head(path: Path, last: Record | None, head: str) -> TraceDamaged:
     if last is None:
         return TraceDamaged(path, line=1, seq=0, problem="the stream is empty: expected records up to the known head")
+    met_head = any(record.digest == head for record in read_records(path, quick=True))
     what = "records follow the known head" if met_head else "the tail was dropped or rewritten"
     return TraceDamaged(path, line=last.line, seq=last.seq, problem=f"{what}: the last line is not the expected one")
+
+
+def _kind(path: Path) -> StreamKind:
+    """A run's stream is known by its folder; elsewhere, by its first line."""
+    if path.parent.name == "runs":
+        return "runs"
+    first = next(read_lines(path, end=MAX_LINE), b"")
+    try:
+        return "runs" if first.endswith(b"\n") and parse(first[:-1]).type == "run_start" else "traces"
+    except TraceError:
+        return "traces"
