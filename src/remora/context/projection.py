@@ -36,6 +36,7 @@ from remora.errors import ProjectionStopped
 from remora.events import (
     ActionDelta,
     AgentStartEvent,
+    Change,
     ErrorDelta,
     Event,
     Excerpt,
@@ -49,11 +50,13 @@ from remora.events import (
 PROJECTOR = "1"
 MAX_DIAGNOSTICS = 8
 
+_COUNTING = (TurnStartEvent, Change)
+
 EMPTY = DecisionPacket(agent_id="", goal="", operation="", node_id="")
 """The packet before any event."""
 
 
-def project(events: Iterable[Event], start: DecisionPacket = EMPTY) -> DecisionPacket:
+def project(events: Iterable[Event | Change], start: DecisionPacket = EMPTY) -> DecisionPacket:
     """The packet after all `events`, beginning with `start`. Raises `ProjectionStopped` as `apply` does."""
     fold = _Fold(start)
     for event in events:
@@ -74,11 +77,11 @@ class _Fold:
     def __init__(self, packet: DecisionPacket) -> None:
         self._begin(packet)
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event | Change) -> None:
         """The packet moves on by one event."""
         if isinstance(event, AgentStartEvent):
             self._begin(_started(event))
-        elif isinstance(event, TurnStartEvent):
+        elif isinstance(event, _COUNTING) and event.type == "turn_start":
             self._scalars["turn"] = event.turn
         match event.delta:
             case None:
@@ -116,7 +119,7 @@ class _Fold:
         self._excerpts = {excerpt.label: excerpt for excerpt in packet.excerpts}
         self._extensions = dict(packet.extensions)
 
-    def _merge(self, delta: PacketDelta, event: Event) -> None:
+    def _merge(self, delta: PacketDelta, event: Event | Change) -> None:
         if delta.action is not None:
             self._act(delta.action, event.turn)
         for key, item in delta.knowledge.items():
@@ -140,7 +143,7 @@ class _Fold:
         self._actions.append((action, turn))
         self._candidates = []
 
-    def _learn(self, key: str, item: KnowledgeDelta, event: Event) -> None:
+    def _learn(self, key: str, item: KnowledgeDelta, event: Event | Change) -> None:
         if item.supersedes is not None:
             self._known.pop(item.supersedes, None)
         # Popped first, so that what was learned last stands last.

@@ -1,6 +1,7 @@
 """Everything that writes and reads streams and blobs: the Long Track on the disk, and the disposable views over it."""
 
 from remora.trace._blobs import FileBlobs
+from remora.trace._changes import read_changes
 from remora.trace._disk import Disk
 from remora.trace._emitter import StreamEmitter
 from remora.trace._index import StreamInfo, TraceIndex
@@ -54,6 +55,7 @@ __all__ = [
     "parse_key",
     "plan_prune",
     "prune",
+    "read_changes",
     "read_events",
     "read_lines",
     "read_records",

@@ -1,0 +1,40 @@
+"""The little of an event that the fold needs, for those who only want to know where a run stands."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from remora.events._codec import FORMAT, from_record
+from remora.events._delta import PacketDelta, UnreadableDelta
+from remora.events._types import Event, _readable_delta
+
+_TEXTS = itemgetter("ts", "type", "run_id", "agent_id", "operation", "node_id")
+_NEEDS_ALL = "agent_start"
+
+
+class Change(NamedTuple):
+    """What one event changes in the Decision Packet. Folded, it does what its typed event would do."""
+
+    type: str
+    seq: int
+    turn: int
+    ts: str
+    delta: PacketDelta | UnreadableDelta | None
+
+
+def change_of(record: dict[str, Any]) -> Change | Event:
+    """The change of a parsed record; the typed event where the fold needs more, or where the record is not plain.
+
+    Raises `TraceError` as `from_record` does.
+    """
+    try:
+        # Joining refuses what is not text: the cheapest way to know that no part of the envelope is a misfit.
+        "".join(_TEXTS(record))
+        kind, turn, data = record["type"], record["turn"], record["data"]
+    except (KeyError, TypeError):
+        return from_record(record)
+    if kind == _NEEDS_ALL or record.get("v") != FORMAT or type(turn) is not int or type(data) is not dict:
+        return from_record(record)
+    delta = data.get("delta")
+    return Change(kind, record["seq"], turn, record["ts"], None if delta is None else _readable_delta(delta))
