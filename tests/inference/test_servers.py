@@ -1,4 +1,4 @@
-"""Each known server, as it behaves: its window, its tokenizer, how it is held to a call, and a prompt too long for it."""
+"""Each known server, as it behaves: its window, its tokenizer, how it is held to a call, a prompt too long for it."""
 
 from __future__ import annotations
 

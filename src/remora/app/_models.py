@@ -129,13 +129,7 @@ def _asked(endpoint: Endpoint, server: ServerConfig) -> Endpoint:
 def _deciders(
     policy: Policy, counter: TokenCounter, window: int | None, endpoint: Endpoint, told: dict[str, Any]
 ) -> Deciders:
-    mode = endpoint.asks_for
-    asked = {
-        "mode": mode,
-        "temperature": endpoint.temperature,
-        "seed": endpoint.seed,
-        "max_tokens": endpoint.max_tokens,
-    }
+    mode, said = endpoint.asks_for, ("temperature", "seed", "max_tokens")
     return Deciders(
         lambda _: policy,
         counter,

@@ -1,28 +1,43 @@
 """Who decides, and how tokens are counted."""
 
 from remora.inference._counters import GgufCounter, JsonCounter, file_counter
+from remora.inference._embedded import EmbeddedServer, check_gguf
+from remora.inference._embedded_policy import Adapter, EmbeddedPolicy
 from remora.inference._policies import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
 from remora.inference._probe import Probed, counter_for, probe
 from remora.inference._server_counter import ServerCounter
 from remora.inference._server_policy import ServerPolicy
 from remora.inference._servers import PRESETS, Endpoint, Preset, preset_of
 from remora.inference._tokens import EstimatedCounter
+from remora.inference._weights import SMOLLM2, Kept, Progress, Weights, look, present, pull, sha256_of
 
 __all__ = [
     "PRESETS",
+    "SMOLLM2",
+    "Adapter",
+    "EmbeddedPolicy",
+    "EmbeddedServer",
     "Endpoint",
     "EstimatedCounter",
     "FirstCandidatePolicy",
     "GgufCounter",
     "JsonCounter",
+    "Kept",
     "Preset",
     "Probed",
+    "Progress",
     "RandomPolicy",
     "ScriptedPolicy",
     "ServerCounter",
     "ServerPolicy",
+    "Weights",
+    "check_gguf",
     "counter_for",
     "file_counter",
+    "look",
+    "present",
     "preset_of",
     "probe",
+    "pull",
+    "sha256_of",
 ]

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from tenacity import RetryCallState
 
-ATTEMPTS = 4
 MAX_WAIT_S = 20.0
 _TRY_LATER = (429, 500, 502, 503, 504)
 _CLOSING_S = 1.0
@@ -74,7 +73,7 @@ class ServerPolicy:
 
         again = AsyncRetrying(
             retry=retry_if_exception_type(ServerUnreachable),
-            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self.endpoint.deadline_s),
+            stop=stop_after_attempt(self.endpoint.attempts) | stop_before_delay(self.endpoint.deadline_s),
             wait=_pause,
             reraise=True,
         )

@@ -64,6 +64,8 @@ class Endpoint:
     """Until a connection is there, and between two parts of a reply."""
     deadline_s: float = 120.0
     """For a whole decision, retries included."""
+    attempts: int = 4
+    """How often a request is sent, until something is said."""
     max_tokens: int = 256
     temperature: float = 0.0
     seed: int = 0

