@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import itertools
 import typing
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -12,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from remora import errors
+from remora.app._setting_up import meanings
 from remora.config import Config
 from remora.events import EVENT_TYPES, UNRECORDED, BlobRef, Call, Event, FileChange
 
@@ -174,16 +173,7 @@ def _meanings(cls: type) -> dict[str, str]:
     """What stands beneath each field in the source."""
     if cls.__module__.split(".")[0] != "remora":
         return {}
-    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
-    return {
-        first.target.id: _cell(second.value.value)
-        for first, second in itertools.pairwise(body)
-        if isinstance(first, ast.AnnAssign)
-        and isinstance(first.target, ast.Name)
-        and isinstance(second, ast.Expr)
-        and isinstance(second.value, ast.Constant)
-        and isinstance(second.value.value, str)
-    }
+    return {name: _cell(text) for name, text in meanings(cls).items()}
 
 
 def _family(cls: type[Any], depth: int) -> Iterator[tuple[int, type[Any]]]:

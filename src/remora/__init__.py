@@ -12,9 +12,10 @@ from remora._version import __version__
 
 if TYPE_CHECKING:
     from remora.app import LocalTwoTrack as TwoTrack
+    from remora.app import open_project
     from remora.tools import tool
 
-__all__ = ["TwoTrack", "__version__", "tool"]
+__all__ = ["TwoTrack", "__version__", "open_project", "tool"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from remora.app import LocalTwoTrack
 
         return LocalTwoTrack
+    if name == "open_project":
+        from remora.app import open_project
+
+        return open_project
     if name == "tool":
         from remora.tools import tool
 

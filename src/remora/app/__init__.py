@@ -12,6 +12,7 @@ from typing import Any
 
 from remora.app._agents import AgentSource, bundled_agents
 from remora.app._deciding import EMBEDDED, NO_MODEL
+from remora.app._grail import GrailExecutor
 from remora.app._importing import Imported, Importing, Imports
 from remora.app._local import JsonlEventEmitter, LocalTwoTrack
 from remora.app._models import ensure_weights, list_models, needs_weights, pull_model
@@ -27,7 +28,9 @@ from remora.app._reading import Reading
 from remora.app._resuming import Resuming
 from remora.app._reviewing import Accepted, AgentDiff, Rejected, Reviewing
 from remora.app._running import sandbox_name
+from remora.app._setting_up import AgentRow, SettingUp
 from remora.app._settings import read_settings, user_config_dir
+from remora.app._tools import Authoring, ToolRun
 
 __all__ = [
     "EMBEDDED",
@@ -35,14 +38,17 @@ __all__ = [
     "STATE_DIR",
     "Accepted",
     "AgentDiff",
+    "AgentRow",
     "AgentSource",
     "App",
+    "GrailExecutor",
     "Imported",
     "Imports",
     "JsonlEventEmitter",
     "LocalTwoTrack",
     "Rejected",
     "SystemClock",
+    "ToolRun",
     "bundled_agents",
     "counter_of",
     "default_state_dir",
@@ -50,6 +56,7 @@ __all__ = [
     "list_models",
     "needs_weights",
     "open_app",
+    "open_project",
     "project_root",
     "pull_model",
     "sandbox_name",
@@ -57,7 +64,7 @@ __all__ = [
 ]
 
 
-class App(Resuming, Reading, Importing, Reviewing):
+class App(Resuming, SettingUp, Reading, Importing, Reviewing, Authoring):
     """A project, opened with its settings."""
 
 
@@ -69,3 +76,11 @@ def open_app(start: Path, *, state_dir: Path | None = None, flags: Mapping[str, 
     app = App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)
     app.settle()
     return app
+
+
+def open_project(start: Path | str = ".", settings: Mapping[str, Any] | None = None) -> App:
+    """The project around `start`, for programs: plan, run, resume, review and read, all that the command line can do.
+
+    `settings` are values by path above all others: `{"server.server": "ollama", "server.model": "qwen3:4b"}`.
+    """
+    return open_app(Path(start), flags=settings)

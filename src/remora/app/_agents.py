@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFINITION = "subagent.yaml"
 TRUSTED_FILE = "trusted.json"
+_CACHES = frozenset({"__pycache__", ".pytest_cache"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def agent_digest(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
             raise ConfigError(f"`{path}` is a link: an agent is plain files, so that it can be trusted as it is")
-        if path.is_file():
+        if path.is_file() and not _CACHES.intersection(path.parts):
             name = path.relative_to(folder).as_posix().encode(errors="surrogateescape")
             data = path.read_bytes()
             whole.update(b"%d:%b%d:" % (len(name), name, len(data)) + data)

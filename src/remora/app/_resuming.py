@@ -17,6 +17,12 @@ from remora.trace import read_events
 class Resuming(Running):
     """Takes up runs from their streams alone."""
 
+    async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
+        """Run agents over `paths` and give their results in the order of the code. Nothing is accepted by itself."""
+        plan = self.plan([Path(path) for path in paths], operations)
+        order = {job.agent_id: place for place, job in enumerate(plan.jobs)}
+        return sorted([result async for result in self.run(plan)], key=lambda result: order[result.agent_id])
+
     def resume(self, fragment: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
         """What is left of a run, or of the latest one, and the results of doing it."""
         path = self.library.find(fragment) if fragment else self._latest_run()

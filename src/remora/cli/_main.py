@@ -20,6 +20,8 @@ from remora.cli._console import (
 from remora.cli._doctor import diagnose
 from remora.cli._model import model
 from remora.cli._review import review
+from remora.cli._setup import setup
+from remora.cli._tool import tool
 from remora.cli._trace import trace
 
 app = typer.Typer(
@@ -31,9 +33,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(trace, name="trace")
+app.add_typer(tool, name="tool")
 app.add_typer(model, name="model")
 app.add_typer(running)
 app.add_typer(review)
+app.add_typer(setup)
 
 
 def run() -> None:
