@@ -70,6 +70,11 @@ def test_every_host_function_has_the_parameters_that_are_said(host: dict[str, An
         assert len(parameters) - len(defaults) == required
 
 
+def test_every_host_function_is_in_the_reference() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/reference/host-functions.md").read_text()
+    assert [name for name in SIGNATURES if f"| `{name}(" not in page] == []
+
+
 async def test_files_are_listed_and_found_with_the_agents_own(host: dict[str, Any]) -> None:
     await host["write_file"]("tests/test_new.py", "import os\n")
     assert await host["list_dir"]() == ["data.bin", "src/", "tests/"]
