@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from remora.errors import ToolError, ToolFailed, ToolLimitExceeded
 from remora.sandbox import LocalSpawner, probe
 from remora.sandbox._allow import allowed, find_program
+from sandbox.boxes import alive
 
 CHECK = ["ruff", "check", "--output-format", "json", "--no-cache", "--stdin-filename", "a.py", "-"]
 CANARY = "sk-canary-8f2b77"
@@ -98,6 +100,79 @@ INJECTIONS: list[list[str]] = [
 ]
 
 
+INJECTIONS += [
+    ["pytest", *extra]
+    for extra in (
+        ["-p", "evil"],
+        ["-pevil"],
+        ["-p=evil"],
+        ["-p"],
+        ["-p", "no:cacheprovider,evil"],
+        ["-p", "no:terminal"],
+        ["-c", "evil.ini"],
+        ["-cevil.ini"],
+        ["--config-file=evil.ini"],
+        ["--rootdir=/"],
+        ["--rootdir", "/etc"],
+        ["--basetemp=."],
+        ["--basetemp", "/tmp/x"],
+        ["-o", "addopts=-pevil"],
+        ["-ox=y"],
+        ["--override-ini=x=y"],
+        ["--confcutdir=/"],
+        ["--pyargs", "os"],
+        ["--import-mode=importlib"],
+        ["--pdb"],
+        ["--pdbcls=evil:Evil"],
+        ["--trace"],
+        ["--debug=x"],
+        ["--log-file=x"],
+        ["--pastebin=all"],
+        ["--junitxml=../x.xml"],
+        ["--junitxml=/tmp/x.xml"],
+        ["--junitxml", "-x.xml"],
+        ["--junitxml=a/b.xml"],
+        ["--junitxml="],
+        ["--junit-xml=x.xml"],
+        ["--junitxml=.."],
+        ["--junit-prefix=x"],
+        ["--cache-clear"],
+        ["--deselect=x"],
+        ["--ignore=x"],
+        ["--lf"],
+        ["-n", "99"],
+        ["--tb=evil"],
+        ["--tb", "--pdb"],
+        ["--maxfail=-1"],
+        ["--maxfail=1e9"],
+        ["--color=yes"],
+        ["-k"],
+        ["-k", ""],
+        ["-k", "a\nb"],
+        ["-k", "a\0b"],
+        ["-kx"],
+        ["-m", "a\x1b[0m"],
+        ["-qp", "evil"],
+        ["-xpevil"],
+        ["--", "-p"],
+        ["-"],
+        ["/etc/passwd"],
+        ["../x"],
+        ["tests/../../x"],
+        ["tests/../../x::test"],
+        ["::test"],
+        ["a\0.py"],
+        ["a\n.py"],
+        ["\ud800.py"],
+        ["a" * 5000],
+        ["--version"],
+        ["--fixtures"],
+        ["--setup-only"],
+        [""],
+    )
+]
+
+
 @pytest.mark.parametrize("argv", INJECTIONS, ids=lambda argv: ascii(" ".join(argv))[:60])
 async def test_an_argument_outside_the_table_is_refused(argv: list[str], tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import os\n")
@@ -106,6 +181,21 @@ async def test_an_argument_outside_the_table_is_refused(argv: list[str], tmp_pat
         await LocalSpawner().run(argv, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.py", "args"]
     assert (tmp_path / "a.py").read_text() == "import os\n"
+
+
+def test_how_many_injections_were_tried(record_property: Callable[[str, object], None]) -> None:
+    assert len(INJECTIONS) >= 60
+    record_property("row 21", f"{len(INJECTIONS)} payloads refused by name, 0 with an effect")
+
+
+@pytest.mark.parametrize("name", ["@args", "@args/x.py", "@args::test_a"])
+def test_a_test_path_stays_a_path(name: str) -> None:
+    assert allowed(["pytest", name]) == [f"./{name}"]
+
+
+def test_a_value_of_pytest_stays_in_its_word() -> None:
+    argv = ["pytest", "-k", "--pdb", "-m", "-p evil", "--tb", "short", "-p", "no:cacheprovider"]
+    assert allowed(argv) == ["-k=--pdb", "-m=-p evil", "--tb=short", "-pno:cacheprovider"]
 
 
 @pytest.mark.parametrize("name", ["@args", "-x.py", "--fix", "a b.py", "$(id).py", "é.py"])
@@ -150,7 +240,7 @@ async def test_a_child_past_its_time_is_killed_with_its_children(tmp_path: Path)
     with pytest.raises(ToolLimitExceeded, match=r"0\.5 s"):
         await LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=0.5)
     for name in ("child", "parent"):
-        assert not _alive(int((tmp_path / name).read_text()))
+        assert not alive(int((tmp_path / name).read_text()))
 
 
 async def test_endless_output_is_stopped_at_its_limit(tmp_path: Path) -> None:
@@ -169,7 +259,7 @@ async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert not _alive(int((tmp_path / "parent").read_text()))
+    assert not alive(int((tmp_path / "parent").read_text()))
 
 
 async def test_cancelling_while_the_child_starts_kills_its_children_too(tmp_path: Path) -> None:
@@ -184,7 +274,7 @@ async def test_cancelling_while_the_child_starts_kills_its_children_too(tmp_path
         with pytest.raises(asyncio.CancelledError):
             await running
         child = tmp_path / "child"
-        assert not child.exists() or not child.read_text().strip() or not _alive(int(child.read_text()))
+        assert not child.exists() or not child.read_text().strip() or not alive(int(child.read_text()))
 
 
 async def test_a_child_that_reads_nothing_is_no_error(tmp_path: Path) -> None:
@@ -200,13 +290,12 @@ async def test_what_cannot_start_is_a_tool_error(tmp_path: Path) -> None:
 def test_the_probe_tells_what_applies() -> None:
     report = probe()
     assert report.applies in ("bubblewrap", "landlock", "none")
-    assert report.landlock_abi >= 0
-    assert report.bwrap_works <= (report.bwrap is not None)
+    assert (report.applies == "bubblewrap") == (not report.bwrap_problem)
+    assert (report.applies == "none") == bool(report.bwrap_problem and report.own_problem)
 
 
-def _alive(pid: int) -> bool:
-    """Whether the process runs; one that waits to be reaped does not."""
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
+async def test_a_daemon_that_left_the_group_dies_at_the_limit_too(tmp_path: Path) -> None:
+    program = "setsid sh -c 'echo $$ > daemon; sleep 600' & sleep 600"
+    with pytest.raises(ToolLimitExceeded):
+        await LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=1)
+    assert not alive(int((tmp_path / "daemon").read_text()))

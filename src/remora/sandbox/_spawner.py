@@ -13,7 +13,12 @@ from pathlib import Path
 
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
-from remora.sandbox._allow import allowed, find_program
+from remora.sandbox._allow import RUNS_PROJECT_CODE, allowed, find_program
+from remora.sandbox._jail._watch import end_descendants
+from remora.sandbox._plan import Limits
+from remora.sandbox._probe import SandboxReport, probe
+from remora.sandbox._project import run_tests
+from remora.sandbox._ruff_settings import check_settings
 from remora.sandbox._spool import Spool
 
 MB = 1024 * 1024
@@ -22,6 +27,8 @@ MAX_OUTPUT = 4 * 1024 * MB
 MAX_MEMORY = 8 * 1024 * MB
 """Address space of a child. Generous, as allocators reserve far more than they use."""
 KILL_S = 2.0
+LIMITS = Limits()
+_ROOT = Path("/")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 """All that a child gets: nothing of ours, so no key of ours."""
 
@@ -29,18 +36,62 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8
 class LocalSpawner:
     """Starts allowed programs on this machine."""
 
-    def __init__(self, *, max_output: int = MAX_OUTPUT) -> None:
+    def __init__(
+        self,
+        *,
+        max_output: int = MAX_OUTPUT,
+        limits: Limits = LIMITS,
+        allow_unsandboxed: bool = False,
+        report: SandboxReport | None = None,
+    ) -> None:
+        """`allow_unsandboxed` is the user's word alone. `report` is what works here; by default it is tried out."""
         self._max_output = max_output
+        self._limits = limits
+        self._allow_unsandboxed = allow_unsandboxed
+        self._report = report
 
-    async def run(self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0) -> Completed:
-        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit."""
+    async def run(
+        self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0, over: Path | None = None
+    ) -> Completed:
+        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit.
+
+        What runs the project's code sees `cwd` with the files below `over` in their places, and writes to neither.
+        """
         words = allowed(argv)
+        if argv[0] in RUNS_PROJECT_CODE:
+            return await self._run_tests(words, cwd=cwd, stdin=stdin, limit_s=limit_s, over=over)
+        await asyncio.to_thread(check_settings, words, cwd)
         return await self.execute([str(find_program(argv[0])), *words], cwd=cwd, stdin=stdin, limit_s=limit_s)
 
-    async def execute(self, argv: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float) -> Completed:
+    async def _run_tests(
+        self, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None
+    ) -> Completed:
+        async def execute(command: Sequence[str], status: int) -> Completed:
+            return await self.execute(command, cwd=_ROOT, stdin=stdin, limit_s=limit_s, keep=(status,), name="pytest")
+
+        return await run_tests(
+            words,
+            root=cwd,
+            over=over,
+            report=await asyncio.to_thread(probe) if self._report is None else self._report,
+            allow_unsandboxed=self._allow_unsandboxed,
+            limits=self._limits,
+            execute=execute,
+        )
+
+    async def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        stdin: bytes,
+        limit_s: float,
+        keep: tuple[int, ...] = (),
+        name: str = "",
+    ) -> Completed:
         """Run this very program to its end. For callers inside this package: nothing is checked any more."""
         child = _Child(asyncio.get_running_loop().create_future(), self._max_output)
-        starting = asyncio.ensure_future(_start(child, argv, cwd))
+        starting = asyncio.ensure_future(_start(child, argv, cwd, keep))
         try:
             transport = await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -48,10 +99,10 @@ class LocalSpawner:
             await _end(child, await starting)
             raise
         _limit(transport.get_pid())
-        return await _completed(child, transport, argv, stdin, limit_s)
+        return await _completed(child, transport, (name or Path(argv[0]).name, *argv[1:]), stdin, limit_s)
 
 
-async def _start(child: _Child, argv: Sequence[str], cwd: Path) -> asyncio.SubprocessTransport:
+async def _start(child: _Child, argv: Sequence[str], cwd: Path, keep: tuple[int, ...]) -> asyncio.SubprocessTransport:
     try:
         transport, _ = await asyncio.get_running_loop().subprocess_exec(
             lambda: child,
@@ -62,6 +113,7 @@ async def _start(child: _Child, argv: Sequence[str], cwd: Path) -> asyncio.Subpr
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=keep,
         )
     except OSError as error:
         raise ToolFailed(f"`{Path(argv[0]).name}` could not be started: {error.strerror}") from error
@@ -101,8 +153,10 @@ class _Child(asyncio.SubprocessProtocol):
             self.ended.set_result(None)
 
     def kill(self) -> None:
-        """Ends the whole group: a child of the child would otherwise live on."""
+        """Ends the whole group, and those who left it while the child lives: they would otherwise live on."""
         if self.pid is not None:
+            if "exit" in self.waiting and sys.platform == "linux":
+                end_descendants(self.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
@@ -111,7 +165,7 @@ async def _completed(
     child: _Child, transport: asyncio.SubprocessTransport, argv: Sequence[str], stdin: bytes, limit_s: float
 ) -> Completed:
     """How the child ended. Whatever happens here, cancellation too, it and its group are gone afterwards."""
-    name = Path(argv[0]).name
+    name = argv[0]
     try:
         _feed(transport, stdin)
         await asyncio.wait({child.ended}, timeout=limit_s)
@@ -124,7 +178,7 @@ async def _completed(
         raise ToolLimitExceeded(name, limit=f"{child.max_output / MB:g} MB of output")
     stdout, stderr = child.said[1], child.said[2]
     full = {name: spool for name, spool in (("stdout", stdout), ("stderr", stderr)) if spool.is_large}
-    return Completed((name, *argv[1:]), transport.get_returncode() or 0, stdout.head(), stderr.head(), full)
+    return Completed(tuple(argv), transport.get_returncode() or 0, stdout.head(), stderr.head(), full)
 
 
 async def _end(child: _Child, transport: asyncio.SubprocessTransport) -> None:

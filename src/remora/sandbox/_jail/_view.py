@@ -1,0 +1,76 @@
+"""The project as a workspace has it, copied: the project's files with the changed ones in their places."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+CHUNK = 1024 * 1024
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", ".agentfs", ".venv", "venv", "node_modules", ".tox", ".nox", "__pycache__"}
+    | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
+)
+"""Folders that no test needs copied, wherever they are."""
+
+
+def copy_view(base: str, over: str | None, target: str, hidden: Collection[str] = ()) -> None:
+    """`target` holds the files of `base`, those of `over` in their places. Links stay links."""
+    _copy(base, target, "", frozenset(hidden))
+    copy_changed(over, target)
+
+
+def copy_changed(over: str | None, target: str) -> None:
+    """The files of `over` are in their places in `target`."""
+    if over is not None and os.path.isdir(over):
+        _copy(over, target, "", frozenset())
+
+
+def _copy(source: str, target: str, below: str, hidden: frozenset[str]) -> None:
+    with os.scandir(source) as entries:
+        for entry in entries:
+            path = f"{below}{entry.name}"
+            goal = os.path.join(target, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in SKIPPED and path not in hidden:
+                    _make_folder(goal)
+                    _copy(entry.path, goal, f"{path}/", hidden)
+            elif path not in hidden:
+                _copy_file(entry, goal)
+
+
+def _make_folder(goal: str) -> None:
+    if os.path.islink(goal):
+        os.unlink(goal)
+    os.makedirs(goal, exist_ok=True)
+
+
+def _copy_file(entry: os.DirEntry[str], goal: str) -> None:
+    if os.path.islink(goal):
+        os.unlink(goal)
+    if entry.is_symlink():
+        if not os.path.lexists(goal):
+            os.symlink(os.readlink(entry.path), goal)
+    elif entry.is_file(follow_symlinks=False):
+        try:
+            source = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW)
+        except PermissionError:
+            return  # What the user may not read, the tests may not either.
+        _copy_bytes(source, goal)
+
+
+def _copy_bytes(source: int, goal: str) -> None:
+    """The file is at `goal` too, with its mode and times. Closes `source`."""
+    facts = os.fstat(source)
+    target = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        while chunk := os.read(source, CHUNK):
+            while chunk:
+                chunk = chunk[os.write(target, chunk) :]
+        os.fchmod(target, facts.st_mode & 0o777)
+        os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    finally:
+        os.close(source)
+        os.close(target)

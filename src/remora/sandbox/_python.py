@@ -1,0 +1,86 @@
+"""Which Python runs the project's tests, and what of the disk it needs to read for that.
+
+A virtual environment in a project is data of the project: what it names is shown to the tests only if it is a Python
+installation, never because it says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from remora.errors import ToolFailed
+
+VENVS = (".venv", "venv")
+SYSTEM = (Path("/usr"), Path("/usr/local"))
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that has pytest."""
+
+    path: Path
+    reads: tuple[Path, ...] = ()
+    """Folders and files outside the system's that it is made of."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Other names by which it is reached."""
+
+
+def find_python(root: Path) -> Interpreter:
+    """The project's own Python if it has pytest, else ours. Raises `ToolFailed` saying how to get one."""
+    for name in VENVS:
+        venv = root / name
+        if venv.is_dir() and not venv.is_symlink() and any(venv.glob("lib/python3.*/site-packages/pytest/__init__.py")):
+            return _with_base(venv / "bin" / "python", root, ())
+    own = find_spec("pytest")
+    prefixes = (Path(sys.prefix), Path(sys.base_prefix))
+    if own is not None and own.origin and any(Path(own.origin).is_relative_to(prefix) for prefix in prefixes):
+        return _with_base(Path(sys.executable), root, _own_parts(Path(sys.prefix)))
+    raise ToolFailed(
+        "`pytest` is not installed: neither the project's `.venv` nor the Python that runs Remora has it",
+        hint="Install it in the project: `python -m venv .venv && .venv/bin/pip install pytest`",
+    )
+
+
+def _own_parts(prefix: Path) -> tuple[Path, ...]:
+    names = ("bin", "lib", "lib64", "pyvenv.cfg")
+    return tuple(prefix / name for name in names) if sys.prefix != sys.base_prefix else ()
+
+
+def _with_base(python: Path, root: Path, parts: tuple[Path, ...]) -> Interpreter:
+    real = python.resolve()
+    base = real.parent.parent
+    if real.is_relative_to(root) or base in SYSTEM:
+        return Interpreter(python, parts)
+    if not _is_installation(base, root):
+        raise ToolFailed(
+            f"`{python}` leads to `{real}`, which is no Python installation",
+            hint="Make the virtual environment again: `python -m venv --clear .venv`",
+        )
+    links = [(str(name), str(base)) for name in _names(python) if name != base and name.resolve() == base]
+    return Interpreter(python, (*parts, *(base / name for name in ("bin", "lib", "lib64"))), tuple(links))
+
+
+def _is_installation(base: Path, root: Path) -> bool:
+    """Whether it looks like one, and holds neither the user's home nor the project."""
+    holds = any(place.is_relative_to(base) for place in (Path.home().resolve(), root))
+    return not holds and any(base.glob("lib/python3.*/os.py"))
+
+
+def _names(python: Path) -> Iterator[Path]:
+    """Every folder that links, or a virtual environment's own note, call the installation."""
+    config = python.parent.parent / "pyvenv.cfg"
+    if config.is_file():
+        for line in config.read_text(encoding="utf-8", errors="replace")[:10_000].splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() == "home" and value.strip().startswith("/"):
+                yield Path(os.path.normpath(value.strip())).parent
+    for _ in range(40):
+        if not python.is_symlink():
+            return
+        python = Path(os.path.normpath(python.parent / python.readlink()))
+        yield python.parent.parent
