@@ -16,6 +16,7 @@ RemoraError                    stops the run; says what happened, what was expec
 │   ├── ReplyBroken            the reply ended in the middle, or is not what the protocol says
 │   ├── ReplyTooLarge          the reply reached the limit of its size
 │   └── ReplyInvalid           the model spoke, and nothing in it is a valid call
+├── AgentError                 an agent came to no result; `code` says why
 ├── BudgetError                the prompt cannot fit, whatever is left out
 │   └── CountingFailed         tokens could not be counted, so no prompt is known to fit
 ├── TraceError                 a stream cannot be written or read
@@ -178,6 +179,14 @@ class ReplyInvalid(DecisionError):
 
     code = "reply_invalid"
     ask_again = True
+
+
+class AgentError(RemoraError):
+    """An agent came to no result. `code` is the reason that its stream ends with."""
+
+    def __init__(self, message: str, *, code: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
 
 
 class BudgetError(RemoraError):

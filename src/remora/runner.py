@@ -11,6 +11,7 @@ from remora._version import __version__
 from remora.analysis import fold_files
 from remora.context.contracts import make_error_result
 from remora.context.recall import RECALL
+from remora.errors import AgentError as AgentError
 from remora.errors import DecisionError, RemoraError, ToolError, TraceError
 from remora.events import AgentEndEvent, AgentStartEvent, Call, Event, ToolCallEvent, ToolResultEvent
 from remora.nodes import CodeNode
@@ -275,3 +276,12 @@ def judge(rule: CheckRule | None, before: int | None, after: int | None) -> dict
     else:
         verdict = rule.words.get("unchanged", "unchanged")
     return {"tool": rule.tool, "key": rule.count, "before": before, "after": after, "verdict": verdict}
+
+
+def __getattr__(name: str) -> Any:
+    """The specification's names that need concrete parts, wired where they are asked for."""
+    if name in ("FunctionGemmaRunner", "GrailExecutor"):
+        from remora import app
+
+        return getattr(app, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

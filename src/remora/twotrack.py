@@ -113,6 +113,7 @@ class TwoTrack:
         guard: SummaryGuard | None = None,
         fallback: Summarizer | None = None,
         memory: Memory = "packet",
+        keep_messages: bool = False,
         rules: Sequence[CandidateRule] = (),
     ) -> None:
         self._secrets = secrets or Secrets()
@@ -129,7 +130,7 @@ class TwoTrack:
         self._system_prompt = self._secrets.clean(system_prompt)
         self._keeper = Keeper(blobs, self._secrets)
         self._memory: Memory = memory
-        self._history = None if memory == "packet" else History(calling, counter)
+        self._history = History(calling, counter) if memory != "packet" or keep_messages else None
         self._shown: tuple[Mapping[str, Any], ...] = ()
         self._counted = 0
         self._writer = writer
@@ -333,6 +334,11 @@ class TwoTrack:
         await self.context.record(NoticeEvent(code=code, message=message, turn=self.packet.turn))
 
     @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The run as a chat, where it is kept as one: with `keep_messages`, and without the packet."""
+        return self._history.messages if self._history else []
+
+    @property
     def repeats(self) -> int:
         """How many times in a row the latest call has given the same result."""
         return self._results.repeats
@@ -419,7 +425,7 @@ class TwoTrack:
             self._history.take(event, raw)
 
     def _prompt(self) -> Rendered | Chat:
-        if self._history is not None:
+        if self._history is not None and self._memory != "packet":
             cut = self._memory == "cut history"
             return self._history.prompt(
                 self._system_prompt, self.tools, calling=self._calling, limit=self.limit, cut=cut
@@ -445,6 +451,6 @@ class TwoTrack:
             left_out=made.left_out,
             offered=tuple(tool.name for tool in self.tools),
             counter=named(self._counter),
-            renderer=HISTORY if self._history is not None else RENDERERS[self._style],
+            renderer=RENDERERS[self._style] if self._memory == "packet" else HISTORY,
             turn=self.packet.turn,
         )

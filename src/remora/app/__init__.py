@@ -12,6 +12,7 @@ from typing import Any
 
 from remora.app._agents import AgentSource, bundled_agents
 from remora.app._deciding import EMBEDDED, NO_MODEL
+from remora.app._functiongemma import FunctionGemmaRunner
 from remora.app._grail import GrailExecutor
 from remora.app._importing import Imported, Importing, Imports
 from remora.app._local import JsonlEventEmitter, LocalTwoTrack
@@ -41,6 +42,7 @@ __all__ = [
     "AgentRow",
     "AgentSource",
     "App",
+    "FunctionGemmaRunner",
     "GrailExecutor",
     "Imported",
     "Imports",

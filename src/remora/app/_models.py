@@ -14,7 +14,7 @@ from remora.config import ServerConfig
 from remora.errors import ConfigError
 
 if TYPE_CHECKING:
-    from remora.inference import Endpoint, Kept, Progress
+    from remora.inference import Endpoint, Kept, Progress, ServerPolicy
     from remora.ports import Policy, TokenCounter
 
 CACHE_DIR_VARIABLE = "REMORA_CACHE_DIR"
@@ -57,6 +57,14 @@ async def _embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
         if server.adapter:
             told["adapter"] = {"file": server.adapter.name, "sha256": digests[server.adapter], "scale": 1.0}
         yield _deciders(policy, _counter(gguf), window, like, told)
+
+
+def served_policy(server: ServerConfig) -> ServerPolicy:
+    """A policy for the server that `server` names, asked as it is: nothing about it is looked up."""
+    from remora.inference import Endpoint, ServerPolicy, preset_of
+
+    preset, url = preset_of(server.server)
+    return ServerPolicy(_asked(Endpoint(preset, url, model=server.model, api_key=api_key(server)), server))
 
 
 def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Path:

@@ -12,16 +12,21 @@ from remora.analysis import (
     TokenReport,
     chat_tokens,
     explain,
+    fold,
+    restored,
     summarize,
     token_report,
 )
 from remora.app._project import Project, counter_of
+from remora.context.models import DecisionPacket
+from remora.context.projection import PROJECTOR
 from remora.events import (
     BlobRef,
     Event,
     ModelRequestEvent,
     ToolResultEvent,
     canonical,
+    decode,
     readable,
     unpack,
 )
@@ -33,6 +38,20 @@ class Reading(Project):
     def stream(self, fragment: str) -> StreamSummary:
         """One agent's run on both tracks, turn by turn."""
         return summarize(self.library.events(fragment))
+
+    def packet(self, fragment: str, to: int | None = None) -> DecisionPacket:
+        """The packet after turn `to`, or after everything: what folding the whole stream gives, and mostly sooner.
+
+        Raises `ProjectionStopped`.
+        """
+        kept = self.library.checkpoint(fragment, PROJECTOR, to)
+        start = restored(kept.packet_json, decode(kept.line)) if kept else None
+        if kept is None or start is None or (to is not None and start.turn > to):
+            folded = fold(self.library.events(fragment), to=to)
+        else:
+            folded = fold(self.library.events(fragment, start=kept.behind), start, after=kept.seq, to=to)
+        self.library.keep_checkpoints(fragment, PROJECTOR, folded.proven)
+        return folded.packet
 
     async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
         """Why a packet held what it held, and the raw result that it came from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from remora.analysis import fold_files
 from remora.app._agents import Agents
 from remora.app._deciding import EMBEDDED, Deciders, deciders
-from remora.config import OperationConfig
+from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.recall import RECALL
@@ -21,14 +21,14 @@ from remora.errors import BudgetError, ConfigError
 from remora.events import Event, ToolResultEvent, new_id
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
-from remora.ports import AgentResult, Job, SummaryGuard
+from remora.ports import AgentResult, Job, SummaryGuard, Tools, Workspace
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace
 from remora.twotrack import Identity, Memory, TwoTrack
 
 if TYPE_CHECKING:
-    from remora.scripts import Agent, ScriptPool
+    from remora.scripts import Agent, ScriptPool, ScriptTools
     from remora.workspaces import OverlayWorkspace
 
 UNLIMITED = 1_000_000_000
@@ -116,26 +116,10 @@ class Running(Agents):
                 yield result
 
     async def _runner(self, job: Job, shared: _Shared, past: Sequence[Event]) -> Runner:
-        from remora.discovery import PythonCode
-        from remora.sandbox import LocalSpawner
-        from remora.scripts import ScriptTools
-        from remora.workspaces import OverlayWorkspace
-
         agent = shared.agents[job.operation]
-        workspace = OverlayWorkspace(self.root, self.state_dir / "workspaces" / job.agent_id)
+        workspace = self._workspace(job.agent_id)
         base = await self._restored(workspace, job, past)
-        tools = ScriptTools(
-            agent.definition,
-            agent.scripts,
-            node=job.node,
-            agent_id=job.agent_id,
-            workspace=workspace,
-            spawner=LocalSpawner(),
-            root=self.root,
-            pool=shared.pool,
-            code=PythonCode(),
-            base=base,
-        )
+        tools = self._tools(agent, job.node, job.agent_id, workspace, shared.pool, base)
         specs = (*tools.specs, *_built_in_tools(agent.definition))
         return Runner(
             self._track(job, agent.definition, specs, shared),
@@ -147,6 +131,49 @@ class Running(Agents):
             limits=self._limits(agent.definition, shared),
             told=shared.deciders.told,
             past=past,
+        )
+
+    @asynccontextmanager
+    async def hands(
+        self, definition: SubagentDefinition, node: CodeNode, agent_id: str
+    ) -> AsyncIterator[tuple[Tools, Workspace]]:
+        """The tools of an agent, bound to a node and a workspace of its own."""
+        from remora.scripts import ScriptPool
+
+        agent = self.load_agents([definition.name])[definition.name]
+        workspace = self._workspace(agent_id)
+        async with ScriptPool() as pool:
+            yield self._tools(agent, node, agent_id, workspace, pool), workspace
+
+    def _workspace(self, agent_id: str) -> OverlayWorkspace:
+        from remora.workspaces import OverlayWorkspace
+
+        return OverlayWorkspace(self.root, self.state_dir / "workspaces" / agent_id)
+
+    def _tools(
+        self,
+        agent: Agent,
+        node: CodeNode,
+        agent_id: str,
+        workspace: OverlayWorkspace,
+        pool: ScriptPool,
+        base: bytes | None = None,
+    ) -> ScriptTools:
+        from remora.discovery import PythonCode
+        from remora.sandbox import LocalSpawner
+        from remora.scripts import ScriptTools
+
+        return ScriptTools(
+            agent.definition,
+            agent.scripts,
+            node=node,
+            agent_id=agent_id,
+            workspace=workspace,
+            spawner=LocalSpawner(allow_unsandboxed=self.config.sandbox.allow_unsandboxed),
+            root=self.root,
+            pool=pool,
+            code=PythonCode(),
+            base=base,
         )
 
     def _track(self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], shared: _Shared) -> TwoTrack:
@@ -184,17 +211,8 @@ class Running(Agents):
         return None if before is None else await self.blobs.get(before)
 
     def _limits(self, definition: SubagentDefinition, shared: _Shared) -> RunLimits:
-        runner = self.config.runner
-        caps = [definition.max_turns, runner.max_turns, self._operation(definition.name).max_turns]
         left = None if shared.until is None else max(0.001, shared.until - self.clock.monotonic())
-        deadlines = [seconds for seconds in (runner.deadline_s, left) if seconds is not None]
-        return RunLimits(
-            max_turns=min(cap for cap in caps if cap is not None),
-            max_errors=runner.max_errors,
-            max_repeats=runner.max_repeats,
-            retries=runner.retries,
-            deadline_s=min(deadlines, default=None),
-        )
+        return run_limits(definition, self.config.runner, self._operation(definition.name).max_turns, left)
 
     def _model_name(self) -> str:
         server = self.config.server
@@ -234,6 +252,21 @@ class Running(Agents):
     def _check_state_dir(self) -> None:
         if self.state_dir.exists() and not self.state_dir.is_dir():
             raise ConfigError(f"`{self.state_dir}` is not a folder: expected one for Remora's state")
+
+
+def run_limits(
+    definition: SubagentDefinition, runner: RunnerConfig, max_turns: int | None = None, left_s: float | None = None
+) -> RunLimits:
+    """An agent's limits: each the smallest that anyone has set."""
+    turns = [definition.max_turns, runner.max_turns, max_turns]
+    deadlines = [seconds for seconds in (runner.deadline_s, left_s) if seconds is not None]
+    return RunLimits(
+        max_turns=min(number for number in turns if number is not None),
+        max_errors=runner.max_errors,
+        max_repeats=runner.max_repeats,
+        retries=runner.retries,
+        deadline_s=min(deadlines, default=None),
+    )
 
 
 def _built_in_tools(definition: SubagentDefinition) -> tuple[ToolSpec, ...]:

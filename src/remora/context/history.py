@@ -48,6 +48,11 @@ class History:
         self._counter = counter
         self._said: list[tuple[Message, int]] = []
 
+    @property
+    def messages(self) -> list[Message]:
+        """All of it, without the system message."""
+        return [message for message, _ in self._said]
+
     def take(self, event: Event, raw: str = "") -> None:
         """The event becomes part of the chat. `raw` is what a tool returned, in full."""
         message = self._message(event, raw)

@@ -1,7 +1,4 @@
-"""For your own tests: agents without a model, streams without a disk, definitions and nodes in one line.
-
-What stands in for a served model (`patch_openai`, `make_server_config`, `make_runner_config`) comes with models.
-"""
+"""For your own tests: agents without a model, streams without a disk, definitions and nodes in one line."""
 
 from remora.testing._make import (
     assert_valid_tool_result,
@@ -11,6 +8,7 @@ from remora.testing._make import (
     make_node,
     tool_call_message,
 )
+from remora.testing._openai import make_runner_config, make_server_config, patch_openai
 from remora.testing._track import MemoryTwoTrack, ScriptedModel, TickingClock
 
 __all__ = [
@@ -22,5 +20,8 @@ __all__ = [
     "make_ctx",
     "make_definition",
     "make_node",
+    "make_runner_config",
+    "make_server_config",
+    "patch_openai",
     "tool_call_message",
 ]
