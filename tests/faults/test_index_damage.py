@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from remora.trace import Filter, TraceIndex
+from remora.trace._index_schema import SCHEMA
 
 MakeStream = Callable[..., Awaitable[Path]]
 Damage = Callable[[Path, random.Random], None]
@@ -67,12 +68,12 @@ def a_byte_changed(db: Path, rnd: random.Random) -> None:
 
 
 def of_an_old_schema(db: Path, rnd: random.Random) -> None:
-    execute(db, f"PRAGMA user_version={rnd.choice([0, 2, 999])}")
+    execute(db, f"PRAGMA user_version={rnd.choice([0, SCHEMA + 1, 999])}")
 
 
 def not_ours(db: Path, rnd: random.Random) -> None:
     db.unlink()
-    execute(db, "CREATE TABLE events (surprise)", "PRAGMA user_version=1", "PRAGMA journal_mode=WAL")
+    execute(db, "CREATE TABLE events (surprise)", f"PRAGMA user_version={SCHEMA}", "PRAGMA journal_mode=WAL")
 
 
 def without_a_table(db: Path, rnd: random.Random) -> None:

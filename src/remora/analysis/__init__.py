@@ -1,5 +1,6 @@
 """Reading the Long Track: pure functions over events."""
 
+from remora.analysis._checkpoints import Folded, fold, restored
 from remora.analysis._import import Chat, read_chats
 from remora.analysis._messages import ChatProblem, Said, Took
 from remora.analysis._replay import Explanation, Replay, Source, explain, replay
@@ -11,6 +12,7 @@ __all__ = [
     "Chat",
     "ChatProblem",
     "Explanation",
+    "Folded",
     "Replay",
     "Said",
     "Source",
@@ -21,10 +23,12 @@ __all__ = [
     "TurnRow",
     "chat_tokens",
     "explain",
+    "fold",
     "fold_files",
     "history_tokens",
     "read_chats",
     "replay",
+    "restored",
     "summarize",
     "token_report",
 ]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +34,6 @@ T = TypeVar("T")
 _ATTEMPTS = 3
 _EVERYTHING = Filter()
 _OF_AGENT = "WHERE id IN (SELECT stream FROM owners WHERE run_id = ? AND operation = ? AND node_id = ?)"
-MAX_SEQ = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -114,22 +114,23 @@ class TraceIndex:
         """The turns in which a tool was called, by stream and turn, each once."""
         return self._ask(lambda view: list(dict.fromkeys(_keys(view, wanted))))
 
-    def save_checkpoint(self, stream_id: str, seq: int, packet_json: bytes, projector: str) -> bool:
-        """Whether the packet after `seq` is now kept. It is not while another process is indexing: nothing is lost."""
+    def save_checkpoints(self, stream_id: str, projector: str, packets: Mapping[int, bytes]) -> int:
+        """How many of the packets, by `seq`, are now kept: none while another process is indexing."""
         with self._one_at_a_time, suppress(sqlite3.DatabaseError, OSError):
             if not self._catch_up().complete or not self._file.exists():
-                return False
+                return 0
             with self._file.lock() as ours:
                 if ours:
                     with self._file.writing(text=self._text) as db:
-                        return save(db, self._state_dir, stream_id, Checkpoint(seq, packet_json), projector)
-        return False
+                        keep = partial(save, db, self._state_dir, stream_id, projector)
+                        return sum(keep(seq, data) for seq, data in packets.items())
+        return 0
 
-    def load_checkpoint(self, stream_id: str, projector: str, *, at_most: int = MAX_SEQ) -> Checkpoint | None:
-        """The last kept packet of the stream (after `at_most` or earlier) whose event still is the one it was."""
+    def load_checkpoint(self, stream_id: str, projector: str, *, turn: int | None = None) -> Checkpoint | None:
+        """The last kept packet of the stream (of `turn` or earlier) whose event still is the one it was."""
         with self._one_at_a_time, suppress(sqlite3.DatabaseError):
             db = self._reader()
-            return load(db, self._state_dir, stream_id, projector, at_most) if db else None
+            return load(db, self._state_dir, stream_id, projector, turn) if db else None
         return None
 
     def close(self) -> None:

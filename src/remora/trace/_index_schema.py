@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
-SCHEMA = 1
+SCHEMA = 2
 APPLICATION = 0x52454D4F
 SHIFT = 32
 
@@ -58,7 +58,7 @@ CREATE TABLE checkpoints (
     seq INTEGER NOT NULL,
     projector TEXT NOT NULL,
     packet_json BLOB NOT NULL,
-    head TEXT NOT NULL,           -- digest of the line of `seq`
+    head TEXT NOT NULL,           -- digest of the line of `seq` and the packet
     PRIMARY KEY (stream, seq, projector)
 ) WITHOUT ROWID;
 CREATE INDEX owners_by_run ON owners (run_id, operation, node_id);

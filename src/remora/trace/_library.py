@@ -15,10 +15,12 @@ from remora.errors import TraceError
 from remora.events import AgentEndEvent, AgentFinishedEvent, Event, blobs_of, decode
 from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
+from remora.trace._index_checkpoints import Checkpoint
 from remora.trace._prune import PRUNED, PruneResult, prune
 from remora.trace._reader import Position, after, read_events, read_records
 from remora.trace._retention import PrunePlan, Retention, plan_prune
 from remora.trace._search import Filter, Hit
+from remora.trace._skim import skim
 from remora.trace._state import find_streams, resolve
 from remora.trace._verify import StreamReport, unreadable, verify
 
@@ -45,9 +47,21 @@ class Library:
         """Whether the stream is a run's, not an agent's."""
         return self.find(fragment).parent.name == "runs"
 
-    def events(self, fragment: str) -> Iterator[Event]:
+    def events(self, fragment: str, *, start: Position = Position()) -> Iterator[Event]:  # noqa: B008 (immutable)
         """The events of one stream. Raises `TraceDamaged` after the last one before a damage."""
-        return read_events(self.find(fragment))
+        return read_events(self.find(fragment), start=start)
+
+    def checkpoint(self, fragment: str, projector: str, turn: int | None = None) -> Checkpoint | None:
+        """The last packet kept at `turn` or before it, if the stream is whole up to there."""
+        path = self.find(fragment)
+        with self._index() as index:
+            found = index.load_checkpoint(_stream_id(path), projector, turn=turn)
+        return found if found is not None and skim(path).line > found.seq else None
+
+    def keep_checkpoints(self, fragment: str, projector: str, packets: Mapping[int, bytes]) -> int:
+        """How many of the packets, by `seq`, are now kept for `checkpoint`. Any may be lost at any time."""
+        with self._index() as index:
+            return index.save_checkpoints(_stream_id(self.find(fragment)), projector, packets) if packets else 0
 
     def runs(self) -> list[Path]:
         """The files of all runs, oldest first."""
@@ -141,6 +155,10 @@ class Library:
         with TraceIndex(self.state_dir) as index:
             yield index
             self.notices += index.notices
+
+
+def _stream_id(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
 
 
 def _name(stream_id: str) -> str:

@@ -67,12 +67,20 @@ def read_lines(path: Path, *, offset: int = 0, end: int | None = None) -> Iterat
         raise TraceError(f"`{path}` cannot be read: {error.strerror}") from error
 
 
-def read_events(path: Path, after: int = -1, *, end: int | None = None, torn_ok: bool = False) -> Iterator[Event]:
+def read_events(
+    path: Path,
+    after: int = -1,
+    *,
+    start: Position = Position(),  # noqa: B008 (immutable)
+    end: int | None = None,
+    torn_ok: bool = False,
+) -> Iterator[Event]:
     """Events with `seq > after`, oldest first. At the first damage raises `TraceDamaged`, after all that is intact.
 
-    `end` stops at that byte. With `torn_ok` a last line that is still being written is not taken for damage.
+    `start` begins at that place, `end` stops at that byte.
+    With `torn_ok` a last line that is still being written is not taken for damage.
     """
-    for record in read_records(path, end=end, torn_ok=torn_ok):
+    for record in read_records(path, start=start, end=end, torn_ok=torn_ok):
         if record.seq > after and record.fields is not None:
             yield _event(path, record)
 
