@@ -13,7 +13,8 @@ from remora.events import new_id
 from remora.trace import FileTrace, Library
 from remora.workspaces import Change, Door, OverlayWorkspace, forget, take, workspace_folder
 
-CASES = 10_000
+CASES = 5_000
+"""Of paths, and as many of ids."""
 PARTS = [
     "..", ".", "", "/", "~", "\0", "\n", "\r\n", "\x1b[2J", "\u202e", "\u2028", "\ud800", "a", "A", "b.py", "B.PY", "é",
     "e\u0301", "src", "SRC", ".git", ".GIT", ".agentfs", ".AgentFS", "con", "%2e%2e", "x" * 255, "x" * 256, "x" * 5000,
@@ -95,7 +96,7 @@ def test_no_file_name_in_an_accept_leads_outside(trapped: Path) -> None:
     state.mkdir()
     (trapped / "src/a.py").unlink()
     refused = 0
-    for path in hostile(20, 400):
+    for path in hostile(20, 150):
         try:
             take(trapped, state, [Change("fine.py", None, b"fine"), Change(path, None, b"evil")])
         except WorkspaceError:
@@ -106,7 +107,7 @@ def test_no_file_name_in_an_accept_leads_outside(trapped: Path) -> None:
             Door(trapped).remove(path)
             Door(trapped).remove("fine.py")
         forget(state)
-    assert refused > 100
+    assert refused > 40
     assert outside(trapped) == before
 
 

@@ -62,6 +62,22 @@ def test_different_edits_of_one_line_are_never_merged(count: int, data: st.DataO
     assert merge(*(b"".join(side) for side in (base, ours, theirs))) is None
 
 
+unique = st.lists(st.integers(0, 40), unique=True, max_size=12)
+
+
+@given(unique, unique, unique)
+def test_a_merge_loses_no_line_that_either_side_wrote_or_both_kept(
+    base: list[int], ours: list[int], theirs: list[int]
+) -> None:
+    """Where it would have to, there is no merge: the conflict leaves both texts as they are."""
+    texts = [b"".join(b"%d\n" % line for line in sorted(side)) for side in (base, ours, theirs)]
+    merged = merge(*texts)
+    if merged is not None:
+        found = [int(line) for line in merged.split()]
+        assert set(found) == (set(ours) & set(theirs)) | ((set(ours) | set(theirs)) - set(base))
+        assert len(found) == len(set(found)) or not set(ours).isdisjoint(set(theirs) - set(base))
+
+
 def test_two_insertions_at_one_place_are_a_conflict() -> None:
     assert merge(b"a\nb\n", b"a\nx\nb\n", b"a\ny\nb\n") is None
     assert merge(b"a\n", b"a\nx", b"y\na\n") == b"y\na\nx"
