@@ -16,9 +16,10 @@ JOBS ?= auto
 help: ## say what the targets do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(VENV)/.agents ## set up and run the lint agents on examples/shop
-	@echo "demo: lint agents on examples/shop; its files are not changed" >&2
-	@$(BIN)/remora analyze examples/shop -o lint
+demo: $(VENV)/.agents ## set up and run lint, docstring and test agents on examples/shop with the embedded model
+	@echo "demo: agents on examples/shop with the embedded model; its files are not changed" >&2
+	@$(BIN)/remora model pull
+	@$(BIN)/remora analyze examples/shop/shop/report.py -o lint,docstring,test --server embedded --max-turns 6
 	@echo "  (here, remora is $(BIN)/remora)"
 	@echo
 	@$(BIN)/remora trace verify -C examples/shop | tail -n 1
@@ -72,7 +73,7 @@ install = if command -v uv >/dev/null; then uv pip install --quiet --python $(BI
 
 $(VENV)/.agents: pyproject.toml $(VENV)/.venv
 	@echo "setup: Remora and what its agents need" >&2
-	@$(call install,-e '.[agents]')
+	@$(call install,-e '.[agents,embedded]')
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.agents

@@ -15,6 +15,9 @@ from remora.trace import FileTrace
 
 STREAM = "traces/01TEST"
 
+# Runs decide without a model unless a test says otherwise: what the embedded one does is slow, and its own to decide.
+os.environ.setdefault("REMORA_SERVER__SERVER", "scripted")
+
 # How long an example takes says more about the machine than about us: speed belongs in benchmarks/.
 settings.register_profile("remora", deadline=None)
 # Where a change is judged, the same examples every time; new ones are looked for at home.

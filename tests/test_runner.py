@@ -295,6 +295,16 @@ async def test_equal_calls_with_equal_results_stop_the_agent() -> None:
     assert (result.outcome, result.reason, result.turns) == ("partial", "repeat_limit", 4)
 
 
+async def test_a_call_that_only_repeats_itself_is_no_longer_offered_until_files_change() -> None:
+    policy = Plays(*[calls("run_linter")] * 3, calls("apply_fix", code="F401"), calls("run_linter"), DONE)
+    stage = Stage(policy, max_repeats=9)
+    await stage.run()
+    offered = [[tool.name for tool in prompt.tools] for prompt in policy.prompts]
+    assert ["run_linter" in names for names in offered] == [True, True, True, False, True, True]
+    receipts = [event for event in await stage.events() if isinstance(event, ModelRequestEvent)]
+    assert [list(event.offered) for event in receipts] == offered
+
+
 async def test_a_deadline_ends_the_agent_and_seals_its_stream() -> None:
     stage = Stage(Waiting(), deadline_s=0.05)
     result = await stage.run()

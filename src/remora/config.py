@@ -31,7 +31,7 @@ class DiscoveryConfig(_Block):
 class ServerConfig(_Block):
     """Who decides. Only your own settings, the environment and flags may say it, never a repository."""
 
-    server: str = "scripted"
+    server: str = "embedded"
     """`embedded`, `ollama`, `vllm`, `llamacpp`, `lmstudio`, or a URL; or no model: `scripted`, `first-candidate`,
     `random`."""
     model: str = ""
@@ -86,7 +86,7 @@ class MemoryConfig(_Block):
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
     history_limit: int | None = Field(default=None, ge=100)
-    """Without the packet: tokens to which chat history is cut; by default it is sent whole, up to the model's window."""
+    """Without the packet: tokens to which chat history is cut; by default it is sent whole, up to the window."""
     trace_indexing: tuple[Literal["node", "run", "operation"], ...] = ("node", "run", "operation")
     """By what the key-value view can be listed."""
 

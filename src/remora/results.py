@@ -18,6 +18,7 @@ from remora.errors import ToolError, TraceError
 from remora.events import (
     BlobRef,
     Call,
+    CandidateAction,
     FileChange,
     Inline,
     Packed,
@@ -73,6 +74,8 @@ class Results:
         delta = checked(offered, self._tools, self._extensions, notes)
         attached = [await self._attachment(name, data) for name, data in _attached(output)]
         raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
+        if changes:
+            self._repeats.forget()
         return ToolResultEvent(
             call_id=call.call_id,
             tool=call.tool,
@@ -94,7 +97,14 @@ class Results:
     async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
         """Count a result of the past as one of this run, so that repetitions of it are seen."""
         raw = await self._blobs.get(event.raw_ref.blob) if event.raw_ref else canonical(event.raw)
+        if event.files:
+            self._repeats.forget()
         self._repeats.note(event.tool, args, raw, PacketDelta())
+
+    def is_worn_out(self, tool: ToolSpec) -> bool:
+        """Whether the only call that the tool knows has given the same result too often."""
+        takes_nothing = not tool.parameters.get("properties")
+        return takes_nothing and self._repeats.is_worn_out(CandidateAction(tool=tool.name))
 
     async def distilled(self, tool: str, safe: Any) -> Distilled:
         """What a value without secrets comes to as a result of `tool`."""

@@ -239,7 +239,7 @@ class TwoTrack:
             await self.context.record(receipt)
         return Prompt(
             messages=self._shown,
-            tools=self.tools,
+            tools=self._offered,
             candidates=tuple(self.packet.candidate_actions),
             turn=self.packet.turn,
         )
@@ -389,6 +389,11 @@ class TwoTrack:
         return await self._results.distilled(tool, self._secrets.clean(value))
 
     @property
+    def _offered(self) -> tuple[ToolSpec, ...]:
+        """The tools that may be called now: the prompt lists all, so that its beginning stays the same bytes."""
+        return tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
+
+    @property
     def _beside(self) -> tuple[ToolSpec, ...]:
         """The tools that are sent beside the messages, and count all the same."""
         return self.tools if self._calling == "native" else ()
@@ -449,7 +454,7 @@ class TwoTrack:
             tokens=made.tokens,
             limit=self.limit,
             left_out=made.left_out,
-            offered=tuple(tool.name for tool in self.tools),
+            offered=tuple(tool.name for tool in self._offered),
             counter=named(self._counter),
             renderer=RENDERERS[self._style] if self._memory == "packet" else HISTORY,
             turn=self.packet.turn,

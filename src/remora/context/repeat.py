@@ -39,6 +39,10 @@ class RepeatGuard:
             }
         )
 
+    def forget(self) -> None:
+        """Files have changed: what gave the same result so far may give another one now."""
+        self._latest.clear()
+
     def is_worn_out(self, action: CandidateAction) -> bool:
         """Whether the call has given the same result too often to be offered again."""
         return self._latest.get(_call(action.tool, action.args), ("", 0))[1] >= REPEAT_LIMIT
