@@ -42,6 +42,7 @@ test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
 bench: $(VENV)/.dev ## measure speed, as ratios in one run
 	@echo "bench: results go to benchmarks/results" >&2
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.short
 
 fix: $(VENV)/.dev ## repair what can be repaired by itself: style, generated docs
 	@$(BIN)/ruff check --fix

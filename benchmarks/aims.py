@@ -14,12 +14,14 @@ def judge(results: Results) -> list[dict[str, Any]]:
     return [verdict for section, aims in AIMS.items() if results.get(section) for verdict in aims(results[section])]
 
 
-def _at_most(aim: str, limit: float, figures: Iterable[float], unit: str = "") -> dict[str, Any]:
+def at_most(aim: str, limit: float, figures: Iterable[float], unit: str = "") -> dict[str, Any]:
+    """The verdict on the largest of the figures."""
     worst = max(figures)
     return {"aim": aim, "target": f"≤ {limit:,g}{unit}", "figure": _figure(worst) + unit, "met": worst <= limit}
 
 
-def _at_least(aim: str, limit: float, figures: Iterable[float], unit: str = "") -> dict[str, Any]:
+def at_least(aim: str, limit: float, figures: Iterable[float], unit: str = "") -> dict[str, Any]:
+    """The verdict on the smallest of the figures."""
     worst = min(figures)
     return {"aim": aim, "target": f"≥ {limit:,g}{unit}", "figure": _figure(worst) + unit, "met": worst >= limit}
 
@@ -32,11 +34,11 @@ def _turns(rows: Rows) -> Rows:
     most = max(row["turns"] for row in rows)
     longest = [row for row in rows if row["turns"] == most]
     return [
-        _at_most("CPU to record a turn, worst case", 0.3, (row["cpu_ms_events"] for row in rows), " ms"),
-        _at_most("last tenth of turns against first, CPU", 1.15, (row["cpu_last_to_first"] for row in longest), "×"),
-        _at_most("wall against the floor with as many syncs", 1.25, (row["wall_to_floor"] for row in rows), "×"),
-        _at_most("bytes beside output and prompt, a turn", 3000, (row["overhead_bytes"] for row in rows), " B"),
-        _at_most("bytes a turn, longest run against shortest", 1.15, _linear(rows), "×"),
+        at_most("CPU to record a turn, worst case", 0.3, (row["cpu_ms_events"] for row in rows), " ms"),
+        at_most("last tenth of turns against first, CPU", 1.15, (row["cpu_last_to_first"] for row in longest), "×"),
+        at_most("wall against the floor with as many syncs", 1.25, (row["wall_to_floor"] for row in rows), "×"),
+        at_most("bytes beside output and prompt, a turn", 3000, (row["overhead_bytes"] for row in rows), " B"),
+        at_most("bytes a turn, longest run against shortest", 1.15, _linear(rows), "×"),
     ]
 
 
@@ -47,24 +49,24 @@ def _linear(rows: Rows) -> list[float]:
 
 
 def _reading(rows: Rows) -> Rows:
-    return [_at_least("`verify`, CPU time", 300, (row["verify_mb_per_s"] for row in rows), " MB/s")]
+    return [at_least("`verify`, CPU time", 300, (row["verify_mb_per_s"] for row in rows), " MB/s")]
 
 
 def _memory(rows: Rows) -> Rows:
     works = [name for name in rows[0] if name.endswith("_growth_mb")]
     growth = [rows[-1][work] - rows[0][work] for work in works]
-    return [_at_most("peak memory, longest run against shortest: write, read, verify", 4, growth, " MB")]
+    return [at_most("peak memory, longest run against shortest: write, read, verify", 4, growth, " MB")]
 
 
 def _together(rows: Rows) -> Rows:
     aim = f"{rows[0]['agents']} agents together against one alone, wall"
-    return [_at_most(aim, rows[0]["agents"] / 2, (row["together_to_alone"] for row in rows), "×")]
+    return [at_most(aim, rows[0]["agents"] / 2, (row["together_to_alone"] for row in rows), "×")]
 
 
 def _index(rows: Rows) -> Rows:
     return [
-        _at_least("index rebuilt without text", 20_000, (row["rebuild_events_per_s"] for row in rows), " events/s"),
-        _at_most("one turn by key, warm", 5, (row["get_ms"] for row in rows), " ms"),
+        at_least("index rebuilt without text", 20_000, (row["rebuild_events_per_s"] for row in rows), " events/s"),
+        at_most("one turn by key, warm", 5, (row["get_ms"] for row in rows), " ms"),
     ]
 
 

@@ -12,7 +12,8 @@ RESULTS = ROOT / "benchmarks" / "results" / "long-track.json"
 BEGIN, END = "<!-- figures: `python -m benchmarks.page` -->", "<!-- end of figures -->"
 
 Columns = dict[str, str]
-COLUMNS: dict[str, tuple[str, Columns]] = {
+Sections = dict[str, tuple[str, Columns]]
+COLUMNS: Sections = {
     "turns": (
         "A turn",
         {
@@ -104,10 +105,10 @@ COLUMNS: dict[str, tuple[str, Columns]] = {
 }
 
 
-def tables(results: dict[str, Any]) -> str:
+def tables(results: dict[str, Any], sections: Sections = COLUMNS) -> str:
     """Everything that was measured, as Markdown."""
     parts = [_aims(results["aims"])]
-    for section, (title, columns) in COLUMNS.items():
+    for section, (title, columns) in sections.items():
         if results.get(section):
             parts.append(f"### {title}\n\n{_table(results[section], columns)}")
     return "\n\n".join([*parts, _where(results)])
@@ -120,10 +121,14 @@ def write_page() -> None:
 
 def filled(page: str) -> str:
     """The page with the stored results between its marks."""
-    before, rest = page.split(BEGIN)
+    return between_marks(page, BEGIN, tables(json.loads(Path(RESULTS).read_text(encoding="utf-8"))))
+
+
+def between_marks(page: str, begin: str, figures: str) -> str:
+    """The page with these figures between its marks."""
+    before, rest = page.split(begin)
     _, after = rest.split(END)
-    stored = json.loads(Path(RESULTS).read_text(encoding="utf-8"))
-    return f"{before}{BEGIN}\n\n{tables(stored)}\n\n{END}{after}"
+    return f"{before}{begin}\n\n{figures}\n\n{END}{after}"
 
 
 def _aims(verdicts: list[dict[str, Any]]) -> str:
