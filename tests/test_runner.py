@@ -14,10 +14,11 @@ from remora.events import Call, Event, FileChange, ModelRequestEvent, ModelRespo
 from remora.inference import EstimatedCounter, ScriptedPolicy
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import AgentResult, Decision, Prompt, ToolOutput, Written
+from remora.prompting import Memory
 from remora.runner import RunLimits, Runner, judge
 from remora.subagent import SUBMIT_RESULT, CheckRule, SubagentDefinition
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, Memory, TwoTrack
+from remora.twotrack import Identity, TwoTrack
 
 DEFINITION = SubagentDefinition(
     name="lint",

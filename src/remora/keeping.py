@@ -6,24 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remora.context.secrets import Secrets
-from remora.events import BlobRef, Call, NoticeEvent, canonical
-from remora.ports import BlobStore, TokenCounter
+from remora.events import BlobRef, Call, Event, canonical, from_record, json_value
+from remora.ports import BlobStore
 
 MAX_INLINE = 32 * 1024
 """Bytes of a text or of a call's arguments that a record holds itself; larger ones lie in a blob."""
 MAX_SAID = 1024
 """Bytes of an earlier chat message that a receipt holds itself: each is sent again in every later turn."""
-CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
-"""Shares of our count below which a server must have cut the prompt. An estimate may be far above the truth."""
 
 
 class Keeper:
-    """Puts the large parts of one agent's events into blobs, without secrets."""
+    """Puts the large parts of one agent's events into blobs, and keeps secrets out of all of them."""
 
     def __init__(self, blobs: BlobStore, secrets: Secrets) -> None:
         self._blobs = blobs
         self._secrets = secrets
         self._constant: tuple[str, BlobRef] | None = None
+
+    def cleaned(self, draft: Event) -> Event:
+        """The event without registered secrets, wherever in it they stood."""
+        if not self._secrets:
+            return draft
+        record = json_value(draft)
+        safe = self._secrets.redact(record["data"])
+        return from_record(record | {"data": safe.value}) if safe.count else draft
 
     async def text(self, text: str) -> dict[str, Any]:
         """A text as an event holds it: whole, or its beginning and a reference to all of it."""
@@ -63,21 +69,3 @@ class Keeper:
 
     async def _reference(self, data: bytes) -> BlobRef:
         return BlobRef(blob=await self._blobs.put(data), size=len(data), encoding="utf-8")
-
-
-def named(counter: TokenCounter) -> dict[str, Any]:
-    """Who counted, as receipts say it."""
-    told = {"name": counter.name, "exact": counter.exact}
-    return told | {"digest": counter.digest} if counter.digest else told
-
-
-def counted_otherwise(counted: int, counter: TokenCounter, usage: Mapping[str, Any]) -> NoticeEvent | None:
-    """A notice where the server read clearly less of the prompt than was sent, or more than we allowed for."""
-    read = usage.get("prompt_tokens")
-    if not isinstance(read, int) or isinstance(read, bool) or read <= 0:
-        return None
-    if read < counted * (CUT_EXACT if counter.exact else CUT_ESTIMATED):
-        return NoticeEvent(code="prompt_cut", message=f"The server read {read} of {counted} prompt tokens")
-    if read > counted:
-        return NoticeEvent(code="counted_short", message=f"The server counted {read} prompt tokens, we {counted}")
-    return None

@@ -9,20 +9,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from remora._version import __version__
-from remora.context.budget import check_limit
 from remora.context.calls import BadCall, read_call
 from remora.context.chat import read_reply, tool_spec
 from remora.context.checks import Extension
-from remora.context.contracts import ToolLike, ToolSpec
-from remora.context.history import HISTORY, Chat, History
+from remora.context.contracts import ToolLike
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
 from remora.context.recall import Remembered, recall
-from remora.context.render import RENDERERS, Calling, Rendered, Style, fixed_tokens, render, system_text
+from remora.context.render import Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, Unguarded, is_built_in
 from remora.context.text import one_line
@@ -47,19 +45,13 @@ from remora.events import (
     ToolCallEvent,
     ToolResultEvent,
     UserInputEvent,
-    canonical,
-    digest,
-    from_record,
-    json_value,
 )
-from remora.keeping import MAX_INLINE, Keeper, counted_otherwise, named
+from remora.keeping import MAX_INLINE, Keeper
 from remora.ports import BlobStore, Clock, Decision, Prompt, SummaryGuard, TokenCounter, TraceWriter
+from remora.prompting import Manner, Memory, Prompting
 from remora.results import Changes, Results, misread, output_of, too_large
 from remora.resuming import Standing
 from remora.subagent import CandidateRule
-
-Memory = Literal["packet", "history", "cut history"]
-"""What a prompt is made of: the packet, or for comparison the whole chat, or as much of it as fits."""
 
 MAX_USER_TEXT = 500
 """Characters of a person's words that the packet holds; the stream holds all of them."""
@@ -117,8 +109,6 @@ class TwoTrack:
         rules: Sequence[CandidateRule] = (),
     ) -> None:
         self._secrets = secrets or Secrets()
-        self._style: Style = style
-        self._calling: Calling = calling
         self.identity = identity
         self.goal = self._secrets.clean(goal)
         self.tools = tuple(map(tool_spec, tools))
@@ -127,24 +117,20 @@ class TwoTrack:
         self.last_seq = -1
         self.begun = False
         """Whether a stream exists, or is just being made: it must be sealed then."""
-        self._system_prompt = self._secrets.clean(system_prompt)
         self._keeper = Keeper(blobs, self._secrets)
-        self._memory: Memory = memory
-        self._history = History(calling, counter) if memory != "packet" or keep_messages else None
-        self._shown: tuple[Mapping[str, Any], ...] = ()
-        self._counted = 0
+        self._prompts = Prompting(
+            self._secrets.clean(system_prompt),
+            self.tools,
+            Manner(limit, style, calling, memory, keep_messages),
+            counter,
+            self._keeper,
+        )
         self._writer = writer
-        self._counter = counter
         self._clock = clock
         guard = guard or Unguarded()
         for tool, summarizer in (summarizers or {}).items():
             if not is_built_in(summarizer):
                 guard.check(tool, summarizer)
-        check_limit(
-            fixed_tokens(system_text(self._system_prompt, self.tools, calling), counter, self._beside),
-            limit,
-            counter.count,
-        )
         initial = identity.fields() | {"goal": self.goal}
         self.context = ContextManager(initial, summarizers, record=self._append, clock=clock.now)
         self._results = Results(
@@ -198,10 +184,10 @@ class TwoTrack:
                 node=dict(node or {}),
                 definition=dict(definition or {}),
                 tools=tuple(tool.model_dump() for tool in self.tools),
-                budget={"limit": self.limit, "exact": self._counter.exact},
+                budget={"limit": self.limit, "exact": self._prompts.counter.exact},
                 constraints=dict(constraints or {}),
                 projector=PROJECTOR,
-                renderer=RENDERERS[self._style],
+                renderer=self._prompts.manner.renderer,
                 model=dict(model or {}),
                 delta=PacketDelta(candidate_actions=tuple(candidates)) if candidates else None,
                 check=dict(check or {}),
@@ -234,12 +220,13 @@ class TwoTrack:
         if taken_up is None or not taken_up.turn_begun:
             await self.context.next_turn()
         await self.context.pull_hub_context()
-        receipt = await self._receipt(self._prompt())
+        offered = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
+        messages, receipt = await self._prompts.make(self.packet, offered)
         if taken_up is None or taken_up.asked is None or taken_up.asked.prompt_sha256 != receipt.prompt_sha256:
             await self.context.record(receipt)
         return Prompt(
-            messages=self._shown,
-            tools=self._offered,
+            messages=messages,
+            tools=offered,
             candidates=tuple(self.packet.candidate_actions),
             turn=self.packet.turn,
         )
@@ -252,7 +239,8 @@ class TwoTrack:
         """
         decision = reply
         if not isinstance(decision, Decision):
-            decision = read_reply(reply, self.tools, turn=self.packet.turn, in_text=self._calling == "text")
+            in_text = self._prompts.manner.calling == "text"
+            decision = read_reply(reply, self.tools, turn=self.packet.turn, in_text=in_text)
         calls = await self._decided(decision)
         for bad in decision.bad:
             await self._refused(bad)
@@ -283,7 +271,7 @@ class TwoTrack:
                 delta=delta,
             )
         )
-        if note := counted_otherwise(self._counted, self._counter, decision.usage):
+        if note := self._prompts.counted_otherwise(decision.usage):
             await self.context.record(note.model_copy(update={"turn": turn}))
 
     async def call(
@@ -336,7 +324,7 @@ class TwoTrack:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The run as a chat, where it is kept as one: with `keep_messages`, and without the packet."""
-        return self._history.messages if self._history else []
+        return self._prompts.messages
 
     @property
     def repeats(self) -> int:
@@ -388,16 +376,6 @@ class TwoTrack:
         """What `value` would come to as a result of `tool`. Nothing is recorded."""
         return await self._results.distilled(tool, self._secrets.clean(value))
 
-    @property
-    def _offered(self) -> tuple[ToolSpec, ...]:
-        """The tools that may be called now: the prompt lists all, so that its beginning stays the same bytes."""
-        return tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
-
-    @property
-    def _beside(self) -> tuple[ToolSpec, ...]:
-        """The tools that are sent beside the messages, and count all the same."""
-        return self.tools if self._calling == "native" else ()
-
     async def _refused(self, bad: BadCall) -> None:
         """A call that cannot be made: all of it for the developer, a line for the model."""
         turn, line = self.packet.turn, bad.error.message
@@ -407,55 +385,16 @@ class TwoTrack:
         await self.context.record(PacketUpdateEvent(source="model_response", delta=delta, turn=turn))
 
     async def _append(self, draft: Event) -> Event:
-        stamped = self._cleaned(draft).model_copy(update=self.identity.fields())
+        stamped = self._keeper.cleaned(draft).model_copy(update=self.identity.fields())
         (event,) = await self._writer.append(self.identity.stream_id, [stamped])
         await self._remember(event)
         return event
-
-    def _cleaned(self, draft: Event) -> Event:
-        """The event without registered secrets, wherever in it they stood."""
-        if not self._secrets:
-            return draft
-        record = json_value(draft)
-        safe = self._secrets.redact(record["data"])
-        return from_record(record | {"data": safe.value}) if safe.count else draft
 
     async def _remember(self, event: Event) -> None:
         """Keep up what depends on the past of the run, beside the packet."""
         self.last_seq = event.seq
         if isinstance(event, ModelRequestEvent):
             self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))
-        if self._history is not None:
-            raw = await self._results.text(event) if isinstance(event, ToolResultEvent) else ""
-            self._history.take(event, raw)
-
-    def _prompt(self) -> Rendered | Chat:
-        if self._history is not None and self._memory != "packet":
-            cut = self._memory == "cut history"
-            return self._history.prompt(
-                self._system_prompt, self.tools, calling=self._calling, limit=self.limit, cut=cut
-            )
-        return render(
-            self.packet,
-            system_prompt=self._system_prompt,
-            tools=self.tools,
-            limit=self.limit,
-            counter=self._counter,
-            style=self._style,
-            calling=self._calling,
-        )
-
-    async def _receipt(self, made: Rendered | Chat) -> ModelRequestEvent:
-        self._shown, self._counted = made.messages, made.tokens["total"]
-        return ModelRequestEvent(
-            packet_sha256=digest(canonical(self.packet)),
-            prompt_sha256=digest(canonical(made.messages)),
-            messages=await self._keeper.messages(made.messages),
-            tokens=made.tokens,
-            limit=self.limit,
-            left_out=made.left_out,
-            offered=tuple(tool.name for tool in self._offered),
-            counter=named(self._counter),
-            renderer=RENDERERS[self._style] if self._memory == "packet" else HISTORY,
-            turn=self.packet.turn,
-        )
+        manner = self._prompts.manner
+        if manner.memory != "packet" or manner.keep_messages:
+            self._prompts.take(event, await self._results.text(event) if isinstance(event, ToolResultEvent) else "")

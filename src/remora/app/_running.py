@@ -22,10 +22,11 @@ from remora.events import Event, ToolResultEvent, new_id
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
 from remora.ports import AgentResult, Job, SummaryGuard, Tools, Workspace
+from remora.prompting import Memory
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace
-from remora.twotrack import Identity, Memory, TwoTrack
+from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
     from remora.scripts import Agent, ScriptPool, ScriptTools
@@ -146,9 +147,9 @@ class Running(Agents):
             yield self._tools(agent, node, agent_id, workspace, pool), workspace
 
     def _workspace(self, agent_id: str) -> OverlayWorkspace:
-        from remora.workspaces import OverlayWorkspace
+        from remora.workspaces import OverlayWorkspace, workspace_folder
 
-        return OverlayWorkspace(self.root, self.state_dir / "workspaces" / agent_id)
+        return OverlayWorkspace(self.root, workspace_folder(self.state_dir, agent_id))
 
     def _tools(
         self,
