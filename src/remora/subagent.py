@@ -42,8 +42,8 @@ class ToolEntry(_Part):
     """What the model reads; the script's own docstring where this is empty."""
     effects: Effects = "outside"
     limits: Literal["strict", "default", "permissive"] = "default"
-    python: str = ""
-    """In place of a script: the import path `module:function` of a function with `@remora.tool`; needs trust."""
+    python: str = Field(default="", pattern=r"^$|^[A-Za-z0-9_][A-Za-z0-9_/]*\.py:[A-Za-z_][A-Za-z0-9_]*$")
+    """In place of a script: `file.py:function` in the agent's folder, a function with `@remora.tool`; needs trust."""
 
 
 class CheckRule(_Part):

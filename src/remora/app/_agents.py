@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
+from remora.app._functions import load_functions
 from remora.app._project import Project
 from remora.app._settings import user_config_dir
 from remora.context.summarizers import Summarizer, SummarizerRegistry, is_built_in
 from remora.errors import ConfigError, DefinitionError
 from remora.subagent import SubagentDefinition
+from remora.tools import FunctionTool
 
 if TYPE_CHECKING:
     from remora.scripts import Agent
@@ -69,6 +71,12 @@ class Agents(Project):
         trusted = _read_trusted() | {str(path): agent_digest(path) for path in found}
         _write_trusted(trusted)
         return [AgentSource(path.name, path, "project", True) for path in found]
+
+    def functions(self, definition: SubagentDefinition) -> dict[str, FunctionTool]:
+        """The agent's tools that are Python functions; loading it has made sure that it is trusted."""
+        if not any(tool.python for tool in definition.tools):
+            return {}
+        return load_functions(self.agent_sources()[definition.name].folder, definition)
 
     def _own_sources(self) -> list[AgentSource]:
         folder = (self.root / self.config.agents_dir).resolve()

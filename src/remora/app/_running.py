@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from remora.analysis import fold_files
 from remora.app._agents import Agents
 from remora.app._deciding import EMBEDDED, Deciders, deciders
+from remora.app._functions import MixedTools
 from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -29,7 +30,7 @@ from remora.trace import FileTrace
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
-    from remora.scripts import Agent, ScriptPool, ScriptTools
+    from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
 
 UNLIMITED = 1_000_000_000
@@ -159,12 +160,12 @@ class Running(Agents):
         workspace: OverlayWorkspace,
         pool: ScriptPool,
         base: bytes | None = None,
-    ) -> ScriptTools:
+    ) -> Tools:
         from remora.discovery import PythonCode
         from remora.sandbox import LocalSpawner
         from remora.scripts import ScriptTools
 
-        return ScriptTools(
+        scripts = ScriptTools(
             agent.definition,
             agent.scripts,
             node=node,
@@ -176,6 +177,7 @@ class Running(Agents):
             code=PythonCode(),
             base=base,
         )
+        return MixedTools(agent.definition, scripts, self.functions(agent.definition))
 
     def _track(self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], shared: _Shared) -> TwoTrack:
         node, found = job.node, shared.deciders
@@ -242,7 +244,8 @@ class Running(Agents):
         from remora.scripts import tool_specs
 
         definition, counter = agent.definition, found.counter
-        tools = (*tool_specs(definition, agent.scripts), *_built_in_tools(definition))
+        functions = (function.spec for function in self.functions(definition).values())
+        tools = (*tool_specs(definition, agent.scripts), *functions, *_built_in_tools(definition))
         beside = tools if found.calling == "native" else ()
         fixed = fixed_tokens(system_text(definition.system_prompt, tools, found.calling), counter, beside)
         try:

@@ -10,9 +10,9 @@ from remora.context.contracts import ToolSpec
 from remora.errors import DefinitionError, ToolError, ToolNotFound, WorkspaceError
 from remora.nodes import CodeNode
 from remora.ports import CodeReader, Spawner, ToolOutput, Workspace
-from remora.scripts._host import SIGNATURES, Host
+from remora.scripts._externals import external_problems
+from remora.scripts._host import Host
 from remora.scripts._lines import follow, split_lines
-from remora.scripts._parse import ExternalSpec
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, ScriptPool
 from remora.scripts._script import Script, check_arguments, load
 from remora.subagent import SubagentDefinition, ToolEntry
@@ -23,31 +23,23 @@ LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
 
 
 def load_scripts(folder: Path, definition: SubagentDefinition) -> dict[str, Script]:
-    """Every tool's script from `folder/<tool>.pym`. Raises one `DefinitionError` with all problems of all scripts."""
+    """The script of every tool that is one, from `folder/<tool>.pym`. Raises one `DefinitionError` with all problems of all scripts."""
     scripts: dict[str, Script] = {}
     problems: list[str] = []
     for entry in definition.tools:
+        if entry.python:
+            continue
         file = f"{entry.name}.pym"
         try:
             script = load(folder / file)
         except DefinitionError as error:
             problems += [f"{file}:{problem}" for problem in error.problems]
             continue
-        problems += [f"{file}:{problem}" for spec in script.externals for problem in _external_problems(spec)]
+        problems += [f"{file}:{problem}" for problem in external_problems(script.externals)]
         scripts[entry.name] = script
     if problems:
         raise DefinitionError(folder, problems)
     return scripts
-
-
-def _external_problems(spec: ExternalSpec) -> list[str]:
-    if spec.name not in SIGNATURES:
-        known = ", ".join(f"`{name}`" for name in SIGNATURES)
-        return [f"{spec.line}:1: host function `{spec.name}` does not exist; use one of {known}"]
-    names, required = SIGNATURES[spec.name]
-    if len(spec.parameters) < required or spec.parameters != names[: len(spec.parameters)]:
-        return [f"{spec.line}:1: parameters of `{spec.name}` differ; declare `{spec.name}({', '.join(names)})`"]
-    return []
 
 
 class ScriptTools:
@@ -128,7 +120,7 @@ class ScriptTools:
 
 def tool_specs(definition: SubagentDefinition, scripts: Mapping[str, Script]) -> tuple[ToolSpec, ...]:
     """The agent's tools as they are offered."""
-    return tuple(_spec(entry, scripts[entry.name]) for entry in definition.tools)
+    return tuple(_spec(entry, scripts[entry.name]) for entry in definition.tools if entry.name in scripts)
 
 
 def _spec(entry: ToolEntry, script: Script) -> ToolSpec:
