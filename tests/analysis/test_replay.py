@@ -10,7 +10,7 @@ import pytest
 
 from remora.analysis import explain, replay
 from remora.context.projection import project
-from remora.events import ModelRequestEvent, canonical, digest
+from remora.events import ModelRequestEvent
 from remora.trace import read_events
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "format-1-lint.jsonl"
@@ -60,28 +60,76 @@ def test_fields_of_the_packet_are_explained_too() -> None:
     assert (found.value, found.sources[-1].turn) == ("No safe fix for E741", 3)
 
 
-def _interpreters() -> list[str]:
+REPLAY = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from remora.analysis import replay
+from remora.events import canonical, digest
+from remora.trace import read_events
+events = list(read_events(Path(sys.argv[1])))
+for turn in range(events[-1].turn + 1):
+    result = replay(events, to=turn)
+    print(turn, digest(canonical(result.packet)), result.receipts, result.first_difference)
+"""
+"""Prints a line for each turn: the packet's digest, and whether the receipts agree."""
+
+NEEDS = ("pydantic", "orjson")
+
+
+def _interpreters() -> dict[str, str]:
+    """Every Python from 3.11 on that is installed here, by its version: on the path, and where pyenv keeps them."""
     names = [f"python3.{minor}" for minor in range(11, 16)]
-    return [path for name in names if (path := shutil.which(name))]
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [path for name in names if (path := shutil.which(name))]
+    found += [str(path) for name in names for path in sorted(kept.glob(f"*/bin/{name}"))]
+    versions = {}
+    for path in found:
+        told = _run(path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+        if told.returncode == 0:
+            versions.setdefault(told.stdout.strip(), path)
+    return dict(sorted(versions.items()))
 
 
-@pytest.mark.parametrize("python", _interpreters(), ids=lambda path: Path(path).name)
-def test_every_interpreter_here_folds_the_stream_to_the_same_bytes(python: str) -> None:
-    code = (
-        "import sys; sys.path[:0] = sys.argv[2:]\n"
-        "from remora.trace import read_events; from remora.context.projection import project\n"
-        "from remora.events import canonical, digest; from pathlib import Path\n"
-        "print(digest(canonical(project(read_events(Path(sys.argv[1]))))))"
-    )
-    packages = [path for path in sys.path if path.endswith("site-packages")]
-    done = subprocess.run(
-        [python, "-c", code, GOLDEN, SRC, *packages],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")},
-    )
+def _run(python: str | Path, *argv: str | Path) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {name: value for name, value in os.environ.items() if name.startswith("PIP_") or "proxy" in name.lower()}
+    return subprocess.run([python, *argv], capture_output=True, text=True, check=False, timeout=300, env=env)
+
+
+def _replayed(python: str | Path, *packages: str) -> subprocess.CompletedProcess[str]:
+    return _run(python, "-c", REPLAY, GOLDEN, SRC, *packages)
+
+
+def _here() -> str:
+    done = _replayed(sys.executable)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 7
+    return done.stdout
+
+
+INTERPRETERS = _interpreters()
+
+
+@pytest.mark.parametrize("version", INTERPRETERS)
+def test_every_interpreter_here_folds_the_stream_to_the_same_bytes(version: str) -> None:
+    done = _replayed(INTERPRETERS[version], *[path for path in sys.path if path.endswith("site-packages")])
     if done.returncode:
-        # The compiled parts of pydantic and orjson belong to one version of Python.
-        pytest.skip(f"{Path(python).name} has no pydantic or orjson: {done.stderr.strip().splitlines()[-1]}")
-    assert done.stdout.strip() == digest(canonical(project(read_events(GOLDEN))))
+        # The compiled parts of pydantic and orjson belong to one version of Python; the test below installs them.
+        pytest.skip(f"Python {version} has no pydantic or orjson: {done.stderr.strip().splitlines()[-1]}")
+    assert done.stdout == _here()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("version", INTERPRETERS)
+def test_every_interpreter_folds_to_the_same_bytes_with_a_base_install_of_its_own(version: str, tmp_path: Path) -> None:
+    made = _run(INTERPRETERS[version], "-m", "venv", tmp_path)
+    if made.returncode:
+        pytest.skip(f"Python {version} makes no environment: {(made.stderr or made.stdout).strip().splitlines()[-1]}")
+    python = tmp_path / "bin" / "python"
+    got = _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", *NEEDS)
+    if got.returncode:
+        pytest.skip(f"Python {version} gets no {' and '.join(NEEDS)}: {got.stderr.strip().splitlines()[-1]}")
+    done = _replayed(python)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == _here()
