@@ -5,14 +5,17 @@ from remora.analysis._import import Chat, read_chats
 from remora.analysis._messages import ChatProblem, Said, Took
 from remora.analysis._replay import Explanation, Replay, Source, explain, replay
 from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
+from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
 from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
 
 __all__ = [
     "CallRow",
     "Chat",
     "ChatProblem",
+    "Entry",
     "Explanation",
     "Folded",
+    "LlmConversationLogger",
     "Replay",
     "Said",
     "Source",
@@ -31,4 +34,5 @@ __all__ = [
     "restored",
     "summarize",
     "token_report",
+    "transcript",
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from remora.analysis import (
+    Entry,
     Explanation,
     StreamSummary,
     TokenReport,
@@ -16,6 +17,7 @@ from remora.analysis import (
     restored,
     summarize,
     token_report,
+    transcript,
 )
 from remora.app._project import Project, counter_of
 from remora.context.models import DecisionPacket
@@ -71,6 +73,10 @@ class Reading(Project):
         counter = counter_of(tokenizer)
         events, system, raws = await self._sent(fragment)
         return token_report(events, system, lambda e: raws[e.seq], counter)
+
+    async def transcript(self, fragment: str, *, full: bool = False) -> list[Entry]:
+        """One agent's run as a conversation: prompts as sent, replies, calls and results."""
+        return await transcript(self.library.events(fragment), self.blobs.get, full=full)
 
     async def _sent(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self.library.events(fragment))

@@ -23,6 +23,7 @@ from remora.cli._console import (
     print_json,
     tell,
 )
+from remora.cli._render_transcript import transcript as render_transcript
 from remora.trace import Filter, Retention
 
 trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, rich_markup_mode=None)
@@ -284,3 +285,25 @@ def tokens(
     with errors_as_sentences():
         report = asyncio.run(open_app(project, state_dir=state_dir).tokens(stream, tokenizer=tokenizer))
         print_json(report) if json else render.tokens(report)
+
+
+@trace.command()
+def transcript(
+    stream: StreamId,
+    full: Annotated[bool, typer.Option("--full", help="Results whole, however long")] = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Show a run as a conversation: each prompt exactly as sent, each reply, each call and what came back.
+
+    The system text stands where it is first sent, and again only where it changes.
+
+    \b
+    Examples:
+      remora trace transcript 7GX2KQF
+      remora trace transcript 7GX2KQF --full --json
+    """
+    with errors_as_sentences():
+        entries = asyncio.run(open_app(project, state_dir=state_dir).transcript(stream, full=full))
+        print_json(entries) if json else render_transcript(entries)

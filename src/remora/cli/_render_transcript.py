@@ -1,0 +1,25 @@
+"""A transcript as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from remora.analysis import Entry
+from remora.cli._console import say
+
+_TITLES = {"prompt": "prompt", "reply": "reply", "call": "call", "result": "result", "output": "output of"}
+
+
+def transcript(entries: Sequence[Entry]) -> None:
+    """Each thing that was said or done, under a line that says what it is."""
+    turn = 0
+    for entry in entries:
+        if entry.turn != turn:
+            turn = entry.turn
+            say(f"\n=== turn {turn} ===", "bold")
+        title = " ".join(part for part in (_TITLES.get(entry.kind, entry.kind), entry.who) if part)
+        say(f"--- {title} · seq {entry.seq}", "bold")
+        if entry.text:
+            say(entry.text)
+        if entry.left_out:
+            say(f"… {entry.left_out:,} more characters: --full shows them", "yellow")
