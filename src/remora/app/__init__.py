@@ -26,12 +26,12 @@ from remora.app._project import (
     project_root,
 )
 from remora.app._reading import Reading
-from remora.app._resuming import Resuming
 from remora.app._reviewing import Accepted, AgentDiff, Rejected, Reviewing
 from remora.app._running import sandbox_name
 from remora.app._setting_up import AgentRow, SettingUp
 from remora.app._settings import read_settings, user_config_dir
 from remora.app._tools import Authoring, ToolRun
+from remora.app._watching import Watching
 
 __all__ = [
     "EMBEDDED",
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 
-class App(Resuming, SettingUp, Reading, Importing, Reviewing, Authoring):
+class App(Watching, SettingUp, Reading, Importing, Reviewing, Authoring):
     """A project, opened with its settings."""
 
 

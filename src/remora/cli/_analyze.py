@@ -77,10 +77,10 @@ def analyze(
       remora analyze src/cart.py -o lint --policy first-candidate --json
     """
     with errors_as_sentences():
-        flags = _flags(server or policy, model, no_memory, max_turns)
+        flags = run_flags(server or policy, model, no_memory, max_turns)
         project = open_app(paths[0], state_dir=state_dir, flags=flags)
         only = project.changed_nodes(changed) if changed else None
-        plan = project.plan(paths, _names(operations), only)
+        plan = project.plan(paths, operation_names(operations), only)
         if dry_run:
             print_json({"agents": plan.jobs, "problems": plan.problems}) if json else render.dry_run(plan)
             return
@@ -113,7 +113,8 @@ def resume(
     raise typer.Exit(_exit_code(done))
 
 
-def _flags(server: str | None, model: str | None, no_memory: bool, max_turns: int | None) -> dict[str, Any]:
+def run_flags(server: str | None, model: str | None, no_memory: bool, max_turns: int | None) -> dict[str, Any]:
+    """The settings that the flags of a run stand for."""
     return {
         "server.server": server,
         "server.model": model,
@@ -174,10 +175,10 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     if shown.files:
         diffs(await project.diff(shown.agent_id), limit=16)
         say("")
-    render.next_steps(shown, _options(project))
+    render.next_steps(shown, review_options(project))
 
 
-def _options(project: App) -> str:
+def review_options(project: App) -> str:
     """What commands need beside their name, here, to mean this project and its state."""
     words = [] if project_root(HERE) == project.root else ["-C", os.path.relpath(project.root)]
     if project.state_dir != default_state_dir(project.root):
@@ -185,7 +186,8 @@ def _options(project: App) -> str:
     return shlex.join(words)
 
 
-def _names(operations: str) -> list[str]:
+def operation_names(operations: str) -> list[str]:
+    """What `-o` named, each once. Raises `ConfigError` if that is nothing."""
     names = [name.strip() for name in operations.split(",") if name.strip()]
     if not names:
         raise ConfigError("No operation was named", hint="Name one with `-o lint`")

@@ -50,7 +50,7 @@ def errors_as_sentences() -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """`value` as JSON on stdout."""
-    sys.stdout.write(orjson.dumps(value, default=_plain, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def say(text: str, style: str = "") -> None:
@@ -64,7 +64,8 @@ def tell(notices: Iterable[str]) -> None:
         err.print(Text(visible(f"notice: {notice}")))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON is made of, for a value that it cannot hold itself."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     return str(value)

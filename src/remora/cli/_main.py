@@ -23,6 +23,7 @@ from remora.cli._review import review
 from remora.cli._setup import setup
 from remora.cli._tool import tool
 from remora.cli._trace import trace
+from remora.cli._watch import watching
 
 app = typer.Typer(
     name="remora",
@@ -36,6 +37,7 @@ app.add_typer(trace, name="trace")
 app.add_typer(tool, name="tool")
 app.add_typer(model, name="model")
 app.add_typer(running)
+app.add_typer(watching)
 app.add_typer(review)
 app.add_typer(setup)
 

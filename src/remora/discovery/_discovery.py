@@ -37,9 +37,9 @@ class TreeSitterDiscovery:
         the current directory. A file that cannot be read is named in `problems`, and the others are still found.
         """
         self.problems = []
-        return [node for file in self._files(paths) for node in self._nodes(file)]
+        return [node for file in self.files(paths) for node in self._nodes(file)]
 
-    def _files(self, paths: Sequence[Path]) -> Iterator[Path]:
+    def files(self, paths: Sequence[Path]) -> Iterator[Path]:
         """The files to look at: none of Remora's own state, wherever it lies, and none too large to be code."""
         for file in python_files(self._root, paths, self.problems):
             place = self._root / file

@@ -1,0 +1,85 @@
+"""`remora watch`: agents on what you change, while you change it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from remora.app import App, open_app
+from remora.cli import _render as render
+from remora.cli._analyze import (
+    MaxTurns,
+    Model,
+    NoMemory,
+    Operations,
+    Policy,
+    Server,
+    operation_names,
+    review_options,
+    run_flags,
+)
+from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, plain, say, tell
+from remora.events import short_id
+from remora.orchestrator import Plan
+
+watching = typer.Typer()
+
+
+@watching.command()
+def watch(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders of one project")],
+    operations: Operations = "lint",
+    server: Server = None,
+    model: Model = None,
+    policy: Policy = None,
+    no_memory: NoMemory = False,
+    max_turns: MaxTurns = None,
+    json: JsonFlag = False,
+    state_dir: StateDir = None,
+) -> None:
+    """Run agents on the functions and files below PATHS whenever you save a change to them. Ctrl-C stops it.
+
+    With `--json`, a line for each agent as it ends. Your files stay as they are until you accept.
+
+    \b
+    Examples:
+      remora watch src/ -o lint
+      remora watch src/ -o lint,docstring --server ollama --model qwen3:4b
+    """
+    with errors_as_sentences():
+        flags = run_flags(server or policy, model, no_memory, max_turns)
+        project = open_app(paths[0], state_dir=state_dir, flags=flags)
+        asyncio.run(_watch(project, paths, operation_names(operations), json=json))
+
+
+async def _watch(project: App, paths: list[Path], operations: list[str], *, json: bool) -> None:
+    first = True
+    async for plan in project.watch(paths, operations):
+        tell(f"skipped: {problem}" for problem in plan.problems)
+        if first:
+            where = " ".join(map(str, paths))
+            err.print(f"Watching {where} for {', '.join(plan.operations)}. Ctrl-C stops.", markup=False)
+        elif plan.jobs:
+            await _run(project, plan, json=json)
+        first = False
+
+
+async def _run(project: App, plan: Plan, *, json: bool) -> None:
+    changed = 0
+    async for result in project.run(plan):
+        changed += bool(result.files)
+        if json:
+            line = orjson.dumps({"run_id": plan.run_id, **vars(result)}, default=plain)
+            sys.stdout.write(line.decode() + "\n")
+            sys.stdout.flush()
+        else:
+            say(render.agent_line(result))
+    if changed and not json:
+        options = f" {review_options(project)}".rstrip()
+        run = short_id(plan.run_id)
+        say(f"Review: remora diff {run}{options}    Take over: remora accept {run}{options}")
