@@ -1,55 +1,87 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from remora.discovery import PythonCode, TreeSitterDiscovery
 from remora.nodes import CodeNode, LineRange, NodeType
-from remora.sandbox import LocalSpawner
+from remora.sandbox import LocalSpawner, SandboxReport
 from remora.scripts import ScriptPool, ScriptTools, load_scripts
 from remora.subagent import SubagentDefinition, parse_definition
 from remora.workspaces import OverlayWorkspace
 
 AGENTS = Path(__file__).parents[2] / "agents"
+NO_SANDBOX = SandboxReport(bwrap_problem="not found", own_problem="not tried")
+
+
+def definition_of(agent: str) -> SubagentDefinition:
+    file = AGENTS / agent / "subagent.yaml"
+    return parse_definition(file.read_text(), file)
 
 
 @pytest.fixture
 def lint() -> SubagentDefinition:
-    file = AGENTS / "lint/subagent.yaml"
-    return parse_definition(file.read_text(), file)
+    return definition_of("lint")
 
 
 @pytest_asyncio.fixture
-async def lint_tools(lint: SubagentDefinition, tmp_path: Path) -> AsyncIterator[Callable[..., ScriptTools]]:
+async def pool() -> AsyncIterator[ScriptPool]:
+    async with ScriptPool(max_processes=2) as opened:
+        yield opened
+
+
+@pytest.fixture
+def lint_tools(lint: SubagentDefinition, tmp_path: Path, pool: ScriptPool) -> Callable[..., ScriptTools]:
     """Makes the lint agent's real tools for a file of the given bytes, whose node owns the given lines."""
     (tmp_path / "ruff.toml").write_text('lint.select = ["E", "F", "W"]\n')
-    scripts = load_scripts(AGENTS / "lint/tools", lint)
-    async with ScriptPool(max_processes=2) as pool:
 
-        def make(data: bytes, *owned: tuple[int, int]) -> ScriptTools:
-            (tmp_path / "a.py").write_bytes(data)
-            stretches = tuple(LineRange(first=first, last=last) for first, last in owned or [(1, data.count(b"\n"))])
-            node = CodeNode(
-                node_id="a.py",
-                node_type=NodeType.FILE,
-                name="a.py",
-                file_path=Path("a.py"),
-                lines=LineRange(first=stretches[0].first, last=stretches[-1].last),
-                owned=stretches,
-                text="",
-            )
-            workspace = OverlayWorkspace(tmp_path, tmp_path / ".agentfs/workspaces/AGENT")
-            return ScriptTools(
-                lint,
-                scripts,
-                node=node,
-                agent_id="AGENT",
-                workspace=workspace,
-                spawner=LocalSpawner(),
-                root=tmp_path,
-                pool=pool,
-            )
+    def make(data: bytes, *owned: tuple[int, int]) -> ScriptTools:
+        (tmp_path / "a.py").write_bytes(data)
+        stretches = tuple(LineRange(first=first, last=last) for first, last in owned or [(1, data.count(b"\n"))])
+        node = CodeNode(
+            node_id="a.py",
+            node_type=NodeType.FILE,
+            name="a.py",
+            file_path=Path("a.py"),
+            lines=LineRange(first=stretches[0].first, last=stretches[-1].last),
+            owned=stretches,
+            text="",
+        )
+        return _tools("lint", tmp_path, node, pool)
 
-        yield make
+    return make
+
+
+@pytest.fixture
+def agent_tools(tmp_path: Path, pool: ScriptPool) -> Callable[..., ScriptTools]:
+    """Makes an agent's real tools for one definition, such as `pkg/a.py:f`, of a project with the given files."""
+
+    def make(agent: str, files: Mapping[str, str | bytes], node_id: str, *, sandbox: bool = True) -> ScriptTools:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        found = TreeSitterDiscovery(tmp_path, state_dir=tmp_path / ".agentfs").find([tmp_path])
+        node = next(node for node in found if node.node_id == node_id)
+        return _tools(agent, tmp_path, node, pool, None if sandbox else NO_SANDBOX)
+
+    return make
+
+
+def _tools(
+    agent: str, root: Path, node: CodeNode, pool: ScriptPool, report: SandboxReport | None = None
+) -> ScriptTools:
+    definition = definition_of(agent)
+    return ScriptTools(
+        definition,
+        load_scripts(AGENTS / agent / "tools", definition),
+        node=node,
+        agent_id="AGENT",
+        workspace=OverlayWorkspace(root, root / ".agentfs/workspaces/AGENT"),
+        spawner=LocalSpawner(report=report),
+        root=root,
+        pool=pool,
+        code=PythonCode(),
+    )

@@ -163,3 +163,100 @@ async def test_many_errors_still_make_a_short_summary(lint_tools: Make) -> None:
     value = await _call(lint_tools(data), "run_linter")
     assert value["knowledge_delta"]["lint_errors_remaining"] >= 1200
     assert len(value["excerpts"][0]["text"].splitlines()) <= 12
+
+
+async def test_the_packet_is_told_which_rules_are_on(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(b"x = 1\n")
+    told = (await _call(tools, "run_linter"))["knowledge_delta"]["ruff_settings"]
+    assert told == "select E F W (ruff.toml)"
+    (tmp_path / "ruff.toml").unlink()
+    (tmp_path / "pyproject.toml").write_text('[tool.ruff]\nline-length = 99\nlint.extend-select = ["B"]\n')
+    told = (await _call(tools, "run_linter"))["knowledge_delta"]["ruff_settings"]
+    assert told == "extend-select B, line-length 99 (pyproject.toml)"
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    told = (await _call(tools, "run_linter"))["knowledge_delta"]["ruff_settings"]
+    assert told == "ruff's defaults: E4, E7, E9, F"
+
+
+async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> None:
+    knowledge = (await _call(lint_tools(MANY), "run_linter"))["knowledge_delta"]
+    assert knowledge["needs_edit"] == "line 4: E741 Ambiguous variable name: `l`"
+    assert (await _call(lint_tools(b"import os\n"), "run_linter"))["knowledge_delta"]["needs_edit"] == "nothing"
+
+
+async def test_reading_shows_numbered_lines_around_a_line(lint_tools: Make) -> None:
+    data = b"".join(b"x%d = %d\r\n" % (number, number) for number in range(1, 101))
+    tools = lint_tools(data, (10, 20))
+    value = await _call(tools, "read_file", line=50)
+    assert value["summary"] == "Read lines 46-59 of 100; line 50 is not this node's"
+    assert value["excerpts"][0]["text"].splitlines()[4] == "50: x50 = 50"
+    assert (await _call(tools, "read_file", line=0))["summary"] == "Read lines 6-19 of 100"
+    assert (await _call(tools, "read_file", line=999))["summary"].startswith("Read lines 96-100 of 100")
+
+
+EDITS = {
+    "one line": (b"l = 1\nprint(l)\n", (1, 2, "line = 1\nprint(line)"), b"line = 1\nprint(line)\n"),
+    "indented by the old lines": (
+        b"def f(x):\n\tif x == None:\n\t\treturn 1\n",
+        (2, 2, "if x is None:"),
+        b"def f(x):\n\tif x is None:\n\t\treturn 1\n",
+    ),
+    "inner indentation is kept": (
+        b"def f(x):\n    if x == None:\n        return 1\n    return 2\n",
+        (2, 4, "if x is None:\n    return 1\nreturn 2"),
+        b"def f(x):\n    if x is None:\n        return 1\n    return 2\n",
+    ),
+    "windows line ends": (b"x = 1\r\ny = x == None\r\n", (2, 2, "y = x is None\n"), b"x = 1\r\ny = x is None\r\n"),
+    "no last newline": (b"x = 1\ny = x == None", (2, 2, "y = x is None"), b"x = 1\ny = x is None"),
+    "byte order mark": (
+        b"\xef\xbb\xbfx = '\xc3\xa9'\ny = x == None\n",
+        (2, 2, "y = x is None"),
+        b"\xef\xbb\xbfx = '\xc3\xa9'\ny = x is None\n",
+    ),
+    "an unused line is taken away": (b"def f():\n    x = 1\n    return 2\n", (2, 2, ""), b"def f():\n    return 2\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "edit", "after"), EDITS.values(), ids=EDITS.keys())
+async def test_an_edit_changes_the_given_lines_alone(
+    lint_tools: Make, tmp_path: Path, data: bytes, edit: tuple[int, int, str], after: bytes
+) -> None:
+    tools = lint_tools(data, (1, 9))
+    first, last, text = edit
+    value = await _call(tools, "edit_lines", first=first, last=last, text=text)
+    assert value["error"] is None
+    assert _now(tmp_path) == after
+    again = await _call(tools, "edit_lines", first=first, last=last, text=text)
+    assert again["outcome"] == "error"
+    assert _now(tmp_path) == after
+
+
+REFUSED = {
+    "lines of another node": ((8, 8, "def f(x):"), "are not this node's"),
+    "backwards": ((4, 3, "x = 1"), "are not this node's"),
+    "beyond the file": ((4, 400, "x = 1"), "are not this node's"),
+    "lines without an error": ((3, 3, "x = 2"), "have no error"),
+    "a comment that hides it": ((4, 4, "l = 1  # noqa"), "hides an error"),
+    "no longer Python": ((4, 4, "l = ("), "would not be Python"),
+    "a new error": ((4, 4, "k = undefined_name"), "a new error"),
+    "as bad as before": ((4, 4, "O = 1"), "as many errors"),
+    "a function put in its place": ((4, 4, "def g():\n    return 1"), "gone, new or renamed"),
+}
+
+
+@pytest.mark.parametrize(("edit", "why"), REFUSED.values(), ids=REFUSED.keys())
+async def test_an_edit_that_is_no_fix_changes_nothing(
+    lint_tools: Make, tmp_path: Path, edit: tuple[int, int, str], why: str
+) -> None:
+    tools = lint_tools(MANY, (1, 7))
+    value = await _call(tools, "edit_lines", first=edit[0], last=edit[1], text=edit[2])
+    assert value["outcome"] == "error"
+    assert why in value["error"]
+    assert _now(tmp_path) == MANY
+
+
+async def test_code_cannot_be_deleted_to_be_rid_of_its_errors(lint_tools: Make, tmp_path: Path) -> None:
+    data = b"def f(x):\n    y = x == None\n    z = 2\n    return y, z\n"
+    value = await _call(lint_tools(data), "edit_lines", first=2, last=3, text="")
+    assert value["error"] == "Only lines that are an error themselves can be taken away"
+    assert _now(tmp_path) == data

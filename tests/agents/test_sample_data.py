@@ -1,0 +1,140 @@
+"""The `sample_data` agent's tools on real files. They run no code."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remora.context.contracts import ToolResult
+from remora.scripts import ScriptTools
+
+Make = Callable[..., ScriptTools]
+CORPUS = Path(__file__).parent / "corpus_shapes.py.txt"
+PACKAGE = {"kit/__init__.py": "", "kit/shapes.py": CORPUS.read_text()}
+
+
+async def _call(tools: ScriptTools, name: str, **args: Any) -> dict[str, Any]:
+    value: dict[str, Any] = (await tools.call(name, args)).value
+    ToolResult.model_validate(value)
+    assert len(value["summary"]) < 200
+    assert value["candidate_actions"]
+    return value
+
+
+def _written(folder: Path) -> dict[str, str]:
+    upper = folder / ".agentfs/workspaces/AGENT"
+    return {path.relative_to(upper).as_posix(): path.read_text() for path in sorted(upper.rglob("*")) if path.is_file()}
+
+
+def _shape(make: Make, name: str) -> ScriptTools:
+    return make("sample_data", PACKAGE, f"kit/shapes.py:{name}")
+
+
+WRITTEN = [
+    "plain", "annotated", "positional_only", "keyword_only", "star_args", "expression_default", "one_line", "waiting",
+    "counting", "cached", "money", "level", "nothing", "forever", "größe", "outer", "outer.inner",
+    "Point.moved", "Point.origin", "Point.square",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", ["typical", "edge"])
+async def test_every_case_binds_to_the_real_signature(agent_tools: Make, tmp_path: Path, variant: str) -> None:
+    module = runpy.run_path(str(CORPUS))
+    for name in [name for name in WRITTEN if "." not in name]:
+        tools = _shape(agent_tools, name)
+        assert (await _call(tools, "analyze_signature"))["knowledge_delta"]["fixture_problems"] == 1
+        value = await _call(tools, "write_fixture_file", variant=variant)
+        assert value["outcome"] == "success", value["summary"]
+        fixture = json.loads(_written(tmp_path)[f"tests/fixtures/shapes_{name}.json"])
+        assert fixture["function"] == f"kit.shapes.{name}"
+        function = inspect.unwrap(module[name])
+        parameters = inspect.signature(function).parameters
+        for case in fixture["cases"]:
+            given = [case[key] for key, one in parameters.items() if key in case and one.kind == one.POSITIONAL_ONLY]
+            named = {
+                key: value for key, value in case.items() if parameters[key].kind != inspect.Parameter.POSITIONAL_ONLY
+            }
+            inspect.signature(function).bind(*given, **named)
+        assert (await _call(tools, "analyze_signature"))["knowledge_delta"]["fixture_problems"] == 0
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if "." in name])
+async def test_methods_and_inner_functions_have_samples_too(agent_tools: Make, tmp_path: Path, name: str) -> None:
+    await _call(_shape(agent_tools, name), "write_fixture_file")
+    fixture = json.loads(next(iter(_written(tmp_path).values())))
+    assert "self" not in fixture["parameters"]
+    assert "cls" not in fixture["parameters"]
+    assert fixture["cases"]
+
+
+async def test_values_fit_their_types(agent_tools: Make, tmp_path: Path) -> None:
+    code = (
+        "from typing import *\nfrom datetime import date\n\n\n"
+        "def f(a: int, b: Optional[float], c: List[Dict[str, int]], d: 'str | None', e: Literal['x', 'y'],\n"
+        "      g: tuple[int, str], h: bool, i: set[str], j: date, k: dict[str, list[float]], l: bytes): ...\n"
+    )
+    await _call(agent_tools("sample_data", {"a.py": code}, "a.py:f"), "write_fixture_file")
+    first = json.loads(_written(tmp_path)["tests/fixtures/a_f.json"])["cases"][0]
+    assert first == {
+        "a": 3, "b": 1.5, "c": [{"a": 3}, {}], "d": "a", "e": "x", "g": [3, "a"], "h": True,
+        "i": ["a", "Hello, World", ""],
+        "j": "2024-02-29", "k": {"a": [1.5, 3, 0]}, "l": "ab",
+    }  # fmt: skip
+
+
+async def test_own_values_are_taken_and_misfits_refused(agent_tools: Make, tmp_path: Path) -> None:
+    tools = _shape(agent_tools, "annotated")
+    value = await _call(tools, "write_fixture_file", values={"count": 42, "name": "Zoë"})
+    assert value["outcome"] == "success"
+    fixture = json.loads(next(iter(_written(tmp_path).values())))
+    assert all(case["count"] == 42 and case["name"] == "Zoë" for case in fixture["cases"])
+    before = _written(tmp_path)
+    wrong = await _call(tools, "write_fixture_file", values={"count": "many"})
+    assert wrong["error"] == "No fixture written: case 1: `count` is not int"
+    unknown = await _call(tools, "write_fixture_file", values={"colour": 1})
+    assert unknown["error"] == "No fixture written: `colour` is no parameter"
+    assert _written(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Point.length", "it takes no arguments"),
+        ("takes_callable", "there is no sample for `action: Callable[[int], str]`"),
+    ],
+)
+async def test_where_nothing_fits_the_end_says_so(agent_tools: Make, tmp_path: Path, name: str, why: str) -> None:
+    tools = _shape(agent_tools, name)
+    value = await _call(tools, "analyze_signature")
+    assert value["candidate_actions"][0]["args"]["summary"] == f"No fixture for {name}: {why}"
+    assert (await _call(tools, "write_fixture_file"))["error"] == f"No fixture written: {why}"
+    assert _written(tmp_path) == {}
+
+
+async def test_the_same_call_writes_the_same_file_and_edited_ones_are_left_alone(
+    agent_tools: Make, tmp_path: Path
+) -> None:
+    tools = _shape(agent_tools, "level")
+    await _call(tools, "write_fixture_file")
+    await _call(tools, "write_fixture_file")
+    ((path, text),) = _written(tmp_path).items()
+    (tmp_path / ".agentfs/workspaces/AGENT" / path).unlink()
+    fixture = json.loads(text)
+    fixture["cases"][0]["name"] = "mine"
+    edited = agent_tools("sample_data", {**PACKAGE, path: json.dumps(fixture)}, "kit/shapes.py:level")
+    await _call(edited, "write_fixture_file")
+    assert list(_written(tmp_path)) == ["tests/fixtures/shapes_level_remora.json"]
+
+
+async def test_windows_line_ends_tabs_and_names_beyond_ascii_are_read(agent_tools: Make, tmp_path: Path) -> None:
+    code = "def größe(länge: int,\r\n\tstraße: str = 'ß') -> str:\r\n\treturn straße * länge\r\n"
+    tools = agent_tools("sample_data", {"src/ä.py": code}, "src/ä.py:größe")
+    await _call(tools, "write_fixture_file")
+    fixture = json.loads(_written(tmp_path)["tests/fixtures/ä_größe.json"])
+    assert fixture["parameters"] == {"länge": "int", "straße": "str"}
