@@ -186,3 +186,11 @@ def test_a_file_too_large_to_be_code_is_skipped_and_told(tmp_path: Path) -> None
     discovery = TreeSitterDiscovery(tmp_path)
     assert discovery.find([tmp_path]) == []
     assert "larger than" in discovery.problems[0]
+
+
+def test_what_the_settings_exclude_is_not_looked_at(tmp_path: Path) -> None:
+    for name in ("a.py", "vendored/b.py", "src/vendored/c.py", "src/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    found = TreeSitterDiscovery(tmp_path, exclude=["/vendored/", "d.py"]).find([tmp_path])
+    assert [node.node_id for node in found] == ["a.py", "src/vendored/c.py"]

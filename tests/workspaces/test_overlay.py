@@ -64,3 +64,18 @@ async def test_two_workspaces_do_not_see_each_other(project: Path) -> None:
     two = OverlayWorkspace(project, project / ".agentfs/workspaces/2")
     await one.write("src/a.py", b"one")
     assert await two.read("src/a.py") != b"one"
+
+
+async def test_what_may_be_written_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    workspace = OverlayWorkspace(
+        tmp_path / "project", tmp_path / "state" / "workspaces" / "01A", max_file_bytes=4, max_files=2
+    )
+    await workspace.write("a", b"1234")
+    with pytest.raises(WorkspaceError, match="at most 4"):
+        await workspace.write("a", b"12345")
+    await workspace.write("b", b"")
+    await workspace.write("a", b"4321")
+    with pytest.raises(WorkspaceError, match="one file too many"):
+        await workspace.write("c", b"")
+    assert await workspace.files() == ["a", "b"]

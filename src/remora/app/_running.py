@@ -30,6 +30,7 @@ from remora.trace import FileTrace
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
+    from remora.sandbox import SandboxReport
     from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
 
@@ -65,9 +66,12 @@ class Running(Agents):
         wanted = [name for name in operations if self._operation(name).enabled]
         agents = self.load_agents(wanted)
         self._check_state_dir()
-        queries = self.config.discovery.queries
+        settings = self.config.discovery
         discovery = TreeSitterDiscovery(
-            self.root, state_dir=self.state_dir, queries=self.root / queries if queries else None
+            self.root,
+            state_dir=self.state_dir,
+            queries=self.root / settings.queries if settings.queries else None,
+            exclude=settings.exclude,
         )
         nodes = [node for node in discovery.find(paths) if only is None or only(node)]
         run_id = new_id(self.clock.now())
@@ -278,7 +282,12 @@ def _built_in_tools(definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
 
 
 def sandbox_name() -> str:
-    """The OS sandbox that project code would run in on this machine, or `none`."""
+    """The OS sandbox that project code runs in on this machine, or `none`."""
+    return sandbox_report().applies
+
+
+def sandbox_report() -> SandboxReport:
+    """Which OS sandboxes work on this machine, and why the others do not."""
     from remora.sandbox import probe
 
-    return probe().applies
+    return probe()

@@ -11,6 +11,7 @@ from remora.discovery._files import python_files
 from remora.discovery._lines import LineTable, ranges
 from remora.discovery._queries import bundled_query, query_with
 from remora.discovery._syntax import Definition, Syntax, first_error, parse
+from remora.ignore import Ignored
 from remora.nodes import CodeNode, LineRange, NodeType
 
 BOM = b"\xef\xbb\xbf"
@@ -23,10 +24,19 @@ FILE = -1
 class TreeSitterDiscovery:
     """Finds code nodes in the Python files of the project at `root`. Reads the disk, changes nothing."""
 
-    def __init__(self, root: Path, *, state_dir: Path | None = None, queries: Path | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        state_dir: Path | None = None,
+        queries: Path | None = None,
+        exclude: Sequence[str] = (),
+    ) -> None:
+        """`exclude` are patterns as in a `.gitignore`, for files that are not looked at."""
         self._root = root.resolve()
         self._state_dir = state_dir.resolve() if state_dir else None
         self._query = query_with(queries) if queries else bundled_query()
+        self._exclude = Ignored().within("", "\n".join(exclude).encode())
         self.problems: list[str] = []
         """What the last `find` could not look at or not understand, one sentence each."""
 
@@ -44,6 +54,8 @@ class TreeSitterDiscovery:
         for file in python_files(self._root, paths, self.problems):
             place = self._root / file
             if self._state_dir and place.is_relative_to(self._state_dir):
+                continue
+            if self._exclude.hides_file(file.as_posix()):
                 continue
             if place.stat().st_size > MAX_FILE:
                 self.problems.append(f"`{file.as_posix()}` is larger than {MAX_FILE:,} bytes")

@@ -19,6 +19,8 @@ from remora.workspaces._view import every_file, files_below, shown
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_FILES = 200
 NEW_FILE = 0o644
 """Permissions of a file that the project did not have."""
 _ID = re.compile(r"[0-9A-Z]{1,64}")
@@ -28,7 +30,12 @@ _ID = re.compile(r"[0-9A-Z]{1,64}")
 class OverlayWorkspace:
     """Copy-on-write over `root`. Opening copies nothing; `upper` holds only what was written."""
 
-    def __init__(self, root: Path, upper: Path) -> None:
+    def __init__(
+        self, root: Path, upper: Path, *, max_file_bytes: int = MAX_FILE_BYTES, max_files: int = MAX_FILES
+    ) -> None:
+        """`max_file_bytes` and `max_files` bound what may be written."""
+        self._max_file_bytes = max_file_bytes
+        self._max_files = max_files
         self._project = Door(root)
         self._own = Door(upper)
         self._state = _below(root, upper.parent.parent)
@@ -127,11 +134,20 @@ class OverlayWorkspace:
     def _write(self, path: str, data: bytes) -> None:
         # One name for one file, or its changes would be told apart by how they were spelt.
         path = "/".join(names(path))
+        if len(data) > self._max_file_bytes:
+            raise WorkspaceError(
+                f"`{path}` would have {len(data):,} bytes: at most {self._max_file_bytes:,} may be written"
+            )
         with self._lock:
             before = self._content(path)
             self._project.fits(path)
+            self._check_room(path)
             self._own.write(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
             self._before.setdefault(path, before)
+
+    def _check_room(self, path: str) -> None:
+        if self._own.mode(path) is None and sum(1 for _ in every_file(self._own)) >= self._max_files:
+            raise WorkspaceError(f"`{path}` would be one file too many: at most {self._max_files:,} may be changed")
 
     def _exists(self, path: str) -> bool:
         with self._lock:
