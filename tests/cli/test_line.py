@@ -111,15 +111,20 @@ def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, rem
 
 def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remora: Remora, remora_json: Json) -> None:
     remora_json("analyze", "shop/inventory.py")
-    stream = sorted((shop / ".agentfs" / "traces").glob("*.jsonl"))[0]
+    stream = max((shop / ".agentfs" / "traces").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     data = bytearray(stream.read_bytes())
-    data[len(data) // 2] ^= 1
+    data[data.rindex(b"\n", 0, -1) - 100] ^= 1  # in the last line but one
     stream.write_bytes(data)
     done = remora("trace", "verify")
     assert done.returncode == 1
     assert "damaged" in done.stdout
     assert f"{stream}:" in done.stdout
     assert remora("trace", "ls").returncode == 0
+    for options in ([], ["--events"], ["--json"]):
+        shown = remora("trace", "show", stream.stem, *options)
+        assert shown.returncode == 1
+        assert "run_linter" in shown.stdout
+        assert f"{stream}:" in shown.stderr
 
 
 def test_a_cut_tail_is_seen_because_the_run_noted_the_head(shop: Path, remora: Remora, remora_json: Json) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ from remora.trace import (
     Retention,
     TraceIndex,
     TraceStore,
+    _disk,
     find_streams,
     plan_prune,
     prune,
@@ -43,7 +45,7 @@ from remora.trace import (
     verify,
 )
 from remora.trace._retention import decide
-from remora.trace._retention_scan import BlobFacts, StreamFacts
+from remora.trace._retention_scan import BlobFacts, StreamFacts, is_locked
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -218,6 +220,22 @@ async def test_a_locked_stream_never_goes(project: Project) -> None:
         assert result.streams == ()
         assert "somebody writes it" in result.skipped[0]
     assert project.names() == ["A"]
+
+
+async def test_looking_for_a_writer_makes_no_writer_fail(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = await project.agent("A", days_ago=40)
+    disk = Disk()
+    writer = disk.open_append(path)
+    with path.open("rb") as looker:
+        assert not disk.has_writer(looker.fileno())
+        # The looker is still there at the writer's first try, and gone at the next.
+        gone = SimpleNamespace(sleep=lambda _: fcntl.flock(looker, fcntl.LOCK_UN))
+        monkeypatch.setattr(_disk, "time", gone)
+        disk.lock(writer, path)
+        assert disk.has_writer(looker.fileno())
+        assert is_locked(path)
+    disk.close(writer)
+    assert not is_locked(path)
 
 
 async def test_a_stream_that_another_which_stays_goes_on_from_stays(project: Project) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from remora.analysis import replay as fold_again
+from remora.analysis import summarize
 from remora.app import open_app
 from remora.cli import _render as render
 from remora.cli._console import (
@@ -79,22 +80,26 @@ def show(
 ) -> None:
     """Show an agent's run on both tracks, turn by turn, or every event of a stream.
 
+    Of a damaged stream, all before the damage is shown; then the damage is named, and the exit code is 1.
+
     \b
     Examples:
       remora trace show 7GX2KQF
       remora trace show 7GX2KQF --events
     """
     with errors_as_sentences():
-        app = open_app(project, state_dir=state_dir)
+        library = open_app(project, state_dir=state_dir).library
+        found = library.intact(stream)
         if json:
-            print_json([event.model_dump(exclude_defaults=True) for event in app.library.events(stream)])
-        elif events or app.library.is_run(stream):
-            for event in app.library.events(stream):
+            print_json([event.model_dump(exclude_defaults=True) for event in found])
+        elif events or library.is_run(stream):
+            for event in found:
                 render.event_line(event)
-        else:
-            summary = app.stream(stream)
+        elif (summary := summarize(found)).events:
             tell(summary.notices)
             render.both_tracks(summary, {})
+        if found.damage:
+            raise found.damage
 
 
 @trace.command()

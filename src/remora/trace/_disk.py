@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+import time
 from pathlib import Path
 
 from remora.errors import TraceError, TraceLocked
@@ -17,6 +18,8 @@ DIR_MODE = 0o700
 FILE_MODE = 0o600
 # A repository may bring its own state directory: a link planted there must not lead a write elsewhere.
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+# Whoever looks for a writer is gone in microseconds; a real writer is never waited for.
+_LOOKS, _LOOK_S = 50, 0.001
 
 
 class Disk:
@@ -81,14 +84,31 @@ class Disk:
 
     def lock(self, handle: int, path: Path) -> None:
         """No other descriptor holds this file, until this one is closed. Raises `TraceLocked` at once if one does."""
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TraceLocked(
-                f"`{path}` has another writer: expected to be the only one",
-                hint="Wait until the other run has ended, or stop it",
-            ) from error
+        for _ in range(_LOOKS):
+            if _flock(handle, fcntl.LOCK_EX):
+                return
+            # A writer shares with nobody. Where sharing is possible, someone only looked whether there is a writer.
+            if not _flock(handle, fcntl.LOCK_SH):
+                break
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            time.sleep(_LOOK_S)
+        raise TraceLocked(
+            f"`{path}` has another writer: expected to be the only one",
+            hint="Wait until the other run has ended, or stop it",
+        )
+
+    def has_writer(self, handle: int) -> bool:
+        """Whether another descriptor holds the file by `lock`. To look takes nothing away from a writer."""
+        return not _flock(handle, fcntl.LOCK_SH)
 
     def close(self, handle: int) -> None:
         """The descriptor and its lock are gone."""
         os.close(handle)
+
+
+def _flock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

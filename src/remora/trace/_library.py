@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from remora.errors import TraceError
+from remora.errors import TraceDamaged, TraceError
 from remora.events import AgentEndEvent, AgentFinishedEvent, Event, blobs_of, decode
 from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
@@ -28,6 +28,20 @@ LOOK_AGAIN_S = 0.1
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 """Names that Remora gives; nothing else is ever deleted by its name."""
 _EVERYTHING = Filter()
+
+
+class Intact:
+    """Events up to the first damage. Once they are read, `damage` is what ended them, if anything did."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._events = events
+        self.damage: TraceDamaged | None = None
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            yield from self._events
+        except TraceDamaged as damage:
+            self.damage = damage
 
 
 class Library:
@@ -50,6 +64,10 @@ class Library:
     def events(self, fragment: str, *, start: Position = Position()) -> Iterator[Event]:  # noqa: B008 (immutable)
         """The events of one stream. Raises `TraceDamaged` after the last one before a damage."""
         return read_events(self.find(fragment), start=start)
+
+    def intact(self, fragment: str) -> Intact:
+        """The events of one stream up to its first damage, which can be asked for afterwards."""
+        return Intact(self.events(fragment))
 
     def checkpoint(self, fragment: str, projector: str, turn: int | None = None) -> Checkpoint | None:
         """The last packet kept at `turn` or before it, if the stream is whole up to there."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import orjson
 
 from remora.errors import TraceError, TraceNotFound
+from remora.trace._disk import Disk
 from remora.trace._index_rows import row_of
 from remora.trace._index_update import scan
 from remora.trace._lines import SEAL, StreamKind
@@ -111,12 +111,11 @@ def is_locked(path: Path) -> bool:
     except OSError:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return Disk().has_writer(handle)
     except OSError:
         return True
     finally:
         os.close(handle)
-    return False
 
 
 def _digests(line: bytes) -> Iterator[str]:
