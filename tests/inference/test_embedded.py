@@ -9,20 +9,22 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from inference.real import smollm2
+from inference.tiny import lora
 from remora.app._models import model_deciders
 from remora.config import ServerConfig
 from remora.context.contracts import ToolSpec
 from remora.context.models import DecisionPacket
 from remora.context.render import render
 from remora.context.schema import problems
-from remora.errors import ConfigError, ServerUnreachable
+from remora.errors import ConfigError, DecisionError, ServerUnreachable
 from remora.events import CandidateAction
-from remora.inference import EmbeddedPolicy, EmbeddedServer, GgufCounter
+from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, GgufCounter
 from remora.inference._threads import MOST, cores, threads_for, threads_to_use
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT
@@ -187,3 +189,32 @@ def test_a_busy_machine_keeps_a_core_and_an_idle_one_gives_them_all() -> None:
     assert [threads_for(8, idle) for idle in (1.0, 0.5, 0.89, 0.1)] == [8, 4, 7, 1]
     assert threads_for(64, 1.0) == MOST
     assert 1 <= threads_to_use() <= cores()
+
+
+async def test_an_adapter_works_only_in_requests_that_name_it(gguf: Path, tmp_path: Path) -> None:
+    (tmp_path / "loud.gguf").write_bytes(lora(fill=3.0))
+    prompt, _ = lint_prompt(GgufCounter(gguf))
+    free = replace(Endpoint(PRESETS["llamacpp"], "", mode="tools"), max_tokens=12)
+    said = {}
+    async with EmbeddedServer(gguf, context=1024, adapters=[tmp_path / "loud.gguf"]) as server:
+        for name, adapter in (("with", Adapter(0)), ("without", None), ("again", Adapter(0))):
+            policy = EmbeddedPolicy(server, free, adapter=adapter)
+            try:
+                said[name] = (await policy.decide(prompt)).text
+            except DecisionError as error:
+                said[name] = error.text
+    async with EmbeddedPolicy(EmbeddedServer(gguf, context=1024), free) as plain:
+        said["plain"] = (await plain.decide(prompt)).text
+    assert said["with"] == said["again"] != said["without"] == said["plain"]
+
+
+async def test_a_machine_without_room_for_a_process_is_a_typed_error(
+    gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    async with EmbeddedPolicy(EmbeddedServer(gguf)) as policy:
+        with pytest.raises(ServerUnreachable, match="could not be started"):
+            await policy.decide(lint_prompt(GgufCounter(gguf))[0])

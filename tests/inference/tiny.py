@@ -97,3 +97,17 @@ def server(reply: bytes | None = None, *, status: int = 200, drip_s: float = 0) 
         made.shutdown()
         made.server_close()
         thread.join()
+
+
+def lora(*, rank: int = 4, width: int = 576, fill: float = 0.5) -> bytes:
+    """A LoRA adapter for the first query matrix of SmolLM2, every number of it `fill`."""
+    names = ("blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b")
+    shapes = ((width, rank), (rank, width))
+    pairs = {"general.type": "adapter", "general.architecture": "llama", "adapter.type": "lora"}
+    body = b"".join(string(key) + value(item) for key, item in pairs.items())
+    body += string("adapter.lora.alpha") + struct.pack("<If", 6, float(rank))
+    size = width * rank * 4
+    for place, (name, shape) in enumerate(zip(names, shapes, strict=True)):
+        body += string(name) + struct.pack("<IQQIQ", 2, *shape, 0, place * size)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 2, len(pairs) + 1) + body
+    return head + bytes(-len(head) % 32) + struct.pack("<f", fill) * (2 * width * rank)

@@ -113,11 +113,14 @@ class EmbeddedServer:
                 self._log.close()
 
     async def _start(self) -> Child:
-        threads = self._threads if self._threads else await asyncio.to_thread(threads_to_use)
         key = secrets.token_urlsafe(32)
-        self._log = self._log or tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
-        # From this thread, not a worker's: the child dies with the thread that started it.
-        process = _spawn(self._log)
+        try:
+            threads = self._threads if self._threads else await asyncio.to_thread(threads_to_use)
+            self._log = self._log or tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+            # From this thread, not a worker's: the child dies with the thread that started it.
+            process = _spawn(self._log)
+        except (OSError, RuntimeError) as error:  # no room for a file, a process or a thread
+            raise self._failed(f"it could not be started ({error})") from error
         try:
             async with asyncio.timeout(self._start_s):
                 url = await asyncio.to_thread(self._greet, process, key, threads)

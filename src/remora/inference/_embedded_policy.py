@@ -86,8 +86,6 @@ class EmbeddedPolicy:
         return self._asked[1]
 
     def _endpoint(self, child: Child) -> Endpoint:
-        # An adapter that is not named would keep the scale that it was loaded with, which is none.
-        lora = [{"id": self._adapter.number, "scale": self._adapter.scale}] if self._adapter else []
         return replace(
             self._like,
             url=f"{child.url}/v1",
@@ -95,5 +93,11 @@ class EmbeddedPolicy:
             model=self._server.gguf.stem,
             attempts=1,
             timeout_s=self._like.deadline_s,  # a long prompt is read in silence
-            extra={**self._like.extra, "lora": lora},
+            extra={**self._like.extra, **self._adapters()},
         )
+
+    def _adapters(self) -> dict[str, list[dict[str, float]]]:
+        """How strongly each adapter works. All are named: what was read with an unnamed one would stay in the cache."""
+        chosen = {self._adapter.number: self._adapter.scale} if self._adapter else {}
+        named = [{"id": place, "scale": chosen.get(place, 0.0)} for place in range(len(self._server.adapters))]
+        return {"lora": named} if named else {}
