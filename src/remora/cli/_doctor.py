@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import platform
+import sys
 from dataclasses import dataclass
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from remora._version import __version__
-from remora.app import sandbox_name
+from remora.app import sandbox_report
+
+if TYPE_CHECKING:
+    from remora.sandbox import SandboxReport
 
 
 @dataclass(frozen=True)
@@ -24,8 +29,7 @@ def diagnose() -> list[Finding]:
     """What this machine has, part by part, and what anything missing would be needed for."""
     found = [Finding("python", True, platform.python_version()), Finding("remora", True, __version__)]
     found += [_package(name, extra) for extra, names in _EXTRAS.items() for name in names]
-    found.append(_sandbox())
-    return found
+    return [*found, *_sandbox()]
 
 
 _EXTRAS = {
@@ -42,7 +46,42 @@ def _package(name: str, extra: str) -> Finding:
         return Finding(name, False, "not installed", f'pip install "remora-agents[{extra}]"')
 
 
-def _sandbox() -> Finding:
-    found = sandbox_name()
-    detail = found if found != "none" else "neither bubblewrap nor Landlock works here"
-    return Finding("OS sandbox", found != "none", detail, "for the `test` operation, which is planned")
+def _sandbox() -> list[Finding]:
+    """The one that applies, then each there could be."""
+    report = sandbox_report()
+    applies = report.applies
+    found = [
+        Finding("OS sandbox", applies != "none", applies if applies != "none" else "none works here", _without(applies))
+    ]
+    if sys.platform != "linux":
+        return found
+    return [*found, _bubblewrap(report), _landlock(report)]
+
+
+def _without(applies: str) -> str:
+    if applies != "none":
+        return ""
+    how = "get one of the next two" if sys.platform == "linux" else "run Remora on Linux, also in a virtual machine"
+    return f"for agents that run the project's tests: {how}"
+
+
+def _bubblewrap(report: SandboxReport) -> Finding:
+    if not report.bwrap_problem:
+        how = "lays the workspace over the project" if report.bwrap_overlay else "copies the project for every run"
+        return Finding("  bubblewrap", True, f"{report.bwrap}, {how}")
+    why = "apt install bubblewrap, or dnf install bubblewrap"
+    if report.bwrap is not None:
+        why = "user namespaces must be allowed: see `sysctl user.max_user_namespaces` and your AppArmor profiles"
+    return Finding("  bubblewrap", False, report.bwrap_problem, why)
+
+
+def _landlock(report: SandboxReport) -> Finding:
+    version = f"version {report.landlock_abi}" if report.landlock_abi else "not in this kernel"
+    if not report.own_problem:
+        return Finding("  Landlock", True, f"{version}, with namespaces of its own")
+    if report.applies == "bubblewrap":
+        return Finding("  Landlock", bool(report.landlock_abi), f"{version}, behind bubblewrap")
+    why = "Linux 5.13 with `landlock` in the kernel's list of security modules"
+    if report.landlock_abi:
+        why = "user namespaces must be allowed: a container may forbid them (`--security-opt`), or AppArmor"
+    return Finding("  Landlock", False, f"{version}; {report.own_problem}", why)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,8 @@ from remora.sandbox._python import Interpreter
 
 BWRAP_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
 TRY_S = 20.0
+OLDEST_LINUX = (5, 14)
+"""Since then a user's processes are counted apart in each namespace: without that, a fork bomb has no limit."""
 Kind = Literal["bubblewrap", "landlock", "none"]
 
 
@@ -32,7 +35,7 @@ class SandboxReport:
     landlock_abi: int = 0
     """0 where the kernel has no Landlock."""
     own_problem: str = "not tried"
-    """Why namespaces of our own with Landlock are of no use; empty where they work."""
+    """Why namespaces of our own with Landlock are of no use; empty where they work. Tried where bubblewrap does not."""
 
     @property
     def applies(self) -> Kind:
@@ -53,23 +56,40 @@ def probe() -> SandboxReport:
 
 def probe_with(bwrap: Path | None) -> SandboxReport:
     """What works with this bubblewrap, or without one."""
-    from remora.sandbox._jail._walls import is_known_machine, landlock_version
+    from remora.sandbox._jail._walls import landlock_version
 
     abi = landlock_version()
-    if not is_known_machine():
-        problem = "the system calls of this processor are not known"
+    problem = _unfit()
+    if problem:
         return SandboxReport(bwrap, problem, landlock_abi=abi, own_problem=problem)
-    own = _try(lambda plan: launch(plan)) if abi else "this kernel has no Landlock"
-    if bwrap is None:
-        return SandboxReport(landlock_abi=abi, own_problem=own)
+    problem = _problem_with(bwrap)
     for overlay in (True, False):
-        problem = _try(lambda plan, overlay=overlay: launch_in(bwrap, plan, overlay=overlay))
-        if not problem:
-            return SandboxReport(bwrap, "", overlay, abi, own)
+        if bwrap is None or problem:
+            break
+        tried = _try(partial(launch_in, bwrap, overlay=overlay))
+        if not tried:
+            return SandboxReport(bwrap, "", overlay, abi)
+        problem = "" if overlay else tried
+    own = _try(launch) if abi else "this kernel has no Landlock"
     return SandboxReport(bwrap, problem, landlock_abi=abi, own_problem=own)
 
 
-def _try(command: Any) -> str:
+def _unfit() -> str:
+    """Why no sandbox can be built here at all."""
+    from remora.sandbox._jail._walls import is_known_machine, kernel
+
+    if not is_known_machine():
+        return "the system calls of this processor are not known"
+    return "" if kernel() >= OLDEST_LINUX else f"Linux {OLDEST_LINUX[0]}.{OLDEST_LINUX[1]} or newer is needed"
+
+
+def _problem_with(bwrap: Path | None) -> str:
+    if bwrap is None:
+        return SandboxReport.bwrap_problem
+    return "it cannot limit the number of root's processes" if os.getuid() == 0 else ""
+
+
+def _try(command: Callable[[dict[str, Any]], list[str]]) -> str:
     """Why a program could not be run so; empty if it could."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as status:
         order = Order(Path(folder).resolve(), None, Interpreter(Path("/bin/true")), (), {}, Limits())

@@ -20,8 +20,8 @@ from remora.sandbox._plan import OUT, Limits, Order, Outcome, environment, launc
 from remora.sandbox._probe import SandboxReport
 from remora.sandbox._python import find_python
 
-Execute = Callable[[Sequence[str], int], Awaitable[Completed]]
-"""Runs a command line that keeps one more descriptor."""
+Execute = Callable[[Sequence[str], int, bool], Awaitable[Completed]]
+"""Runs a command line that keeps one more descriptor, and is told whether walls keep its processes together."""
 
 HOW_TO_GET_ONE = (
     "Install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`), or see `remora doctor`; to run it "
@@ -98,7 +98,7 @@ async def _carried_out(order: Order, mode: str, report: SandboxReport, execute: 
         plan = make_plan(order, mode, status.fileno())
         if mode == "bare":
             plan = {**plan, "areas": [], "env": _bare_environment(order)}
-        done = await execute(_command(plan, report), status.fileno())
+        done = await execute(_command(plan, report), status.fileno(), mode != "bare")
         status.seek(0)
         return _result(done, read_outcome(status.read()))
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from remora.errors import ToolFailed, ToolLimitExceeded
@@ -31,6 +32,17 @@ LIMITS = Limits()
 _ROOT = Path("/")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 """All that a child gets: nothing of ours, so no key of ours."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a command is named where it is told about, and how its child is started."""
+
+    name: str
+    keep: tuple[int, ...] = ()
+    """Descriptors that the child has too."""
+    walled: bool = False
+    """Whether the child takes all that it started along when it dies."""
 
 
 class LocalSpawner:
@@ -66,8 +78,9 @@ class LocalSpawner:
     async def _run_tests(
         self, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None
     ) -> Completed:
-        async def execute(command: Sequence[str], status: int) -> Completed:
-            return await self.execute(command, cwd=_ROOT, stdin=stdin, limit_s=limit_s, keep=(status,), name="pytest")
+        async def execute(command: Sequence[str], status: int, walled: bool) -> Completed:
+            start = Start("pytest", keep=(status,), walled=walled)
+            return await self.execute(command, cwd=_ROOT, stdin=stdin, limit_s=limit_s, start=start)
 
         return await run_tests(
             words,
@@ -86,12 +99,12 @@ class LocalSpawner:
         cwd: Path,
         stdin: bytes,
         limit_s: float,
-        keep: tuple[int, ...] = (),
-        name: str = "",
+        start: Start | None = None,
     ) -> Completed:
         """Run this very program to its end. For callers inside this package: nothing is checked any more."""
-        child = _Child(asyncio.get_running_loop().create_future(), self._max_output)
-        starting = asyncio.ensure_future(_start(child, argv, cwd, keep))
+        start = start or Start(Path(argv[0]).name)
+        child = _Child(asyncio.get_running_loop().create_future(), self._max_output, walled=start.walled)
+        starting = asyncio.ensure_future(_start(child, argv, cwd, start.keep))
         try:
             transport = await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -99,7 +112,7 @@ class LocalSpawner:
             await _end(child, await starting)
             raise
         _limit(transport.get_pid())
-        return await _completed(child, transport, (name or Path(argv[0]).name, *argv[1:]), stdin, limit_s)
+        return await _completed(child, transport, (start.name, *argv[1:]), stdin, limit_s)
 
 
 async def _start(child: _Child, argv: Sequence[str], cwd: Path, keep: tuple[int, ...]) -> asyncio.SubprocessTransport:
@@ -123,13 +136,14 @@ async def _start(child: _Child, argv: Sequence[str], cwd: Path, keep: tuple[int,
 class _Child(asyncio.SubprocessProtocol):
     """What one child says, up to a limit, and when it has ended and closed its mouth."""
 
-    def __init__(self, ended: asyncio.Future[None], max_output: int) -> None:
+    def __init__(self, ended: asyncio.Future[None], max_output: int, *, walled: bool) -> None:
         self.ended = ended
         self.max_output = max_output
         self.room = max_output
         self.said = {1: Spool(), 2: Spool()}
         self.waiting = {"exit", "1", "2"}
         self.pid: int | None = None
+        self.walled = walled
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.pid = transport.get_pid() if isinstance(transport, asyncio.SubprocessTransport) else None
@@ -155,7 +169,7 @@ class _Child(asyncio.SubprocessProtocol):
     def kill(self) -> None:
         """Ends the whole group, and those who left it while the child lives: they would otherwise live on."""
         if self.pid is not None:
-            if "exit" in self.waiting and sys.platform == "linux":
+            if not self.walled and "exit" in self.waiting and sys.platform == "linux":
                 end_descendants(self.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)

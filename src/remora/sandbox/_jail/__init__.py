@@ -54,6 +54,7 @@ def main(argv: list[str]) -> None:
 def _in_namespaces(plan: dict[str, Any]) -> None:
     if not walls.landlock_version():
         raise OSError(errno.ENOSYS, "Landlock is not in this kernel")
+    plan["of_root"] = os.getuid() == 0
     enter_namespaces()
     inside = os.fork()
     if inside:

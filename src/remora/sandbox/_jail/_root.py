@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _socket
 import ctypes
+import errno
 import os
 import struct
 
@@ -46,7 +47,7 @@ def build_root(plan: dict[str, Any]) -> None:
     os.chdir("/")
     _mount_private(plan["limits"]["disk"])
     _mount_system(plan)
-    _mount_proc(plan["limits"]["processes"])
+    _mount_proc(plan["limits"]["processes"], of_root=plan["of_root"])
     _mount_devices()
     _mount_project(plan)
     _lift_loopback()
@@ -88,14 +89,16 @@ def show(source: str, target: str) -> None:
     linux.bind(source, target)
 
 
-def _mount_proc(processes: int) -> None:
+def _mount_proc(processes: int, *, of_root: bool) -> None:
     os.makedirs("/new/proc")
     linux.mount("proc", "/new/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     _write("/new/proc/sys/user/max_user_namespaces", "0")
     try:
         _write("/new/proc/sys/kernel/pid_max", str(FIRST_PID + processes))
     except OSError:
-        return  # Before Linux 6.14 there is one for the whole machine; the watch and RLIMIT_NPROC remain.
+        # Before Linux 6.14 there is one for the whole machine. RLIMIT_NPROC remains, but does not count for root.
+        if of_root:
+            raise OSError(errno.EPERM, "processes of root cannot be limited before Linux 6.14") from None
 
 
 def _mount_devices() -> None:

@@ -117,7 +117,7 @@ def set_limits(limits: dict[str, Any], *, own_users: bool) -> None:
     """No core dumps, no file or address space beyond its size; no more processes where they are counted apart."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, limits["address_space"])]
     bounds.append((resource.RLIMIT_FSIZE, limits["disk"]))
-    if own_users and _kernel() >= (5, 14):
+    if own_users:
         bounds.append((resource.RLIMIT_NPROC, limits["processes"]))
     for kind, bound in bounds:
         hard = resource.getrlimit(kind)[1]
@@ -125,6 +125,7 @@ def set_limits(limits: dict[str, Any], *, own_users: bool) -> None:
         resource.setrlimit(kind, (bound, bound))
 
 
-def _kernel() -> tuple[int, ...]:
+def kernel() -> tuple[int, int]:
+    """The version of Linux, as far as it matters."""
     major, minor, *_ = os.uname().release.split(".")
     return int(major), int("".join(char for char in minor if char.isdigit()) or 0)

@@ -84,10 +84,32 @@ def end_descendants(root: int) -> None:
         if not found:
             return
         for pid in found:
-            try:
-                os.kill(pid, KILL)
-            except OSError:
-                continue  # It is gone already.
+            _end(pid, root)
+
+
+def _end(pid: int, root: int) -> None:
+    """The process is dead, if it is still one below `root`: its number may be someone else's by now."""
+    import signal
+
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if _is_below(pid, root):
+            signal.pidfd_send_signal(process, KILL)
+    except OSError:
+        return
+    finally:
+        os.close(process)
+
+
+def _is_below(pid: int, root: int) -> bool:
+    while pid > 1:
+        pid = _parent(pid)
+        if pid == root:
+            return True
+    return False
 
 
 def _state(pid: int) -> bytes:
