@@ -27,7 +27,7 @@ from remora.app._project import (
 )
 from remora.app._reading import Reading
 from remora.app._reviewing import Accepted, AgentDiff, Rejected, Reviewing
-from remora.app._running import sandbox_name
+from remora.app._running import sandbox_name, sandbox_report
 from remora.app._setting_up import AgentRow, SettingUp
 from remora.app._settings import read_settings, user_config_dir
 from remora.app._tools import Authoring, ToolRun
@@ -62,6 +62,7 @@ __all__ = [
     "project_root",
     "pull_model",
     "sandbox_name",
+    "sandbox_report",
     "user_config_dir",
 ]
 
