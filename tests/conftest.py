@@ -73,6 +73,20 @@ def make_stream(state_dir: Path, clock: TickingClock, draft: Callable[..., Event
     return make
 
 
+@pytest.fixture
+def strange_stream(state_dir: Path, clock: TickingClock) -> Callable[[int], Awaitable[Path]]:
+    """Writes a sealed stream of `events` events whose bytes could mean the same in another case of letters."""
+
+    async def make(events: int) -> Path:
+        strange = {"escape": "\x1b[31m\x0b", "number": 1e300, "text": "é\u2028"}
+        results = [ToolResultEvent(call_id="c", tool="t", outcome="success", raw=strange) for _ in range(events - 2)]
+        async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+            await trace.append(STREAM, [AgentStartEvent(format=1), *results, AgentEndEvent()])
+            return trace.path(STREAM)
+
+    return make
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Each row of `reliability.md` that was run, with its figure."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from remora.errors import TraceDamaged
-from remora.events import Inline, ToolResultEvent, pack, unpack
-from remora.trace import Disk, FileBlobs, FileTrace, read_events, verify
+from flips import flip_bits
+from remora.events import BlobRef, Event, Inline, ToolResultEvent, encode, pack, unpack
+from remora.trace import Disk, FileBlobs, FileTrace, MemoryTrace, TraceIndex, TraceStore, read_events, trace_key
 
 STREAM = "traces/01TEST"
 CASES = 10_000
@@ -54,58 +54,69 @@ def strange_value(dice: random.Random, number: int) -> str | bytes:
     return "".join(letters) * (500 if number % 100 == 1 else 1)
 
 
+async def keep(state_dir: Path, clock: Any, values: list[str | bytes], blobs: FileBlobs) -> list[ToolResultEvent]:
+    """One result for each value, a hundred a turn, about a node that is named like one of them."""
+    drafts = []
+    for number, value in enumerate(values):
+        packed = pack(value)
+        held: dict[str, Any] = {}
+        if isinstance(packed, Inline):
+            held["raw"] = packed.value
+        else:
+            size = len(packed.data)
+            held["raw_ref"] = BlobRef(blob=await blobs.put(packed.data), size=size, encoding=packed.encoding)
+        owner = {"run_id": "01RUN", "operation": "lint", "node_id": node_of(values, number // 100)}
+        drafts.append(
+            ToolResultEvent(call_id=f"c{number}", tool="t", outcome="success", turn=number // 100, **owner, **held)
+        )
+    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+        for start in range(0, CASES, 500):
+            await trace.append(STREAM, drafts[start : start + 500])
+    return drafts
+
+
+def node_of(values: list[str | bytes], turn: int) -> str:
+    return str(values[1001 + turn * 3])[:40].encode(errors="replace").decode()
+
+
+async def raw_of(event: Event, blobs: FileBlobs) -> Any:
+    assert isinstance(event, ToolResultEvent)
+    if event.raw_ref is None:
+        return event.raw
+    return unpack(await blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+
+
 async def test_every_byte_and_every_strange_character_comes_back_identical(
     state_dir: Path, clock: Any, record_property: Callable[[str, object], None]
 ) -> None:
     dice = random.Random(13)
     values = [strange_value(dice, number) for number in range(CASES)]
     blobs = FileBlobs(state_dir, disk=FastDisk())
-    changed = packed_ones = 0
-    drafts = []
-    for value in values:
-        packed = pack(value)
-        raw = packed.value if isinstance(packed, Inline) else None
-        if not isinstance(packed, Inline):
-            packed_ones += 1
-            changed += unpack(await blobs.get(await blobs.put(packed.data)), packed.encoding) != value
-        drafts.append(ToolResultEvent(call_id="c", tool="t", outcome="success", raw=raw))
-    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
-        for start in range(0, CASES, 500):
-            await trace.append(STREAM, drafts[start : start + 500])
-    for value, event in zip(values, read_events(trace.path(STREAM)), strict=True):
-        assert isinstance(event, ToolResultEvent)
-        changed += event.raw is not None and event.raw != value
-    record_property("row 13", f"{CASES} values, {packed_ones} of them as blobs: {changed} changed")
-    assert changed == 0
-    assert 256 < packed_ones < CASES // 2
+    drafts = await keep(state_dir, clock, values, blobs)
+    packed = sum(draft.raw_ref is not None for draft in drafts)
+    path = state_dir / f"{STREAM}.jsonl"
+    changed = {"stream": 0, "index": 0, "store": 0}
+    for value, event in zip(values, read_events(path), strict=True):
+        changed["stream"] += await raw_of(event, blobs) != value
+    with TraceIndex(state_dir) as index:
+        lines = path.read_bytes().splitlines()
+        for line, found in zip(lines, index.find_events(), strict=True):
+            changed["index"] += encode(found.event) != line
+        store = TraceStore(MemoryTrace(clock), blobs, index)
+        for turn in range(CASES // 100):
+            entries = await store.get(trace_key("01RUN", "lint", node_of(values, turn), turn))
+            kept = values[turn * 100 : turn * 100 + 100]
+            changed["store"] += sum(entry.raw_output != value for entry, value in zip(entries, kept, strict=True))
+    record_property("row 13", f"{CASES} values, {packed} of them as blobs, changed in {changed}")
+    assert set(changed.values()) == {0}
+    assert 256 < packed < CASES // 2
 
 
 @pytest.mark.faults
 async def test_each_single_flipped_bit_is_detected_by_verify_and_by_reading(
-    make_stream: Callable[..., Awaitable[Path]], record_property: Callable[[str, object], None]
+    strange_stream: Callable[[int], Awaitable[Path]], record_property: Callable[[str, object], None]
 ) -> None:
-    path = await make_stream(10, sealed=True)
-    whole = path.read_bytes()
-    head = verify(path).head
-    last = whole.rindex(b"\n", 0, -1)
-    missed = misnamed = read_on = 0
-    for place in range(len(whole)):
-        seq = whole.count(b"\n", 0, place)
-        for bit in range(8):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-            report = verify(path, head=head)
-            missed += report.status != "damaged"
-            misnamed += report.seq != seq
-            # No head is known while reading, so nothing vouches for the content of the very last line.
-            read_on += place <= last and not _stops(path)
-    record_property("row 6 (every bit)", f"{len(whole) * 8} flips: {missed} missed, {misnamed} misnamed")
-    assert (missed, misnamed, read_on) == (0, 0, 0)
-
-
-def _stops(path: Path) -> bool:
-    try:
-        for _ in read_events(path):
-            pass
-    except TraceDamaged:
-        return True
-    return False
+    path = await strange_stream(10)
+    flips = flip_bits(path, range(8), reading=True)
+    record_property("row 6 (every bit)", f"{flips.tried} flips: {flips.missed} missed, {flips.misnamed} misnamed")
+    assert (flips.missed, flips.misnamed, flips.read_on) == (0, 0, 0)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from flips import flip_bits
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
 from remora.events import AgentStartEvent, NoticeEvent, ToolResultEvent, UnknownEvent, digest
-from remora.trace import FileTrace, Position, read_events, read_lines, read_records, verify
+from remora.trace import FileTrace, Position, _lines, _reader, _verify, read_events, read_lines, read_records, verify
 
 MakeStream = Callable[..., Awaitable[Path]]
 
@@ -243,30 +244,55 @@ async def test_a_record_in_the_middle_that_was_rewritten_is_named(make_stream: M
     assert (error.value.line, error.value.seq) == (3, 2)
 
 
+StrangeStream = Callable[[int], Awaitable[Path]]
+
+# One bit that changes a letter's case among them: an escape or an exponent then means the same, in other bytes.
+SOME_BITS = (0, 5)
+
+
 async def test_every_flipped_bit_is_detected_and_the_first_bad_seq_named(
-    make_stream: MakeStream, record_property: Callable[[str, object], None]
+    strange_stream: StrangeStream, record_property: Callable[[str, object], None]
 ) -> None:
-    path = await make_stream(4, sealed=True)
-    whole = path.read_bytes()
-    head = verify(path).head
-    missed, misnamed = [], []
-    for place in range(len(whole)):
-        seq = whole.count(b"\n", 0, place)
-        # Two bits of each byte; `make test-faults` flips them all.
-        for bit in (place % 7 + 1, 0):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-            report = verify(path, head=head)
-            missed += [(place, bit)] * (report.status != "damaged")
-            misnamed += [(place, bit, report.seq, seq)] * (report.seq != seq)
-    record_property("row 6", f"{len(whole) * 2} flips: {len(missed)} missed, {len(misnamed)} misnamed")
-    assert (missed, misnamed) == ([], [])
+    flips = flip_bits(await strange_stream(4), SOME_BITS, reading=True)
+    record_property("row 6", f"{flips.tried} flips: {flips.missed} missed, {flips.misnamed} misnamed")
+    assert (flips.missed, flips.misnamed, flips.read_on) == (0, 0, 0)
 
 
-async def test_a_checker_that_trusts_the_numbers_alone_misses_flipped_bits(make_stream: MakeStream) -> None:
-    path = await make_stream(4, sealed=True)
-    whole = path.read_bytes()
-    place = whole.index(b"result 1")
-    path.write_bytes(whole[:place] + b"R" + whole[place + 1 :])
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    assert [line["seq"] for line in lines] == [0, 1, 2, 3]
-    assert verify(path).status == "damaged"
+def hash_what_was_parsed(patch: pytest.MonkeyPatch) -> None:
+    """The seeded mistake: the chain is over the meaning of a line, not over its bytes."""
+
+    def of_meaning(raw: bytes) -> str:
+        try:
+            return digest(json.dumps(json.loads(raw), sort_keys=True).encode())
+        except ValueError:
+            return digest(raw)
+
+    for module in (_lines, _reader):
+        patch.setattr(module, "digest", of_meaning)
+    patch.setattr(_verify, "skim", lambda path: Position())
+
+
+def skip_the_chain(patch: pytest.MonkeyPatch) -> None:
+    """The seeded mistake: numbers are checked, and `prev` is not."""
+    patch.setattr(_reader, "_blame", lambda *_: None)
+    patch.setattr(_verify, "skim", lambda path: Position())
+
+
+def skim_without_looking(patch: pytest.MonkeyPatch) -> None:
+    """The seeded mistake: the quick way over a stream believes the lines it passes."""
+
+    def believe(path: Path) -> Position:
+        lines = path.read_bytes().splitlines(keepends=True)[:-1]
+        return Position(len(lines), len(b"".join(lines)), digest(lines[-1][:-1]))
+
+    patch.setattr(_verify, "skim", believe)
+
+
+@pytest.mark.parametrize("mistake", [hash_what_was_parsed, skip_the_chain, skim_without_looking])
+async def test_a_reader_with_a_mistake_misses_flipped_bits(
+    strange_stream: StrangeStream, monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    mistake(monkeypatch)
+    path = await strange_stream(4)
+    assert verify(path).status == "sealed"
+    assert flip_bits(path, SOME_BITS).missed
