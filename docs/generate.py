@@ -64,6 +64,13 @@ def config_keys() -> str:
     return "\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
 
 
+def script_modules() -> str:
+    """The modules that scripts can import."""
+    from remora.scripts._unsupported import MODULES
+
+    return ", ".join(f"`{name}`" for name in sorted(MODULES - {"__future__"})) + "\n"
+
+
 def commands() -> str:
     """Every command of `remora`, from the command line's own tree."""
     import typer

@@ -7,10 +7,11 @@ from remora.scripts._parse import ExternalSpec, InputSpec
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, Limits, ScriptOutput, ScriptPool
 from remora.scripts._problems import Problem
 from remora.scripts._script import Script, load
-from remora.scripts._tools import SYSTEM_INPUTS, ScriptTools, load_scripts, tool_specs
+from remora.scripts._tools import LIMITS, SYSTEM_INPUTS, ScriptTools, load_scripts, tool_specs
 
 __all__ = [
     "DEFAULT",
+    "LIMITS",
     "PERMISSIVE",
     "STRICT",
     "SYSTEM_INPUTS",

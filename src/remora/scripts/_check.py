@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from remora.errors import MissingExtra, ToolFailed
+from remora.scripts._externals import external_problems
 from remora.scripts._parse import Parsed, look
 from remora.scripts._pool import MB, SETTLE_S
 from remora.scripts._problems import Problem
@@ -66,20 +67,24 @@ class CheckResult:
         return not self.problems
 
 
-def check_files(files: Sequence[Path]) -> list[CheckResult]:
-    """Every problem of every file: reading, declarations, unsupported Python, types."""
+def check_files(files: Sequence[Path], *, our_host: bool = False) -> list[CheckResult]:
+    """Every problem of every file: reading, declarations, unsupported Python, types.
+
+    With `our_host`, also a host function that Remora's agents do not have.
+    """
     with _checker() as checker:
-        return [CheckResult(file, tuple(_problems(file, checker))) for file in files]
+        return [CheckResult(file, tuple(_problems(file, checker, our_host))) for file in files]
 
 
-def _problems(file: Path, checker: pydantic_monty.Monty) -> list[Problem]:
+def _problems(file: Path, checker: pydantic_monty.Monty, our_host: bool) -> list[Problem]:
     text = read_script(file)
     if isinstance(text, Problem):
         return [text]
     parsed = look(text)
     if not parsed.source:
         return parsed.problems
-    return sorted([*parsed.problems, *_types(parsed, file, checker)])
+    unknown = external_problems(parsed.externals) if our_host else ()
+    return sorted([*parsed.problems, *unknown, *_types(parsed, file, checker)])
 
 
 def _types(parsed: Parsed, file: Path, checker: pydantic_monty.Monty) -> Iterator[Problem]:

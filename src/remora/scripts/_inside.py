@@ -1,9 +1,9 @@
 """What stands around a script inside its sandbox: nothing leaves before it was looked at in there.
 
-Monty copies whatever a script returns or hands to a host function into our process, each shared part again: a list of
-a thousand times the same text, small inside, took gigabytes here (1.4.0). So a first feed defines a check that runs in
-the sandbox, under its limits, and every way out goes through it: each host function is called by a function of its own
-that checks the arguments, and the last expression of the script is handed to the check.
+Monty copies what a script returns, or hands to a host function, into our process before anyone can look at it: 30 MB of
+text took 60 MB here (1.4.0, 64 MB limit). So code of ours stands before the script, with a check that runs inside, and
+every way out goes through it: each host function is called by a function of its own that checks the arguments, and the
+last expression of the script is handed to the check.
 
 The names in between carry a random part, so that a script can neither call a host function past the check nor replace
 it; what could tell a script its own names (`locals`, `eval`, `exec`) is taken away. The check keeps the builtins it
@@ -18,16 +18,51 @@ from functools import lru_cache
 
 from remora.scripts._values import CONTAINER, ENTRY, MAX_DEPTH, MAX_INT, MAX_OUT, VALUE
 
-SCRIPT_FEED = "<python-input-1>"
-"""How Monty names the script itself: the second feed of its session."""
 REFUSED = "not plain: "
 """How an error begins that the check raised about a result."""
 FORBIDDEN = ("locals", "eval", "exec")
 
 _CHECK = """
 def {check}_make(type=type, len=len, str=str, int=int, float=float, bool=bool, list=list, tuple=tuple, dict=dict,
-                 enumerate=enumerate, TypeError=TypeError):
-    def check(value, begin=""):
+                 enumerate=enumerate, TypeError=TypeError, none=type(None)):
+    def is_plain(value):
+        room = {max_out}
+        todo = [[value]]
+        depth = 0
+        while todo:
+            depth += 1
+            if depth > {max_depth} + 1:
+                return False
+            deeper = []
+            for part in todo:
+                for item in part:
+                    kind = type(item)
+                    if kind is str:
+                        room -= {value} + len(item)
+                    elif kind is int:
+                        if not -{max_int} <= item < {max_int}:
+                            return False
+                        room -= {value}
+                    elif kind is list or kind is tuple:
+                        room -= {around} + {entry} * len(item)
+                        deeper.append(item)
+                    elif kind is dict:
+                        room -= {around} + {entry} * len(item)
+                        for key in item:
+                            if type(key) is not str:
+                                return False
+                            room -= len(key)
+                        deeper.append(item.values())
+                    elif kind is bool or kind is float or kind is none:
+                        room -= {value}
+                    else:
+                        return False
+                    if room < 0:
+                        return False
+            todo = deeper
+        return True
+
+    def why_not(value):
         room = {max_out}
         todo = [("$", value, 1)]
         while todo:
@@ -36,29 +71,28 @@ def {check}_make(type=type, len=len, str=str, int=int, float=float, bool=bool, l
             room -= {value}
             if kind is str:
                 room -= len(part)
-            elif kind is int:
-                if not -{max_int} <= part < {max_int}:
-                    raise TypeError(f"{{begin}}{{place}}: an integer of more than 64 bits")
+            elif kind is int and not -{max_int} <= part < {max_int}:
+                return f"{{place}}: an integer of more than 64 bits"
             elif kind is list or kind is tuple or kind is dict:
                 room -= {container} + {entry} * len(part)
                 if depth > {max_depth}:
-                    raise TypeError(f"{{begin}}{{place}}: nested deeper than {max_depth}")
-                if room < 0:
-                    raise TypeError(f"{{begin}}{{place}}: larger than {max_mb} MB in all")
-                if kind is dict:
-                    for key, item in part.items():
-                        if type(key) is not str:
-                            kind = str(type(key))[8:-2]
-                            raise TypeError(f"{{begin}}{{place}}: key {{str(key)[:40]}} is a `{{kind}}`: expected text")
-                        room -= len(key)
-                        todo.append((f"{{place}}.{{key[:80]}}"[:120], item, depth + 1))
-                else:
-                    for number, item in enumerate(part):
-                        todo.append((f"{{place}}[{{number}}]"[:120], item, depth + 1))
-            elif not (part is None or kind is bool or kind is float):
-                raise TypeError(f"{{begin}}{{place}}: a `{{str(kind)[8:-2]}}` is not a JSON value")
+                    return f"{{place}}: nested deeper than {max_depth}"
+                for key, item in part.items() if kind is dict else enumerate(part):
+                    if kind is dict and type(key) is not str:
+                        return f"{{place}}: key {{str(key)[:40]}} is a `{{str(type(key))[8:-2]}}`: expected text"
+                    step = f".{{key}}" if kind is dict else f"[{{key}}]"
+                    todo.append(((place + step)[:120], item, depth + 1))
+                    if room < 0:
+                        break
+            elif kind is not int and kind is not bool and kind is not float and kind is not none:
+                return f"{{place}}: a `{{str(kind)[8:-2]}}` is not a JSON value"
             if room < 0:
-                raise TypeError(f"{{begin}}{{place}}: larger than {max_mb} MB in all")
+                break
+        return f"{{place}}: larger than {max_mb} MB in all"
+
+    def check(value, begin=""):
+        if not is_plain(value):
+            raise TypeError(begin + why_not(value))
         return value
     return check
 {check} = {check}_make()
@@ -80,20 +114,26 @@ class Surroundings:
 
     def __init__(self) -> None:
         self._secret = f"_{secrets.token_hex(12)}"
-        self.around = lru_cache(maxsize=64)(self._around)
-        self.before = lru_cache(maxsize=64)(self._before)
+        self._around = lru_cache(maxsize=64)(self._checked)
+        self._before = lru_cache(maxsize=64)(self._callers)
+
+    def around(self, source: str, names: tuple[str, ...]) -> tuple[str, int]:
+        """The script with all that stands around it, and how many lines stand before it."""
+        before = self._before(names)
+        return before + self._around(source), before.count("\n")
 
     def hidden(self, name: str) -> str:
         """What the host function `name` is called where only its own caller looks."""
         return f"{self._secret}_{name}"
 
-    def _before(self, names: tuple[str, ...]) -> str:
-        """The first feed: the check, and a checking caller for every host function in `names`."""
+    def _callers(self, names: tuple[str, ...]) -> str:
+        """What stands before a script: the check, and a checking caller for every host function in `names`."""
         check = _CHECK.format(
             check=self._secret,
             gone=" = ".join(FORBIDDEN),
             value=VALUE,
             container=CONTAINER,
+            around=CONTAINER + VALUE,
             entry=ENTRY,
             max_out=MAX_OUT,
             max_mb=MAX_OUT // 1024 // 1024,
@@ -103,8 +143,8 @@ class Surroundings:
         callers = (_CALL.format(check=self._secret, name=name, hidden=self.hidden(name)) for name in names)
         return check + "".join(callers)
 
-    def _around(self, source: str) -> str:
-        """The second feed: the script, its last expression handed to the check. No line moves."""
+    def _checked(self, source: str) -> str:
+        """The script, its last expression handed to the check. No line moves."""
         last = _last_expression(source)
         if last is None:
             return source

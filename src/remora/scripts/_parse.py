@@ -127,6 +127,7 @@ class _Reader:
             case ast.AnnAssign(value=ast.Call(func=ast.Name(id="Input")) as call):
                 self.input(statement, call)
             case ast.Assign(value=ast.Call(func=ast.Name(id="Input"))):
+                self.declare(statement, "Input")
                 self.problem(statement, "an input without a type", EXAMPLE)
             case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_external(statement):
                 self.external(statement)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.errors import MissingExtra, ToolError, ToolFailed, ToolLimitExceeded
 from remora.scripts._calls import HostCalls, HostFunction
-from remora.scripts._inside import REFUSED, SCRIPT_FEED, Surroundings
+from remora.scripts._inside import REFUSED, Surroundings
 from remora.scripts._values import NotPlain, plain
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ class ScriptPool:
         )
         try:
             async with session:
-                run = _Run(session, file, prints, limits)
-                await run.feed(self._surroundings.before(tuple(externals)))
+                code, offset = self._surroundings.around(source, tuple(externals))
                 named = {self._surroundings.hidden(name): function for name, function in externals.items()}
-                value = await run.feed(self._surroundings.around(source), dict(inputs), named)
+                run = _Run(session, file, prints, limits, offset)
+                value = await run.feed(code, dict(inputs), named)
             return ScriptOutput(_checked(file, value), prints.text())
         except ToolError as error:
             error.prints = prints.text()
@@ -109,26 +109,57 @@ class _Run:
     file: str
     prints: _Prints
     limits: Limits
+    offset: int
+    """Lines of ours that stand before the script."""
 
-    async def feed(
-        self,
-        source: str,
-        inputs: dict[str, Any] | None = None,
-        externals: Mapping[str, HostFunction] | None = None,
-    ) -> Any:
+    async def feed(self, code: str, inputs: dict[str, Any], externals: Mapping[str, HostFunction]) -> Any:
         """The value of the last expression. Raises `ToolError`; nothing of the feed is left behind."""
         calls = HostCalls()
-        lookup = calls.wrap(externals or {})
+        lookup = calls.wrap(externals)
         feed = asyncio.ensure_future(
-            self.session.feed_run(source, inputs=inputs or {}, external_lookup=lookup, print_callback=self.prints)
+            self.session.feed_run(code, inputs=inputs, external_lookup=lookup, print_callback=self.prints)
         )
         try:
             await asyncio.wait({feed}, timeout=self.limits.seconds + GRACE_S + HOST_S)
             if not feed.done():
                 raise ToolLimitExceeded(self.file, limit=f"{HOST_S:g} s in host functions")
-            return _outcome(self.file, feed, self.limits)
+            return self._outcome(feed)
         finally:
             await _end(feed, calls)
+
+    def _outcome(self, feed: asyncio.Future[Any]) -> Any:
+        import pydantic_monty
+
+        try:
+            return feed.result()
+        except pydantic_monty.MontyCrashedError as error:
+            if getattr(error, "timed_out", False):
+                raise ToolLimitExceeded(self.file, limit=f"{self.limits.seconds:g} s") from error
+            raise ToolFailed(f"{self.file}: its worker process ended: {error}") from error
+        except pydantic_monty.MontyError as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: pydantic_monty.MontyError) -> ToolError:
+        # Only this one copy of the text: a script's error can be as large as its memory.
+        kind, _, message = str(error).partition(": ")
+        frames = error.traceback() if hasattr(error, "traceback") else []
+        if limit := self._limit(kind, message, raised=bool(frames)):
+            return ToolLimitExceeded(self.file, limit=limit)
+        if kind == "TypeError" and message.startswith(REFUSED):
+            return ToolFailed(f"{self.file}: its result cannot be used: {message[len(REFUSED) : 1000]}")
+        line = next((frame.line - self.offset for frame in reversed(frames) if frame.line > self.offset), None)
+        place = self.file if line is None else f"{self.file}:{line}"
+        return ToolFailed(f"{place}: {kind}: {message[:1000]}" if message else f"{place}: {kind[:1000]}")
+
+    def _limit(self, kind: str, message: str, *, raised: bool) -> str:
+        """Which limit an error tells of, if it tells of one. An error of the script's own has a place in it."""
+        if kind == "TimeoutError" and "time limit exceeded" in message and not raised:
+            return f"{self.limits.seconds:g} s"
+        if kind == "MemoryError" and "memory limit" in message:
+            return f"{self.limits.memory_mb} MB of memory"
+        if kind == "RuntimeError" and "suspension limit" in message:
+            return "1000 host calls"
+        return "1000 nested calls" if kind == "RecursionError" else ""
 
 
 async def _end(feed: asyncio.Future[Any], calls: HostCalls) -> None:
@@ -154,38 +185,6 @@ class _Prints:
 
     def text(self) -> str:
         return "".join(self._parts) + ("\n[more was printed and is not kept]\n" if self._room < 0 else "")
-
-
-def _outcome(file: str, feed: asyncio.Future[Any], limits: Limits) -> Any:
-    import pydantic_monty
-
-    try:
-        return feed.result()
-    except pydantic_monty.MontyCrashedError as error:
-        if getattr(error, "timed_out", False):
-            raise ToolLimitExceeded(file, limit=f"{limits.seconds:g} s") from error
-        raise ToolFailed(f"{file}: its worker process ended: {error}") from error
-    except pydantic_monty.MontyError as error:
-        raise _translated(file, error, limits) from error
-
-
-def _translated(file: str, error: pydantic_monty.MontyError, limits: Limits) -> ToolError:
-    # Only this one copy of the text: a script's error can be as large as its memory.
-    kind, _, message = str(error).partition(": ")
-    frames = error.traceback() if hasattr(error, "traceback") else []
-    if kind == "TimeoutError" and "time limit exceeded" in message and not frames:
-        return ToolLimitExceeded(file, limit=f"{limits.seconds:g} s")
-    if kind == "MemoryError" and "memory limit" in message:
-        return ToolLimitExceeded(file, limit=f"{limits.memory_mb} MB of memory")
-    if kind == "RuntimeError" and "suspension limit" in message:
-        return ToolLimitExceeded(file, limit="1000 host calls")
-    if kind == "RecursionError":
-        return ToolLimitExceeded(file, limit="1000 nested calls")
-    if kind == "TypeError" and message.startswith(REFUSED):
-        return ToolFailed(f"{file}: its result cannot be used: {message[len(REFUSED) : 1000]}")
-    line = next((frame.line for frame in reversed(frames) if frame.filename == SCRIPT_FEED), None)
-    place = file if line is None else f"{file}:{line}"
-    return ToolFailed(f"{place}: {kind}: {message[:1000]}" if message else f"{place}: {kind[:1000]}")
 
 
 def _checked(file: str, value: Any) -> Any:

@@ -18,12 +18,22 @@ _PIECE = 64 * 1024
 
 
 class NotPlain(ValueError):
-    """The value is not plain JSON, or exceeds a bound; the message names the place."""
+    """The value is not plain JSON, or exceeds a bound; its text begins with the place."""
+
+    def __init__(self, what: str, place: str = "") -> None:
+        super().__init__(f"${place}: {what}")
+        self.what = what
+        self.place = place
+
+    def inside(self, step: str) -> NotPlain:
+        """The same, seen from one level further out."""
+        # What a lone surrogate stands in cannot be told in an error's text.
+        return NotPlain(self.what, (step + self.place)[:120].encode(errors="replace").decode())
 
 
 def plain(value: Any, limit: int = MAX_OUT) -> Any:
     """`value` as JSON has it, tuples as lists. Raises `NotPlain` naming the place of what JSON cannot hold."""
-    return _Walk(limit).plain(value, "$", 0)
+    return _Walk(limit).plain(value, 0)
 
 
 class _Walk:
@@ -31,61 +41,65 @@ class _Walk:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.size = 0
+        self.room = limit
 
-    def plain(self, value: Any, place: str, depth: int) -> Any:
-        self.count(VALUE, place)
+    def plain(self, value: Any, depth: int) -> Any:
+        self.count(VALUE)
         match value:
+            case str():
+                return self.text(value)
             case None | bool():
                 return value
-            case str():
-                return self.text(value, place)
             case int():
-                return self.integer(value, place)
+                if not -MAX_INT <= value < MAX_INT:
+                    raise NotPlain("an integer of more than 64 bits")
+                return value
             case float():
                 if not math.isfinite(value):
-                    raise NotPlain(f"{_short(place)}: {value} is not a JSON number")
+                    raise NotPlain(f"{value} is not a JSON number")
                 return value
             case list() | tuple() | dict():
-                return self.container(value, place, depth + 1)
-        raise NotPlain(f"{_short(place)}: a `{type(value).__name__}` is not a JSON value")
+                return self.container(value, depth + 1)
+        raise NotPlain(f"a `{type(value).__name__}` is not a JSON value")
 
-    def container(self, value: Any, place: str, depth: int) -> Any:
+    def container(self, value: list[Any] | tuple[Any, ...] | dict[Any, Any], depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise NotPlain(f"{_short(place)}: nested deeper than {MAX_DEPTH}")
-        self.count(CONTAINER + ENTRY * len(value), place)
-        if isinstance(value, dict):
-            pairs = ((self.key(key, place), item) for key, item in value.items())
-            return {key: self.plain(item, f"{place}.{key:.80}", depth) for key, item in pairs}
-        return [self.plain(item, f"{place}[{index}]", depth) for index, item in enumerate(value)]
+            raise NotPlain(f"nested deeper than {MAX_DEPTH}")
+        self.count(CONTAINER + ENTRY * len(value))
+        return self.record(value, depth) if isinstance(value, dict) else self.series(value, depth)
 
-    def key(self, key: Any, place: str) -> str:
-        if not isinstance(key, str):
-            raise NotPlain(f"{_short(place)}: a key is a `{type(key).__name__}`: expected a string")
-        return self.text(key, place)
+    def record(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise NotPlain(f"a key is a `{type(key).__name__}`: expected text")
+            try:
+                found[self.text(key)] = self.plain(item, depth)
+            except NotPlain as error:
+                raise error.inside(f".{key:.80}") from None
+        return found
 
-    def text(self, value: str, place: str) -> str:
-        self.count(len(value), place)
+    def series(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+        found: list[Any] = []
+        try:
+            for item in value:
+                found.append(self.plain(item, depth))  # noqa: PERF401 - how far it came is the place of the error
+        except NotPlain as error:
+            raise error.inside(f"[{len(found)}]") from None
+        return found
+
+    def text(self, value: str) -> str:
+        self.count(len(value))
         if not value.isascii():
             try:
                 # In pieces: a whole copy of a large text is not needed to know that it is text.
                 for start in range(0, len(value), _PIECE):
                     value[start : start + _PIECE].encode()
             except UnicodeEncodeError:
-                raise NotPlain(f"{_short(place)}: holds a lone surrogate, which is not text") from None
+                raise NotPlain("holds a lone surrogate, which is not text") from None
         return value
 
-    def integer(self, value: int, place: str) -> int:
-        if not -MAX_INT <= value < MAX_INT:
-            raise NotPlain(f"{_short(place)}: an integer of more than 64 bits")
-        return value
-
-    def count(self, size: int, place: str) -> None:
-        self.size += size
-        if self.size > self.limit:
-            raise NotPlain(f"{_short(place)}: larger than {self.limit // 1024 // 1024} MB in all")
-
-
-def _short(place: str) -> str:
-    # What a lone surrogate stands in cannot be told in an error's text.
-    return place[:120].encode(errors="replace").decode()
+    def count(self, size: int) -> None:
+        self.room -= size
+        if self.room < 0:
+            raise NotPlain(f"larger than {self.limit // 1024 // 1024} MB in all")

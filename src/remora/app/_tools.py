@@ -1,0 +1,216 @@
+"""For authors of tools: scripts checked, run by hand on a throw-away workspace, and told to type checkers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from remora.app._changing import Changing
+from remora.context.contracts import make_error_result
+from remora.context.summarizers import Distilled, distill
+from remora.errors import ConfigError, ToolError
+from remora.events import new_id
+from remora.nodes import CodeNode, LineRange, NodeType
+from remora.ports import ToolOutput
+from remora.subagent import SubagentDefinition, ToolEntry, parse_definition
+
+if TYPE_CHECKING:
+    from remora.scripts import CheckResult, Script, ScriptTools
+    from remora.workspaces import Change, OverlayWorkspace
+
+SUFFIX = ".pym"
+NEEDS_NODE = ("node_text", "target_file", "node_lines")
+
+
+@dataclass(frozen=True)
+class ToolRun:
+    """What came out of one tool that was run by hand."""
+
+    tool: str
+    value: Any
+    """What the tool returned, or the error that a model would read."""
+    distilled: Distilled
+    """What the packet would get of it."""
+    code: str = ""
+    """The kind of error, where the tool did not come to its end."""
+    prints: str = ""
+    outputs: tuple[str, ...] = ()
+    """Which commands' outputs it gave, by name."""
+    changes: tuple[Change, ...] = ()
+    diff: str = ""
+    """A unified diff of the files it changed, without secrets."""
+    written: bool = False
+    """Whether the changes are in the project now."""
+
+
+class Authoring(Changing):
+    """Checks and runs single tools."""
+
+    def check_scripts(self, paths: Sequence[Path]) -> list[CheckResult]:
+        """Every problem of every script at or below `paths`. Raises `ConfigError` where there is none."""
+        from remora.scripts import check_files
+
+        return check_files(_scripts(paths), our_host=True)
+
+    def write_stubs(self, paths: Sequence[Path], folder: Path) -> list[Path]:
+        """Put the stubs of every script at or below `paths` into `folder`, and give the folders of each."""
+        from remora.scripts import load
+
+        return [folder / load(path, grail_dir=folder).name for path in _scripts(paths)]
+
+    async def run_tool(
+        self,
+        path: Path,
+        inputs: Mapping[str, Any],
+        *,
+        node: str | None = None,
+        file: str | None = None,
+        limits: str | None = None,
+        commands: Sequence[str] = (),
+        write: bool = False,
+    ) -> ToolRun:
+        """Run the script at `path` with real host functions; its writes are thrown away unless `write` is said."""
+        from remora.scripts import load
+
+        script = load(path)
+        definition = _definition(script, limits, commands)
+        target = self._target(script, node, file)
+        async with self._bench(definition, script, target) as (tools, workspace):
+            try:
+                output, code = await tools.call(definition.tools[0].name, inputs), ""
+            except ToolError as error:
+                output, code = _failed(error), error.code
+            changes = _changes(workspace)
+            return await self._told(script.name, output, code, changes, write=write)
+
+    async def _told(
+        self, tool: str, output: ToolOutput, code: str, changes: tuple[Change, ...], *, write: bool
+    ) -> ToolRun:
+        from remora.workspaces import unified
+
+        written = write and not code and bool(changes)
+        if written:
+            await self._write(changes)
+        value = self.secrets.clean(output.value)
+        return ToolRun(
+            tool=tool,
+            value=value,
+            distilled=distill(tool, value),
+            code=code,
+            prints=self.secrets.clean(output.prints),
+            outputs=tuple(name for name, _ in output.outputs),
+            changes=changes,
+            diff=self.secrets.clean(unified(changes)),
+            written=written,
+        )
+
+    async def _write(self, changes: tuple[Change, ...]) -> None:
+        """The changes are in the project: all of them, or none."""
+        from remora.workspaces import forget, take
+
+        with tempfile.TemporaryDirectory(prefix="remora-") as journal:
+            async with self._alone():
+                take(self.root, Path(journal), changes)
+                forget(Path(journal))
+
+    @asynccontextmanager
+    async def _bench(
+        self, definition: SubagentDefinition, script: Script, node: CodeNode
+    ) -> AsyncIterator[tuple[ScriptTools, OverlayWorkspace]]:
+        """The tool as an agent would have it, over a workspace that is gone afterwards."""
+        from remora.discovery import PythonCode
+        from remora.sandbox import LocalSpawner
+        from remora.scripts import ScriptPool, ScriptTools
+        from remora.workspaces import OverlayWorkspace
+
+        agent_id = new_id(self.clock.now())
+        with tempfile.TemporaryDirectory(prefix="remora-") as folder:
+            workspace = OverlayWorkspace(self.root, Path(folder) / "workspaces" / agent_id)
+            async with ScriptPool(max_processes=1) as pool:
+                yield (
+                    ScriptTools(
+                        definition,
+                        {definition.tools[0].name: script},
+                        node=node,
+                        agent_id=agent_id,
+                        workspace=workspace,
+                        spawner=LocalSpawner(),
+                        root=self.root,
+                        pool=pool,
+                        code=PythonCode(),
+                    ),
+                    workspace,
+                )
+
+    def _target(self, script: Script, node: str | None, file: str | None) -> CodeNode:
+        """The code that the tool is to work on. Raises `ConfigError` if it needs some and none was named."""
+        from remora.discovery import TreeSitterDiscovery
+
+        wanted = node or file
+        if wanted is None:
+            needs = [item.name for item in script.inputs if item.name in NEEDS_NODE]
+            if needs:
+                raise ConfigError(
+                    f"`{script.path.name}` takes `{needs[0]}`, which comes from the code it works on",
+                    hint="Name the code with `--node path:qualified.name` or `--file path`",
+                )
+            return _nowhere()
+        found = TreeSitterDiscovery(self.root, state_dir=self.state_dir).find([self.root / wanted.partition(":")[0]])
+        names = [each.node_id for each in found]
+        if wanted not in names:
+            known = ", ".join(f"`{name}`" for name in names[:20]) or "none"
+            raise ConfigError(f"There is no code named `{wanted}`: expected one of {known}")
+        return found[names.index(wanted)]
+
+
+def _scripts(paths: Sequence[Path]) -> list[Path]:
+    """The files named, and those below the folders named. Raises `ConfigError` where there is none."""
+    found = [each for path in paths for each in (sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path])]
+    if not found:
+        names = ", ".join(f"`{path}`" for path in paths)
+        raise ConfigError(f"There is no `{SUFFIX}` file in {names}", hint="Name a script, or a folder that holds some")
+    return list(dict.fromkeys(found))
+
+
+def _definition(script: Script, limits: str | None, commands: Sequence[str]) -> SubagentDefinition:
+    """The agent that the script belongs to, with this tool alone; a script by itself gets one that may do little."""
+    from remora.scripts import LIMITS
+
+    if limits is not None and limits not in LIMITS:
+        known = ", ".join(f"`{name}`" for name in LIMITS)
+        raise ConfigError(f"There are no limits `{limits}`: expected one of {known}")
+    file = script.path.absolute().parent.parent / "subagent.yaml"
+    own = parse_definition(file.read_text(encoding="utf-8"), file) if file.is_file() else None
+    entry = next((tool for tool in own.tools if tool.name == script.name), None) if own else None
+    allowed = tuple(dict.fromkeys([*(own.programs if own else ()), *commands]))
+    try:
+        entry = entry or ToolEntry(name=script.name)
+    except ValueError as error:
+        raise ConfigError(
+            f"`{script.name}` is no name for a tool: expected small letters, digits and `_`",
+            hint=f"Rename `{script.path.name}`",
+        ) from error
+    if limits is not None:
+        entry = entry.model_copy(update={"limits": limits})
+    return SubagentDefinition(name="by_hand", goal="", system_prompt="", tools=(entry,), commands=allowed)
+
+
+def _changes(workspace: OverlayWorkspace) -> tuple[Change, ...]:
+    from remora.workspaces import Change
+
+    return tuple(Change(each.path, each.before, each.after, each.mode) for each in workspace.take_changes())
+
+
+def _failed(error: ToolError) -> ToolOutput:
+    return ToolOutput(make_error_result(error.message), error.prints, error.outputs)
+
+
+def _nowhere() -> CodeNode:
+    whole = LineRange(first=1, last=1)
+    return CodeNode(
+        node_id="", node_type=NodeType.FILE, name="", file_path=Path(), lines=whole, owned=(whole,), text=""
+    )

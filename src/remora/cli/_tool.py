@@ -1,0 +1,169 @@
+"""The commands for authors of tools: check a script, run it by hand, write its stubs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from remora.app import ToolRun, open_app
+from remora.cli._console import (
+    BAD_CONFIG,
+    HERE,
+    SOME_FAILED,
+    JsonFlag,
+    Project,
+    err,
+    errors_as_sentences,
+    print_json,
+    say,
+)
+from remora.cli._render_review import patch
+from remora.context.text import visible
+from remora.errors import ConfigError
+
+tool = typer.Typer(
+    help="Check, run and describe tool scripts (`.pym`).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Scripts = Annotated[list[Path], typer.Argument(help="Scripts, and folders that hold some")]
+
+
+@tool.command()
+def check(paths: Scripts, json: JsonFlag = False, project: Project = HERE) -> None:
+    """Name every problem of every script, with its place and a hint: declarations, unsupported Python, types.
+
+    \b
+    Examples:
+      remora tool check agents/
+      remora tool check agents/lint/tools/run_linter.pym --json
+    """
+    with errors_as_sentences():
+        found = open_app(project).check_scripts(paths)
+        if json:
+            print_json([{"file": each.file, "ok": each.ok, "problems": each.problems} for each in found])
+        else:
+            for each in found:
+                for problem in each.problems:
+                    say(f"{each.file}:{problem}")
+            wrong = sum(not each.ok for each in found)
+            err.print(f"{len(found)} scripts, {f'{wrong} with problems' if wrong else 'no problems'}")
+    raise typer.Exit(0 if all(each.ok for each in found) else BAD_CONFIG)
+
+
+@tool.command()
+def run(
+    path: Annotated[Path, typer.Argument(help="The script")],
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", "-i", help="`name=value`; JSON where it is JSON, else text")
+    ] = None,
+    node: Annotated[str | None, typer.Option(help="Code to work on, as `path:qualified.name`")] = None,
+    file: Annotated[str | None, typer.Option(help="File to work on, as its path in the project")] = None,
+    limits: Annotated[str | None, typer.Option(help="strict, default or permissive; else as its agent says")] = None,
+    command: Annotated[
+        list[str] | None, typer.Option(help="A program that it may run, beside those of its agent")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write its changes into the project")] = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+) -> None:
+    """Run a script as an agent would, on a copy-on-write workspace of the project that is then thrown away.
+
+    \b
+    Examples:
+      remora tool run agents/lint/tools/run_linter.pym --file src/cart.py
+      remora tool run agents/lint/tools/apply_fix.pym --node src/cart.py:total --input code=F401
+    """
+    with errors_as_sentences():
+        given = _inputs(inputs or ())
+        running = open_app(project).run_tool(
+            path, given, node=node, file=file, limits=limits, commands=command or (), write=write
+        )
+        done = asyncio.run(running)
+        print_json(_as_json(done)) if json else _show(done)
+    raise typer.Exit(SOME_FAILED if done.distilled.outcome == "error" else 0)
+
+
+@tool.command()
+def stubs(
+    paths: Scripts,
+    out: Annotated[Path, typer.Option("--out", help="Folder for what is made of the scripts")] = Path(".grail"),
+    json: JsonFlag = False,
+    project: Project = HERE,
+) -> None:
+    """Write what a type checker needs to understand scripts: their inputs and host functions as `.pyi` files.
+
+    \b
+    Examples:
+      remora tool stubs agents/
+      MYPYPATH=.grail mypy --disable-error-code=top-level-await --disable-error-code=empty-body tools/my_tool.pym
+    """
+    with errors_as_sentences():
+        made = open_app(project).write_stubs(paths, out)
+        if json:
+            print_json(made)
+            return
+        for folder in made:
+            say(str(folder / "stubs.pyi"))
+
+
+def _inputs(words: Sequence[str]) -> dict[str, Any]:
+    """The values by name. Raises `ConfigError` for a word without a name."""
+    pairs = [word.partition("=") for word in words]
+    wrong = [word for word, (name, sign, _) in zip(words, pairs, strict=True) if not sign or not name]
+    if wrong:
+        raise ConfigError(f"`{wrong[0]:.80}` is no input: expected `name=value`")
+    return {name: _value(text) for name, _, text in pairs}
+
+
+def _value(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _as_json(done: ToolRun) -> dict[str, Any]:
+    action, delta = done.distilled.delta.action, done.distilled.delta
+    return {
+        "tool": done.tool,
+        "outcome": done.distilled.outcome,
+        "code": done.code,
+        "summary": action.summary if action else "",
+        "value": done.value,
+        "delta": delta.model_dump(mode="json", exclude_defaults=True),
+        "prints": done.prints,
+        "outputs": done.outputs,
+        "files": [change.path for change in done.changes],
+        "diff": done.diff,
+        "written": done.written,
+    }
+
+
+def _show(done: ToolRun) -> None:
+    """The result as its author wants to see it; what a script prints goes where talk goes."""
+    delta = done.distilled.delta
+    if done.prints:
+        err.print(visible(done.prints.rstrip("\n")), markup=False)
+    say(f"{done.distilled.outcome}: {delta.action.summary if delta.action else ''}", "bold")
+    if delta.error and delta.error.set:
+        say(f"error: {delta.error.set}", "red")
+    for key, known in delta.knowledge.items():
+        say(f"known: {key} = {orjson.dumps(known.value).decode()}")
+    for action in delta.candidate_actions or ():
+        say(f"next: {action.tool} {orjson.dumps(action.args).decode()}  {action.reason}")
+    for line in delta.diagnostics:
+        say(f"note: {line}")
+    sys.stdout.flush()
+    print_json(done.value)
+    patch(done.diff.splitlines())
+    if done.changes:
+        say(f"{len(done.changes)} files changed, " + ("written" if done.written else "thrown away: use `--write`"))
