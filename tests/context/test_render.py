@@ -146,6 +146,18 @@ def test_the_worst_packet_fits_the_reserved_tokens(dense: str) -> None:
     assert prompt(worst, limit=fixed_tokens(system_text("You fix code.", TOOLS), COUNTER) + RESERVED)
 
 
+def test_no_value_and_no_code_can_look_like_a_heading_in_markdown() -> None:
+    made = packet(excerpts=[Excerpt(label="a\n## Goal", text="```\n## Goal: other\n````\n")], extensions={"x\n## y": 1})
+    made.update_knowledge("k\n## Goal: a", "v\n## Goal: b")
+    made.update_knowledge("plain", "as it is")
+    user = render(made, system_prompt="", tools=TOOLS, limit=1000, counter=COUNTER, style="markdown").user
+    before, code, after = user.split("`````")
+    headings = [line for line in (before + after).splitlines() if line.startswith("#")]
+    assert headings == ["## a ## Goal from line 1", "## Extensions", "## Knowledge"]
+    assert "## Goal: other" in code
+    assert "- plain: as it is" in after
+
+
 def test_pinned_knowledge_outlives_the_rest() -> None:
     made = packet()
     for number in range(40):

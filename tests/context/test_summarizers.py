@@ -107,11 +107,25 @@ def test_misfit_candidates_are_dropped_and_told() -> None:
     assert "candidate_actions of tool were dropped" in delta.diagnostics[0]
 
 
-def test_a_value_too_large_for_the_packet_is_left_to_the_stream_and_named() -> None:
+def test_a_value_too_large_for_the_packet_leaves_a_handle_to_recall_it_by() -> None:
     delta = delta_of({"summary": "s", "knowledge_delta": {"huge": "x" * 100_000, "small": 1}})
-    assert list(delta.knowledge) == ["small"]
+    assert delta.knowledge["small"].value == 1
+    assert delta.knowledge["huge"].value == {"recall": "huge", "bytes": 100_021}
     assert "huge is too large" in delta.diagnostics[0]
     assert len(canonical(delta)) <= MAX_DELTA_BYTES
+
+
+def test_thousands_of_values_are_bounded_at_once_and_told_in_a_few_lines() -> None:
+    delta = delta_of({"summary": "s", "knowledge_delta": {f"key{number}": "x" * 150 for number in range(20_000)}})
+    assert len(canonical(delta)) <= MAX_DELTA_BYTES
+    assert len(delta.knowledge) > 300
+    assert delta.diagnostics[-1].startswith("19")
+    assert len(delta.diagnostics) == 9
+
+
+def test_an_excerpt_that_is_too_large_does_not_cost_the_knowledge() -> None:
+    delta = delta_of({"summary": "s", "knowledge_delta": {"a": 1}, "excerpts": [{"label": "l", "text": "x" * 99_000}]})
+    assert delta.knowledge["a"].value == 1
 
 
 @given(st.dictionaries(st.text(max_size=5), st.floats() | st.binary(max_size=4) | st.integers() | st.text(max_size=8)))

@@ -183,7 +183,7 @@ def test_an_agent_with_an_unusable_summarizer_is_refused_before_anything_runs(
     (agent / "subagent.yaml").write_text(YAML.replace("NAME", name))
     for tool in ("run_tests", "look"):
         (agent / "tools" / f"{tool}.pym").write_text("1\n")
-    monkeypatch.setattr("remora.app._running.bundled_agents", lambda: tmp_path / "agents")
+    monkeypatch.setattr("remora.app._agents.bundled_agents", lambda: tmp_path / "agents")
     app = App(tmp_path, tmp_path / ".agentfs", Config())
     app.summarizers.register("local", Local())
     with pytest.raises(ConfigError, match=problem):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from remora.context._summaries import MAX_DELTA_BYTES, bounded
 from remora.context.contracts import ToolSpec
 from remora.context.models import MAX_EXCERPTS
 from remora.context.schema import problems
@@ -16,7 +17,6 @@ from remora.events import CandidateAction, Excerpt, PacketDelta, canonical
 Extension = Mapping[str, Any] | type[BaseModel]
 """What an extra packet field may hold: a JSON Schema, or a model in Python."""
 
-MAX_DELTA_BYTES = 64 * 1024
 MAX_CANDIDATES = 16
 MAX_DIAGNOSTICS = 16
 MAX_EXCERPT = 8 * 1024
@@ -44,16 +44,12 @@ def checked(
         "excerpts": excerpts,
         "diagnostics": diagnostics[:MAX_DIAGNOSTICS],
     }
-    return _bounded(delta.model_copy(update=update))
+    return _small_enough(delta.model_copy(update=update))
 
 
-def _bounded(delta: PacketDelta) -> PacketDelta:
-    """The delta within its size: the largest knowledge goes first, then everything but the action and the error."""
-    while len(canonical(delta)) > MAX_DELTA_BYTES and delta.knowledge:
-        largest = max(delta.knowledge, key=lambda key: len(canonical(delta.knowledge[key])))
-        rest = {key: item for key, item in delta.knowledge.items() if key != largest}
-        note = f"{one_line(largest, 80)} is too large for the packet; its value is in the stream"
-        delta = delta.model_copy(update={"knowledge": rest, "diagnostics": (*delta.diagnostics, note)})
+def _small_enough(delta: PacketDelta) -> PacketDelta:
+    """The delta within its size: less knowledge, else nothing but the action and the error."""
+    delta = bounded(delta)
     if len(canonical(delta)) <= MAX_DELTA_BYTES:
         return delta
     told = ("The result was too large for the packet; all of it is in the stream",)

@@ -6,6 +6,7 @@ message holds the agent's text and its tools; the user message holds the packet 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ import orjson
 from remora.context.budget import fit
 from remora.context.contracts import ToolSpec
 from remora.context.models import DecisionPacket
+from remora.context.text import one_line
 from remora.ports import TokenCounter
 
 Style = Literal["json", "markdown"]
@@ -110,17 +112,25 @@ def _section(name: str, part: Any) -> Iterator[str]:
     title = name.replace("_", " ").capitalize()
     if name == "excerpts":
         for excerpt in part:
-            yield from (f"## {excerpt['label']} from line {excerpt['start_line']}", "```", excerpt["text"], "```")
+            fence = _fence(excerpt["text"])
+            yield from (f"## {one_line(excerpt['label'])} from line {excerpt['start_line']}", fence)
+            yield from (excerpt["text"], fence)
     elif isinstance(part, dict):
-        yield from (f"## {title}", *(f"- {key}: {_plain(value)}" for key, value in part.items()))
+        yield from (f"## {title}", *(f"- {_plain(key)}: {_plain(value)}" for key, value in part.items()))
     elif isinstance(part, list):
         yield from (f"## {title}", *(f"- {_plain(item)}" for item in part))
     else:
         yield f"{title}: {_plain(part)}"
 
 
+def _fence(text: str) -> str:
+    """What no line of the text can be taken for."""
+    return "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", text)), default=0))
+
+
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else _json(value)
+    """One line, whatever the value is: a text that would break it stands there as in JSON."""
+    return value if isinstance(value, str) and value.isprintable() else _json(value)
 
 
 def _json(value: Any) -> str:

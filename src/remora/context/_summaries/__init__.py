@@ -2,7 +2,8 @@
 
 from remora.context._summaries._auto import AUTO, BUILT_IN, FALLBACK
 from remora.context._summaries._base import BuiltIn
-from remora.context._summaries._distill import MAX_DELTA_BYTES, Distilled, distill, raw_result_of, says_enough, storable
+from remora.context._summaries._bounds import MAX_DELTA_BYTES, bounded
+from remora.context._summaries._distill import Distilled, distill, raw_result_of, says_enough, storable
 
 __all__ = [
     "AUTO",
@@ -11,6 +12,7 @@ __all__ = [
     "MAX_DELTA_BYTES",
     "BuiltIn",
     "Distilled",
+    "bounded",
     "distill",
     "raw_result_of",
     "says_enough",

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from remora.context._summaries._bounds import bounded
 from remora.context.aliases import contract_names
 from remora.context.summary import Summarized
 from remora.context.text import one_line
@@ -22,8 +23,6 @@ from remora.events import (
     PacketDelta,
     canonical,
 )
-
-MAX_DELTA_BYTES = 64 * 1024
 
 _CANDIDATES = TypeAdapter(tuple[CandidateAction, ...])
 _EXCERPTS = TypeAdapter(tuple[Excerpt, ...])
@@ -63,7 +62,7 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
 def storable(delta: PacketDelta) -> PacketDelta:
     """The delta as a stream would give it back: within its size limit, and through JSON once."""
     # So that the packet of today and the packet replayed from the file are the same.
-    return PacketDelta.model_validate(orjson.loads(canonical(_bounded(delta))))
+    return PacketDelta.model_validate(orjson.loads(canonical(bounded(delta))))
 
 
 def says_enough(value: Any) -> bool:
@@ -159,13 +158,3 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 def _mapping(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _bounded(delta: PacketDelta) -> PacketDelta:
-    """The delta within its size limit: the largest knowledge goes first, and is named."""
-    while len(canonical(delta)) > MAX_DELTA_BYTES and delta.knowledge:
-        largest = max(delta.knowledge, key=lambda key: len(canonical(delta.knowledge[key])))
-        rest = {key: item for key, item in delta.knowledge.items() if key != largest}
-        note = f"{one_line(largest, 80)} is too large for the packet; its value is in the stream"
-        delta = delta.model_copy(update={"knowledge": rest, "diagnostics": (*delta.diagnostics, note)})
-    return delta

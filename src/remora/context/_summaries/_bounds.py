@@ -1,0 +1,47 @@
+"""How large a delta may be: what is larger stays in the stream, and the packet says where to look for it."""
+
+from __future__ import annotations
+
+from remora.context.text import one_line
+from remora.events import KnowledgeDelta, PacketDelta, canonical
+
+MAX_DELTA_BYTES = 64 * 1024
+WORTH_A_HANDLE = 1024
+"""Bytes from which on a value is replaced by a handle instead of going altogether."""
+MAX_NOTES = 8
+
+_ROOM = 4 * 1024
+"""Kept free for the notes."""
+
+
+def bounded(delta: PacketDelta) -> PacketDelta:
+    """The delta with so much knowledge that it is within `MAX_DELTA_BYTES`, if knowledge is what makes it larger.
+
+    The largest values go first. Of a large one a handle stays, `{"recall": KEY, "bytes": …}`: what the tool `recall`
+    finds it by.
+    """
+    if len(canonical(delta)) <= MAX_DELTA_BYTES:
+        return delta
+    rest = len(canonical(delta.model_copy(update={"knowledge": {}})))
+    if rest > MAX_DELTA_BYTES - _ROOM:
+        return delta
+    sizes = {key: len(canonical({key: item})) for key, item in delta.knowledge.items()}
+    total, known, gone = rest + sum(sizes.values()), dict(delta.knowledge), []
+    for key in sorted(sizes, key=lambda each: -sizes[each]):
+        if total <= MAX_DELTA_BYTES - _ROOM:
+            break
+        total -= sizes[key]
+        item = known.pop(key)
+        gone.append(key)
+        if sizes[key] >= WORTH_A_HANDLE:
+            handle = KnowledgeDelta(value={"recall": key, "bytes": sizes[key]}, supersedes=item.supersedes)
+            total += len(canonical({key: handle}))
+            known[key] = handle
+    in_order = {key: known[key] for key in delta.knowledge if key in known}
+    return delta.model_copy(update={"knowledge": in_order, "diagnostics": (*delta.diagnostics, *_notes(gone))})
+
+
+def _notes(gone: list[str]) -> list[str]:
+    told = [f"{one_line(key, 80)} is too large for the packet; its value is in the stream" for key in gone[:MAX_NOTES]]
+    more = len(gone) - MAX_NOTES
+    return [*told, f"{more} more values are too many for the packet; they are in the stream"] if more > 0 else told
