@@ -1,37 +1,29 @@
 """Wires the parts together: the only room that names concrete ones. Every command of the CLI is one method of `App`.
 
-Parts are imported where they are first needed, so that those who only read streams need no more than the base install.
+Its parts are loaded when they are first asked for: those who only read streams need no more than the base install, and
+a command that only says what it can do says it at once.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from remora.app._agents import AgentSource, bundled_agents
-from remora.app._deciding import EMBEDDED, NO_MODEL
-from remora.app._functiongemma import FunctionGemmaRunner
-from remora.app._grail import GrailExecutor
-from remora.app._importing import Imported, Importing, Imports
-from remora.app._local import JsonlEventEmitter, LocalTwoTrack
-from remora.app._models import ensure_weights, list_models, needs_weights, pull_model
-from remora.app._project import (
-    STATE_DIR,
-    SystemClock,
-    counter_of,
-    default_state_dir,
-    environment_secrets,
-    project_root,
-)
-from remora.app._reading import Reading
-from remora.app._reviewing import Accepted, AgentDiff, Rejected, Reviewing
-from remora.app._running import sandbox_name, sandbox_report
-from remora.app._setting_up import AgentRow, SettingUp
-from remora.app._settings import read_settings, user_config_dir
-from remora.app._tools import Authoring, ToolRun
-from remora.app._watching import Watching
+if TYPE_CHECKING:
+    from remora.app._agents import AgentSource, bundled_agents
+    from remora.app._app import App, open_app, open_project
+    from remora.app._deciding import EMBEDDED, NO_MODEL
+    from remora.app._functiongemma import FunctionGemmaRunner
+    from remora.app._grail import GrailExecutor
+    from remora.app._importing import Imported, Imports
+    from remora.app._local import JsonlEventEmitter, LocalTwoTrack
+    from remora.app._models import ensure_weights, list_models, needs_weights, pull_model
+    from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
+    from remora.app._reviewing import Accepted, AgentDiff, Rejected
+    from remora.app._running import sandbox_name, sandbox_report
+    from remora.app._setting_up import AgentRow
+    from remora.app._settings import user_config_dir
+    from remora.app._tools import ToolRun
 
 __all__ = [
     "EMBEDDED",
@@ -66,24 +58,26 @@ __all__ = [
     "user_config_dir",
 ]
 
+_PLACES = {
+    "_agents": "AgentSource bundled_agents",
+    "_app": "App open_app open_project",
+    "_deciding": "EMBEDDED NO_MODEL",
+    "_functiongemma": "FunctionGemmaRunner",
+    "_grail": "GrailExecutor",
+    "_importing": "Imported Imports",
+    "_local": "JsonlEventEmitter LocalTwoTrack",
+    "_models": "ensure_weights list_models needs_weights pull_model",
+    "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
+    "_reviewing": "Accepted AgentDiff Rejected",
+    "_running": "sandbox_name sandbox_report",
+    "_setting_up": "AgentRow",
+    "_settings": "user_config_dir",
+    "_tools": "ToolRun",
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 
-class App(Watching, SettingUp, Reading, Importing, Reviewing, Authoring):
-    """A project, opened with its settings."""
 
-
-def open_app(start: Path, *, state_dir: Path | None = None, flags: Mapping[str, Any] | None = None) -> App:
-    """The project around `start`. `flags` are settings by path, such as `runner.max_turns`, above all others."""
-    root = project_root(start)
-    state = (state_dir or default_state_dir(root)).absolute()
-    settings = read_settings(root, os.environ, flags or {})
-    app = App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)
-    app.settle()
-    return app
-
-
-def open_project(start: Path | str = ".", settings: Mapping[str, Any] | None = None) -> App:
-    """The project around `start`, for programs: plan, run, resume, review and read, all that the command line can do.
-
-    `settings` are values by path above all others: `{"server.server": "ollama", "server.model": "qwen3:4b"}`.
-    """
-    return open_app(Path(start), flags=settings)
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"remora.app.{_MODULES[name]}"), name)
