@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -153,11 +152,8 @@ def test_what_was_written_is_private_until_it_is_accepted(shop: Path, remora_jso
     assert not (shop / ".agentfs/accept.json").exists()
 
 
-@pytest.mark.parametrize("command", ["diff", "accept", "reject", "undo"])
 @pytest.mark.parametrize("name", ["../../x", "a\nb", "x" * 5000, "../runs", "*", "%00"])
-def test_a_hostile_name_of_an_agent_is_only_not_found(remora: Remora, command: str, name: str) -> None:
-    if os.environ.get("CI") is None and command != "diff":
-        pytest.skip("the four share one way to find a stream: one of them is enough at home")
-    done = remora(command, name)
+def test_a_hostile_name_of_an_agent_is_only_not_found(remora: Remora, name: str) -> None:
+    done = remora("accept", name)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
