@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,10 +29,13 @@ def make() -> ModuleType:
     return module
 
 
-def test_the_golden_stream_gives_its_packets_at_every_turn(make: ModuleType) -> None:
+def test_the_golden_stream_gives_its_packets_at_every_turn(
+    make: ModuleType, record_property: Callable[[str, object], None]
+) -> None:
     expected = orjson.loads((HERE / "format-1-lint.packets.json").read_bytes())
     assert list(make.packets(STREAM)) == expected
     assert len(expected) == 7
+    record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
 
 
 def test_every_receipt_names_the_packet_that_was_shown() -> None:

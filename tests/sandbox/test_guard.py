@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -227,7 +227,9 @@ async def test_two_tracks_refuse_at_once_what_their_guard_could_never_run(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["Raises", "HoldsTheLock", "Floods", "Dies"])
-async def test_the_run_goes_on_with_the_generic_line_and_says_why(tmp_path: Path, bad: ModuleType, name: str) -> None:
+async def test_the_run_goes_on_with_the_generic_line_and_says_why(
+    tmp_path: Path, bad: ModuleType, name: str, record_property: Callable[[str, object], None]
+) -> None:
     guard = SummaryChild(limit_s=0.5)
     settings: dict[str, Any] = {"state_dir": tmp_path, "summarizers": {"look": getattr(bad, name)()}, "guard": guard}
     async with guard, remora.TwoTrack(goal="g", **settings) as tt:
@@ -238,6 +240,7 @@ async def test_the_run_goes_on_with_the_generic_line_and_says_why(tmp_path: Path
     assert [action.summary for action in packet.recent_actions] == ["2 lines: one", "Executed look"]
     assert [line for line in packet.diagnostics if line.startswith("Summarizer of look ")]
     assert verify(tt.path).status == "sealed"
+    record_property("row 30", f"a summarizer that is called {name}: stopped, generic line, run sealed")
 
 
 def _child_of(guard: SummaryChild) -> int:
