@@ -33,7 +33,7 @@ from remora.events import short_id
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
 
-run = typer.Typer()
+run = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Operations = Annotated[str, typer.Option("--operations", "-o", help="Agents to run, comma-separated")]
 Server = Annotated[

@@ -12,7 +12,9 @@ from remora.app import list_models, pull_model
 from remora.cli._console import JsonFlag, err, errors_as_sentences, out, print_json, say
 from remora.context.text import visible
 
-model = typer.Typer(help="The weights of the embedded model.", no_args_is_help=True, rich_markup_mode=None)
+model = typer.Typer(
+    help="The weights of the embedded model.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 
 @model.command()

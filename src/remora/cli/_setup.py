@@ -12,10 +12,12 @@ from rich.text import Text
 
 from remora.app import open_app
 from remora.cli._console import HERE, JsonFlag, Project, StateDir, errors_as_sentences, out, print_json, say
+from remora.cli._doctor import diagnose
+from remora.cli._render import findings
 from remora.context.text import visible
 from remora.settings import Setting
 
-setup = typer.Typer()
+setup = typer.Typer(add_completion=False, rich_markup_mode=None)
 agents = typer.Typer(
     help="Agents that can be run here, and new ones.", invoke_without_command=True, rich_markup_mode=None
 )
@@ -124,3 +126,15 @@ def _settings(listed: list[Setting]) -> None:
     for item in listed:
         table.add_row(*(Text(visible(str(cell))) for cell in (item.path, item.value, item.origin)))
     out.print(table)
+
+
+@setup.command()
+def doctor(json: JsonFlag = False) -> None:
+    """Say what this machine has, and what anything missing would be needed for.
+
+    \b
+    Examples:
+      remora doctor
+    """
+    found = diagnose()
+    print_json(found) if json else findings(found)

@@ -27,7 +27,7 @@ from remora.cli._console import (
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.trace import Filter, Retention
 
-trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, rich_markup_mode=None)
+trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 StreamId = Annotated[str, typer.Argument(help="Agent or run, by the beginning or end of its id")]
 Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the beginning or end of its id")]

@@ -27,7 +27,7 @@ from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, pl
 from remora.events import short_id
 from remora.orchestrator import Plan
 
-watching = typer.Typer()
+watching = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @watching.command()
