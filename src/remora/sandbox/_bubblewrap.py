@@ -20,7 +20,7 @@ def launch_in(bwrap: Path, plan: Mapping[str, Any], *, overlay: bool) -> list[st
     areas = [plan["root"], "/tmp", "/var/tmp", HOME, "/dev/shm", OUT]  # noqa: S108
     inner = {**plan, "mode": "bubblewrap", "view": "overlay" if overlay else "copy", "areas": areas}
     command = [str(python), "-I", "-S", "-c", LOADER, SOURCE, encode(inner)]
-    return [str(bwrap), *_walls(), *_system(plan, python), *_areas(plan), *_project(plan, overlay=overlay), *command]
+    return [str(bwrap), *_walls(), *_areas(plan), *_system(plan, python), *_project(plan, overlay=overlay), *command]
 
 
 def _walls() -> Iterator[str]:
