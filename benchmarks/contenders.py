@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,8 +91,8 @@ class Recording:
 
     async def _step(self, step: Step) -> None:
         if isinstance(step, Append):
-            draft = step.kind(**step.fields).model_copy(update=self._identity.fields())
-            await self._kept.writer.append(self._identity.stream_id, [draft])
+            drafts = [kind(**fields).model_copy(update=self._identity.fields()) for kind, fields in step.events]
+            await self._kept.writer.append(self._identity.stream_id, drafts)
         elif self._with_blobs:
             await self._kept.blobs.put(step.data)
 
@@ -139,8 +140,8 @@ class Floor:
     def keep(self, turn: int) -> None:
         """All steps of one turn, in order."""
         for value, syncs in self._turns[turn]:
-            if isinstance(value, dict):
-                self._write(orjson.dumps(value) + b"\n", syncs)
+            if isinstance(value, list):
+                self._write(b"".join(orjson.dumps(record) + b"\n" for record in value), syncs)
             else:
                 self._write(value, syncs)
 
@@ -155,7 +156,7 @@ class Floor:
 
 
 async def floor_turns(folder: Path, tape: Tape) -> list[list[tuple[Any, int]]]:
-    """What a floor has to keep: for each step the record or the bytes, and the syncs that Remora made for it."""
+    """What a floor has to keep: for each step the records or the bytes, and the syncs that Remora made for it."""
     recording = Recording("dry", tape, Kept(folder, free=True))
     await recording.start()
     for number in range(len(tape) - 1):
@@ -170,6 +171,9 @@ async def floor_turns(folder: Path, tape: Tape) -> list[list[tuple[Any, int]]]:
             # Bytes that are there already are not written again, by neither.
             new = isinstance(step, Put) and step.data not in seen
             seen |= {step.data} if isinstance(step, Put) else set()
-            turn.append((next(records) if isinstance(step, Append) else step.data if new else b"", syncs))
+            if isinstance(step, Append):
+                turn.append((list(islice(records, len(step.events))), syncs))
+            else:
+                turn.append((step.data if new else b"", syncs))
         turns.append(turn)
     return turns

@@ -86,12 +86,15 @@ async def take_turn(track: TwoTrack, turn: int, value: Any) -> None:
         await track.call(chosen, lambda path: value)
 
 
+Made = tuple[type[Event], dict[str, Any]]
+"""What an event was made of."""
+
+
 @dataclass(frozen=True)
 class Append:
-    """An event that the loop recorded: what it was made of."""
+    """Events that the loop recorded by one append."""
 
-    kind: type[Event]
-    fields: dict[str, Any]
+    events: tuple[Made, ...]
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,7 @@ class Recorder(MemoryTrace, MemoryBlobs):
         self.steps: list[Step] = []
 
     async def append(self, stream_id: str, drafts: Sequence[Event]) -> Sequence[Event]:
-        for draft in drafts:
-            fields = {name: draft.__dict__[name] for name in draft.model_fields_set if name not in _IDENTITY}
-            self.steps.append(Append(type(draft), fields))
+        self.steps.append(Append(tuple(map(_made, drafts))))
         return await super().append(stream_id, drafts)
 
     async def put(self, data: bytes) -> str:
@@ -126,6 +127,10 @@ class Recorder(MemoryTrace, MemoryBlobs):
         """What was noted since this was last asked."""
         steps, self.steps = self.steps, []
         return steps
+
+
+def _made(draft: Event) -> Made:
+    return type(draft), {name: draft.__dict__[name] for name in draft.model_fields_set if name not in _IDENTITY}
 
 
 _IDENTITY = frozenset({"agent_id", "run_id", "operation", "node_id"})

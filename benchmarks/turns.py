@@ -86,8 +86,8 @@ def _times(laps: dict[str, Laps], chunk: int) -> dict[str, float]:
 
 def _bytes(store: Path, case: Case, tape: Tape) -> dict[str, float]:
     """What lies on the disk for a turn, and how much of it is neither tool output nor prompt."""
-    events = [step for turn in tape for step in turn if isinstance(step, Append)]
-    user = sum(size_of(event.fields["messages"][-1]) for event in events if event.kind is ModelRequestEvent)
+    events = [made for turn in tape for step in turn if isinstance(step, Append) for made in step.events]
+    user = sum(size_of(fields["messages"][-1]) for kind, fields in events if kind is ModelRequestEvent)
     system = next(len(step.data) for step in tape[1] if isinstance(step, Put))
     payload = sum(map(size_of, outputs(case)))
     total = disk_bytes(store)

@@ -1,8 +1,9 @@
-"""How events hold what is large: texts, arguments and prompts, each whole or as a reference to all of it."""
+"""Whose events they are, and how they hold what is large: each text, argument or prompt whole, or as a reference."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from remora.context.secrets import Secrets
@@ -13,6 +14,28 @@ MAX_INLINE = 32 * 1024
 """Bytes of a text or of a call's arguments that a record holds itself; larger ones lie in a blob."""
 MAX_SAID = 1024
 """Bytes of an earlier chat message that a receipt holds itself: each is sent again in every later turn."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose stream it is: the part of every record's envelope that never changes."""
+
+    agent_id: str
+    run_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+
+    @property
+    def stream_id(self) -> str:
+        return f"traces/{self.agent_id}"
+
+    def fields(self) -> dict[str, str]:
+        return {
+            "agent_id": self.agent_id,
+            "run_id": self.run_id,
+            "operation": self.operation,
+            "node_id": self.node_id,
+        }
 
 
 class Keeper:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -18,13 +17,13 @@ from remora.context.checks import Extension
 from remora.context.contracts import ToolLike
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
-from remora.context.projection import PROJECTOR
+from remora.context.projection import PROJECTOR, project
 from remora.context.recall import Remembered, recall
 from remora.context.render import Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, Unguarded, is_built_in
 from remora.context.text import one_line
-from remora.errors import DecisionError
+from remora.errors import DecisionError, RemoraError
 from remora.events import (
     FORMAT,
     AgentEndEvent,
@@ -44,9 +43,11 @@ from remora.events import (
     SubmitResultEvent,
     ToolCallEvent,
     ToolResultEvent,
+    TurnStartEvent,
     UserInputEvent,
 )
 from remora.keeping import MAX_INLINE, Keeper
+from remora.keeping import Identity as Identity
 from remora.ports import BlobStore, Clock, Decision, Prompt, SummaryGuard, TokenCounter, TraceWriter
 from remora.prompting import Manner, Memory, Prompting
 from remora.results import Changes, Results, misread, output_of, too_large
@@ -55,28 +56,6 @@ from remora.subagent import CandidateRule
 
 MAX_USER_TEXT = 500
 """Characters of a person's words that the packet holds; the stream holds all of them."""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Whose stream it is: the part of every record's envelope that never changes."""
-
-    agent_id: str
-    run_id: str = ""
-    operation: str = ""
-    node_id: str = ""
-
-    @property
-    def stream_id(self) -> str:
-        return f"traces/{self.agent_id}"
-
-    def fields(self) -> dict[str, str]:
-        return {
-            "agent_id": self.agent_id,
-            "run_id": self.run_id,
-            "operation": self.operation,
-            "node_id": self.node_id,
-        }
 
 
 class TwoTrack:
@@ -217,19 +196,24 @@ class TwoTrack:
 
         With `taken_up`, the turn that was interrupted goes on: what is recorded of it is not recorded twice.
         """
-        if taken_up is None or not taken_up.turn_begun:
-            await self.context.next_turn()
-        await self.context.pull_hub_context()
+        begun = taken_up is not None and taken_up.turn_begun
+        news: list[Event] = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
+        if self.context.asks_hub:
+            await self._record(news)
+            await self.context.pull_hub_context()
+            news = []
+        # Where nothing lies between the turn's beginning and its prompt, both are recorded by one append.
+        shown = project(news, start=self.packet)
         offered = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
-        messages, receipt = await self._prompts.make(self.packet, offered)
+        try:
+            messages, receipt = await self._prompts.make(shown, offered)
+        except RemoraError:
+            await self._record(news)
+            raise
         if taken_up is None or taken_up.asked is None or taken_up.asked.prompt_sha256 != receipt.prompt_sha256:
-            await self.context.record(receipt)
-        return Prompt(
-            messages=messages,
-            tools=offered,
-            candidates=tuple(self.packet.candidate_actions),
-            turn=self.packet.turn,
-        )
+            news.append(receipt)
+        await self._record(news)
+        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn)
 
     async def response(self, reply: object) -> tuple[Call, ...]:
         """The calls of a reply, recorded: of a `Decision`, of a chat completion, or of its dict.
@@ -385,10 +369,21 @@ class TwoTrack:
         await self.context.record(PacketUpdateEvent(source="model_response", delta=delta, turn=turn))
 
     async def _append(self, draft: Event) -> Event:
-        stamped = self._keeper.cleaned(draft).model_copy(update=self.identity.fields())
-        (event,) = await self._writer.append(self.identity.stream_id, [stamped])
-        await self._remember(event)
+        (event,) = await self._write([draft])
         return event
+
+    async def _record(self, drafts: Sequence[Event]) -> None:
+        """Make the events durable by one append, then fold them."""
+        for event in await self._write(drafts):
+            self.context.apply_event(event)
+
+    async def _write(self, drafts: Sequence[Event]) -> Sequence[Event]:
+        whose = self.identity.fields()
+        stamped = [self._keeper.cleaned(draft).model_copy(update=whose) for draft in drafts]
+        events = await self._writer.append(self.identity.stream_id, stamped)
+        for event in events:
+            await self._remember(event)
+        return events
 
     async def _remember(self, event: Event) -> None:
         """Keep up what depends on the past of the run, beside the packet."""

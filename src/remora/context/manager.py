@@ -94,6 +94,11 @@ class ContextManager:
         """Ask this Hub from now on."""
         self._hub_client = client
 
+    @property
+    def asks_hub(self) -> bool:
+        """Whether there is a Hub to pull from."""
+        return self._hub_client is not None
+
     async def pull_hub_context(self) -> None:
         """Bring fresh facts about the target into the packet. A Hub that is absent, slow or broken changes nothing."""
         if self._hub_client is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,14 +41,14 @@ class Batch:
         return self.events[-1].type == SEAL
 
 
-def number(drafts: Sequence[Draft], *, seq: int, prev: str | None, ts: str) -> Batch:
+def number(drafts: Sequence[Draft], *, seq: int, prev: str | None, now: Callable[[], str]) -> Batch:
     """`drafts` numbered from `seq` and chained to `prev`. Raises `TraceError` for what no line can hold."""
     events: list[Event] = []
     lines: list[bytes] = []
     for draft in drafts:
         if events and events[-1].type == SEAL:
             raise TraceSealed(f"`{draft.type}` would follow `{SEAL}`, which ends a stream")
-        event = draft.model_copy(update={"seq": seq + len(events), "ts": ts, "prev": prev})
+        event = draft.model_copy(update={"seq": seq + len(events), "ts": now(), "prev": prev})
         line = encode(event)
         if len(line) > MAX_LINE:
             raise TraceError(

@@ -27,11 +27,13 @@ class MemoryTrace:
         if end is not None and end.sealed:
             raise TraceSealed(f"`{stream_id}` has ended with `{SEAL}`: nothing can follow")
         lines = self._lines.get(stream_id, [])
-        now = timestamp(self._clock.now())
-        batch = number(drafts, seq=len(lines), prev=end.head if end else None, ts=now)
+        batch = number(drafts, seq=len(lines), prev=end.head if end else None, now=self._now)
         self._ends[stream_id] = batch
         self._lines.setdefault(stream_id, []).extend(batch.lines)
         return batch.events
+
+    def _now(self) -> str:
+        return timestamp(self._clock.now())
 
     async def read(self, stream_id: str, *, after: int = -1) -> AsyncIterator[Event]:
         """Events with `seq > after`, oldest first."""

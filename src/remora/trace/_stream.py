@@ -84,7 +84,7 @@ class OpenStream:
         self.open()
         if self.sealed:
             raise TraceSealed(f"`{self.path}` has ended with `{SEAL}`: nothing can follow")
-        batch = number(drafts, seq=self.at.line, prev=self.at.prev, ts=self._now())
+        batch = number(drafts, seq=self.at.line, prev=self.at.prev, now=self._now)
         data = b"\n".join(batch.lines) + b"\n"
         self._write(data, sync=self._must_sync(batch.events))
         self.at = Position(self.at.line + len(batch.lines), self.at.offset + len(data), batch.head)
