@@ -47,7 +47,7 @@ async def test_no_path_from_a_tool_leads_outside_or_to_anothers_file(
 ) -> None:
     before = outside(trapped)
     upper = trapped / ".agentfs/workspaces/AGENT"
-    workspace = OverlayWorkspace(trapped, upper)
+    workspace = OverlayWorkspace(trapped, upper, max_files=CASES)
     written: dict[str, bytes] = {}
     for number, path in enumerate(hostile(18, CASES)):
         try:

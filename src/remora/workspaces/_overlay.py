@@ -40,6 +40,7 @@ class OverlayWorkspace:
         self._own = Door(upper)
         self._state = _below(root, upper.parent.parent)
         self._before: dict[str, bytes | None] = {}
+        self._count: int | None = None
         # Calls run in threads; one at a time keeps what was before and what was written together.
         self._lock = threading.Lock()
         _make_private(upper)
@@ -86,7 +87,7 @@ class OverlayWorkspace:
             _empty(self.upper)
             for path, data in wanted.items():
                 self._own.write(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
-            self._before = {}
+            self._before, self._count = {}, None
 
     def _mode(self, path: str) -> int:
         mode = self._project.mode(path)
@@ -141,13 +142,19 @@ class OverlayWorkspace:
         with self._lock:
             before = self._content(path)
             self._project.fits(path)
-            self._check_room(path)
+            is_new = self._own.mode(path) is None
+            if is_new and self._counted() >= self._max_files:
+                raise WorkspaceError(f"`{path}` would be one file too many: at most {self._max_files:,} may be changed")
+            counted = self._counted()
             self._own.write(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
+            self._count = counted + is_new
             self._before.setdefault(path, before)
 
-    def _check_room(self, path: str) -> None:
-        if self._own.mode(path) is None and sum(1 for _ in every_file(self._own)) >= self._max_files:
-            raise WorkspaceError(f"`{path}` would be one file too many: at most {self._max_files:,} may be changed")
+    def _counted(self) -> int:
+        """How many files it has of its own. Looked at once: nobody else writes there."""
+        if self._count is None:
+            self._count = sum(1 for _ in every_file(self._own))
+        return self._count
 
     def _exists(self, path: str) -> bool:
         with self._lock:
