@@ -243,20 +243,18 @@ class TwoTrack:
 
     async def _answered(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
         turn = self.packet.turn
-        await self.context.record(
-            ModelResponseEvent(
-                **await self._keeper.text(decision.text),
-                calls=tuple([await self._keeper.call(call) for call in decision.calls]),
-                model=decision.model,
-                usage=dict(decision.usage),
-                finish=decision.finish,
-                error=error,
-                turn=turn,
-                delta=delta,
-            )
+        answer = ModelResponseEvent(
+            **await self._keeper.text(decision.text),
+            calls=tuple([await self._keeper.call(call) for call in decision.calls]),
+            model=decision.model,
+            usage=dict(decision.usage),
+            finish=decision.finish,
+            error=error,
+            turn=turn,
+            delta=delta,
         )
-        if note := self._prompts.counted_otherwise(decision.usage):
-            await self.context.record(note.model_copy(update={"turn": turn}))
+        note = self._prompts.counted_otherwise(decision.usage)
+        await self._record([answer, note.model_copy(update={"turn": turn})] if note else [answer])
 
     async def call(
         self,
