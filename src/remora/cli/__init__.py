@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import sys
 
+from remora.cli._signals import CANCELLED, leave, listen
 from remora.errors import MissingExtra
 
 
 def main() -> None:
     """Run the `remora` command."""
+    try:
+        listen()
+        _run()
+    except KeyboardInterrupt:
+        raise SystemExit(CANCELLED) from None
+    finally:
+        leave()
+
+
+def _run() -> None:
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401

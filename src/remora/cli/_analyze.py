@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from remora.app import App, default_state_dir, open_app, project_root, sandbox_name
+from remora.app import App, default_state_dir, ensure_weights, needs_weights, open_app, project_root, sandbox_name
 from remora.cli import _render as render
 from remora.cli._console import (
     ALL_FAILED,
@@ -27,6 +27,7 @@ from remora.cli._console import (
     print_json,
     say,
 )
+from remora.cli._model import fetching
 from remora.cli._render_review import diffs
 from remora.errors import ConfigError
 from remora.events import short_id
@@ -127,6 +128,7 @@ def _told(
     project: App, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool, json: bool
 ) -> list[AgentResult]:
     """The results of a run, while it is told in the way that was asked for."""
+    fetch_weights(project, quiet=json or quiet)
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
     results = asyncio.run(_watched(plan, running, quiet=json or quiet))
@@ -139,6 +141,13 @@ def _told(
     else:
         asyncio.run(_tell(project, results))
     return results
+
+
+def fetch_weights(project: App, *, quiet: bool) -> None:
+    """The embedded model's weights are there, if this run will ask it; with a bar, as it takes a while once."""
+    if needs_weights(project.config.server):
+        with fetching(quiet=quiet) as progress:
+            ensure_weights(project.config.server, progress)
 
 
 async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool) -> list[AgentResult]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -81,8 +80,7 @@ app = typer.Typer(
 
 
 def run() -> None:
-    """Run the command that the arguments name. A polite kill ends it like Ctrl-C: everything open is sealed."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """Run the command that the arguments name."""
     app(_with_reference(sys.argv[1:]))
 
 
