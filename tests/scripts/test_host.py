@@ -185,3 +185,13 @@ async def test_what_is_refused_is_an_ordinary_exception_and_changes_nothing(
     with pytest.raises(kind):
         await host[name](*args)
     assert await host["read_file"]("src/shop.py") == SHOP.decode()
+
+
+async def test_what_held_the_projects_code_is_attached(root: Path) -> None:
+    class Unheld(Asked):
+        async def run(self, argv: Sequence[str], **_: Any) -> Completed:
+            return Completed(tuple(argv), 0, b"", b"", sandbox="none")
+
+    host = make(root, Unheld())
+    await host.run_command(["ruff"])
+    assert host.outputs == [("ruff sandbox", b"none")]

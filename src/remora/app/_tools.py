@@ -138,7 +138,7 @@ class Authoring(Changing):
                         node=node,
                         agent_id=agent_id,
                         workspace=workspace,
-                        spawner=LocalSpawner(),
+                        spawner=LocalSpawner(allow_unsandboxed=self.config.sandbox.allow_unsandboxed),
                         root=self.root,
                         pool=pool,
                         code=PythonCode(),

@@ -76,6 +76,9 @@ class Host:
             raise OSError(error.message) from error
         except ToolError as error:
             raise PermissionError(error.message) from error
+        if done.sandbox:
+            # What ran the project's code, or that nothing held it, is for the developer to see.
+            self.outputs.append((f"{argv[0]} sandbox", done.sandbox.encode()))
         for stream, head in (("stdout", done.stdout), ("stderr", done.stderr)):
             if head:
                 self.outputs.append((f"{argv[0]} {stream}", done.full.get(stream, head)))

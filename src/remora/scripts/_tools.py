@@ -23,7 +23,7 @@ LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
 
 
 def load_scripts(folder: Path, definition: SubagentDefinition) -> dict[str, Script]:
-    """The script of every tool that is one, from `folder/<tool>.pym`. Raises one `DefinitionError` with all problems of all scripts."""
+    """The script of every tool that is one, from `folder/<tool>.pym`. Raises `DefinitionError` with all problems."""
     scripts: dict[str, Script] = {}
     problems: list[str] = []
     for entry in definition.tools:
