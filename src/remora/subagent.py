@@ -71,13 +71,11 @@ class CandidateRule(_Part):
 
 
 class CommandRule(_Part):
-    """A program beyond the bundled ones that a trusted agent's tools may run."""
+    """A Python module that a trusted agent's tools may run, such as `mypy`: always inside the OS sandbox."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     flags: tuple[str, ...] = ()
-    """Flags that it may be given, such as `--strict` or `--output=`; other words may only be paths in the project."""
-    runs_project_code: bool = True
-    """Whether it runs only inside the OS sandbox, on the files as the agent has them."""
+    """Flags that it may be given, such as `--strict`, or `--python-version=` with a value; else only paths."""
 
 
 class SubagentDefinition(_Part):

@@ -118,7 +118,10 @@ class Running(Agents):
                 return await (await self._runner(job, shared, past(job))).run()
 
             engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
+            view = await open_.enter_async_context(self.trace_view())
             async for result in Coordinator(shared.writer, engine).run(plan):
+                if self.config.runner.memory.trace_store == "kv":
+                    await view.catch_up(only=[f"traces/{result.agent_id}"])
                 yield result
 
     async def _runner(self, job: Job, shared: _Shared, past: Sequence[Event]) -> Runner:
@@ -175,7 +178,10 @@ class Running(Agents):
             node=node,
             agent_id=agent_id,
             workspace=workspace,
-            spawner=LocalSpawner(allow_unsandboxed=self.config.sandbox.allow_unsandboxed),
+            spawner=LocalSpawner(
+                allow_unsandboxed=self.config.sandbox.allow_unsandboxed,
+                extra={item.name: item.flags for item in agent.definition.commands if not isinstance(item, str)},
+            ),
             root=self.root,
             pool=pool,
             code=PythonCode(),

@@ -113,9 +113,21 @@ RUNS_PROJECT_CODE = frozenset({"pytest"})
 """Programs that run what the project says, and so only run in a sandbox."""
 
 
-def allowed(argv: Sequence[str]) -> list[str]:
+def rules_of(flags: Sequence[str]) -> Rules:
+    """Rules for a module of a trusted agent: these flags, `--name=` with one line after it, paths in the project."""
+    return Rules(
+        flags=frozenset(flag for flag in flags if not flag.endswith("=")),
+        options={flag[:-1]: _one_line for flag in flags if flag.endswith("=")},
+        words=_test_path,
+        prefix="./",
+    )
+
+
+def allowed(argv: Sequence[str], extra: Mapping[str, Rules] | None = None) -> list[str]:
     """The words after the program's name, in their safe form. Raises `ToolFailed` naming the first that is refused."""
     program, *words = argv if argv else [""]
+    if extra and program in extra and program not in PROGRAMS:
+        return _arguments(program, extra[program], words)
     if program not in PROGRAMS:
         known = ", ".join(f"`{name}`" for name in PROGRAMS)
         raise ToolFailed(f"Program `{_shown(program)}` is not allowed: expected one of {known}")

@@ -51,6 +51,8 @@ class Order:
     words: tuple[str, ...]
     artifacts: Mapping[str, str]
     limits: Limits
+    module: str = "pytest"
+    """What Python runs."""
 
 
 def make_plan(order: Order, mode: str, status: int) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def make_plan(order: Order, mode: str, status: int) -> dict[str, Any]:
         "inside": [str(path) for path in _venv_parts(order)],
         "links": links,
         "areas": ["/tmp"],  # noqa: S108
-        "argv": [str(order.python.path), "-m", "pytest", *order.words],
+        "argv": [str(order.python.path), "-m", order.module, *order.words],
         "env": environment(order.python, home=HOME, temporary="/tmp"),  # noqa: S108
         "limits": asdict(order.limits),
         "artifacts": dict(order.artifacts),

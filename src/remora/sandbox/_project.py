@@ -33,7 +33,8 @@ ONLY_ON_LINUX = (
 )
 
 
-async def run_tests(
+async def run_walled(
+    module: str,
     words: Sequence[str],
     *,
     root: Path,
@@ -43,29 +44,32 @@ async def run_tests(
     limits: Limits,
     execute: Execute,
 ) -> Completed:
-    """pytest ran over the project as the workspace has it. Raises `ToolError` where it may not or cannot."""
+    """A Python module ran over the project as the workspace has it. Raises `ToolError` where it may not or cannot."""
     root = root.resolve()
     if root == Path("/"):
-        raise ToolFailed("Tests of `/` cannot be run: expected a project in a folder of its own")
+        raise ToolFailed(f"`{module}` cannot be run over `/`: expected a project in a folder of its own")
     if report.applies == "none" and not allow_unsandboxed:
-        raise _refused(report)
+        raise _refused(module, report)
     over = over.resolve() if over is not None and over.is_dir() else None
     names = [word.partition("=")[2] for word in words if word.startswith("--junitxml=")]
-    order = Order(root, over, find_python(root), tuple(words), {name: f"{OUT}/{name}" for name in names}, limits)
+    artifacts = {name: f"{OUT}/{name}" for name in names}
+    order = Order(root, over, find_python(root, module), tuple(words), artifacts, limits, module)
     if report.applies == "none":
         async with _copied(order) as copied:
             done = await _carried_out(_place_reports(copied), "bare", report, execute)
     else:
         done = await _carried_out(_place_reports(order), "namespaces", report, execute)
-    return replace(done, argv=("pytest", *words), sandbox=report.applies)
+    return replace(done, argv=(module, *words), sandbox=report.applies)
 
 
-def _refused(report: SandboxReport) -> ToolFailed:
+def _refused(module: str, report: SandboxReport) -> ToolFailed:
     if sys.platform != "linux":
-        return ToolFailed("`pytest` runs the project's code, and this system has no sandbox for it", hint=ONLY_ON_LINUX)
+        return ToolFailed(
+            f"`{module}` runs the project's code, and this system has no sandbox for it", hint=ONLY_ON_LINUX
+        )
     why = f"bubblewrap: {report.bwrap_problem}; namespaces with Landlock: {report.own_problem}"
     return ToolFailed(
-        f"`pytest` runs the project's code, and no sandbox works here ({why}). {HOW_TO_GET_ONE}", hint=HOW_TO_GET_ONE
+        f"`{module}` runs the project's code, and no sandbox works here ({why}). {HOW_TO_GET_ONE}", hint=HOW_TO_GET_ONE
     )
 
 
@@ -100,7 +104,7 @@ async def _carried_out(order: Order, mode: str, report: SandboxReport, execute: 
             plan = {**plan, "areas": [], "env": _bare_environment(order)}
         done = await execute(_command(plan, report), status.fileno(), mode != "bare")
         status.seek(0)
-        return _result(done, read_outcome(status.read()))
+        return _result(order.module, done, read_outcome(status.read()))
 
 
 def _bare_environment(order: Order) -> dict[str, str]:
@@ -119,11 +123,11 @@ def _command(plan: dict[str, Any], report: SandboxReport) -> list[str]:
     return launch(plan)
 
 
-def _result(done: Completed, outcome: Outcome) -> Completed:
+def _result(module: str, done: Completed, outcome: Outcome) -> Completed:
     facts = outcome.facts
     if "limit" in facts:
-        raise ToolLimitExceeded("pytest", limit=facts["limit"])
+        raise ToolLimitExceeded(module, limit=facts["limit"])
     if "returncode" not in facts and sys.platform == "linux":
         why = facts.get("problem") or done.stderr.decode(errors="replace").strip()[-300:] or "it ended without a word"
-        raise ToolFailed(f"The sandbox for `pytest` could not be set up: {why}")
+        raise ToolFailed(f"The sandbox for `{module}` could not be set up: {why}")
     return replace(done, returncode=int(facts.get("returncode", done.returncode)), artifacts=outcome.artifacts)

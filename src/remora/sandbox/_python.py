@@ -21,7 +21,7 @@ SYSTEM = (Path("/usr"), Path("/usr/local"))
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that has pytest."""
+    """A Python that has what is to be run."""
 
     path: Path
     reads: tuple[Path, ...] = ()
@@ -30,19 +30,23 @@ class Interpreter:
     """Other names by which it is reached."""
 
 
-def find_python(root: Path) -> Interpreter:
-    """The project's own Python if it has pytest, else ours. Raises `ToolFailed` saying how to get one."""
+def find_python(root: Path, module: str = "pytest") -> Interpreter:
+    """The project's own Python if it has the module, else ours. Raises `ToolFailed` saying how to get one."""
     for name in VENVS:
         venv = root / name
-        if venv.is_dir() and not venv.is_symlink() and any(venv.glob("lib/python3.*/site-packages/pytest/__init__.py")):
+        if (
+            venv.is_dir()
+            and not venv.is_symlink()
+            and any(venv.glob(f"lib/python3.*/site-packages/{module}/__init__.py"))
+        ):
             return _with_base(venv / "bin" / "python", root, ())
-    own = find_spec("pytest")
+    own = find_spec(module)
     prefixes = (Path(sys.prefix), Path(sys.base_prefix))
     if own is not None and own.origin and any(Path(own.origin).is_relative_to(prefix) for prefix in prefixes):
         return _with_base(Path(sys.executable), root, _own_parts(Path(sys.prefix)))
     raise ToolFailed(
-        "`pytest` is not installed: neither the project's `.venv` nor the Python that runs Remora has it",
-        hint="Install it in the project: `python -m venv .venv && .venv/bin/pip install pytest`",
+        f"`{module}` is not installed: neither the project's `.venv` nor the Python that runs Remora has it",
+        hint=f"Install it in the project: `python -m venv .venv && .venv/bin/pip install {module}`",
     )
 
 

@@ -8,17 +8,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
-from remora.sandbox._allow import RUNS_PROJECT_CODE, allowed, find_program
+from remora.sandbox._allow import RUNS_PROJECT_CODE, allowed, find_program, rules_of
 from remora.sandbox._jail._watch import end_descendants
 from remora.sandbox._plan import Limits
 from remora.sandbox._probe import SandboxReport, probe
-from remora.sandbox._project import run_tests
+from remora.sandbox._project import run_walled
 from remora.sandbox._ruff_settings import check_settings
 from remora.sandbox._spool import Spool
 
@@ -55,8 +55,13 @@ class LocalSpawner:
         limits: Limits = LIMITS,
         allow_unsandboxed: bool = False,
         report: SandboxReport | None = None,
+        extra: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`allow_unsandboxed` is the user's word alone. `report` is what works here; by default it is tried out."""
+        """`allow_unsandboxed` is the user's word alone. `report` is what works here; by default it is tried out.
+
+        `extra` are Python modules that may be run too, always inside the sandbox, with the flags of each.
+        """
+        self._extra = {name: rules_of(flags) for name, flags in (extra or {}).items()}
         self._max_output = max_output
         self._limits = limits
         self._allow_unsandboxed = allow_unsandboxed
@@ -69,20 +74,21 @@ class LocalSpawner:
 
         What runs the project's code sees `cwd` with the files below `over` in their places, and writes to neither.
         """
-        words = allowed(argv)
-        if argv[0] in RUNS_PROJECT_CODE:
-            return await self._run_tests(words, cwd=cwd, stdin=stdin, limit_s=limit_s, over=over)
+        words = allowed(argv, self._extra)
+        if argv[0] in RUNS_PROJECT_CODE or argv[0] in self._extra:
+            return await self._run_walled(argv[0], words, cwd=cwd, stdin=stdin, limit_s=limit_s, over=over)
         await asyncio.to_thread(check_settings, words, cwd)
         return await self.execute([str(find_program(argv[0])), *words], cwd=cwd, stdin=stdin, limit_s=limit_s)
 
-    async def _run_tests(
-        self, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None
+    async def _run_walled(
+        self, module: str, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None
     ) -> Completed:
         async def execute(command: Sequence[str], status: int, walled: bool) -> Completed:
-            start = Start("pytest", keep=(status,), walled=walled)
+            start = Start(module, keep=(status,), walled=walled)
             return await self.execute(command, cwd=_ROOT, stdin=stdin, limit_s=limit_s, start=start)
 
-        return await run_tests(
+        return await run_walled(
+            module,
             words,
             root=cwd,
             over=over,
