@@ -82,13 +82,13 @@ class MemoryConfig(_Block):
     packet_size_limit: int = Field(default=1000, ge=100)
     """Tokens that the whole prompt may take: system text, tool schemas, packet, template."""
     trace_store: Literal["jsonl", "kv"] = "jsonl"
-    """`kv` also keeps the specification's keys in a key-value view beside the streams."""
+    """`kv` also keeps the specification's trace keys in a view beside the streams, `trace.kv`, as each agent ends."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
     history_limit: int | None = Field(default=None, ge=100)
     """Without the packet: tokens to which chat history is cut; by default it is sent whole, up to the window."""
     trace_indexing: tuple[Literal["node", "run", "operation"], ...] = ("node", "run", "operation")
-    """By what the key-value view can be listed."""
+    """By what that view can be listed."""
 
 
 class RunnerConfig(_Block):

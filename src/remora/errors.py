@@ -25,6 +25,11 @@ RemoraError                    stops the run; says what happened, what was expec
 │   ├── TraceLocked            another writer has the stream
 │   ├── TracePoisoned          a write or sync failed: nothing more is acknowledged
 │   └── TraceSealed            the stream has ended: nothing can follow
+├── KVError                    a key-value file cannot be read or written
+│   ├── KVBusy                 another process is writing it
+│   ├── KVConflict             somebody changed the record meanwhile: nothing was written
+│   ├── KVDamaged              the file is damaged, or is not one of ours
+│   └── KVRecordInvalid        a record does not fit its model
 └── WorkspaceError             a path leads outside, or a file cannot be changed
     └── WorkspaceConflict      the project changed meanwhile: nothing was overwritten
 """
@@ -239,6 +244,49 @@ class ProjectionStopped(TraceError):
         )
         self.seq = seq
         self.version = version
+
+
+class KVError(RemoraError):
+    """A key-value file cannot be read or written."""
+
+
+class KVBusy(KVError):
+    """Another process is writing the file, and did not end in time."""
+
+    def __init__(self, file: Path | str) -> None:
+        super().__init__(f"`{file}` is being written by another process", hint="Try again when that has ended")
+        self.file = str(file)
+
+
+class KVConflict(KVError):
+    """Somebody changed the record meanwhile. Nothing was written."""
+
+    def __init__(self, key: str, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"{key[:80]!r} has version {found}: expected {expected}. Nothing was written",
+            hint="Load the record again, and decide on what it holds now",
+        )
+        self.key = key
+        self.expected = expected
+        self.found = found
+
+
+class KVDamaged(KVError):
+    """A key-value file is damaged, or is not one of ours."""
+
+    def __init__(self, file: Path | str, *, problem: str) -> None:
+        super().__init__(f"`{file}` cannot be believed: {problem}", hint="Move it away: a view is made anew")
+        self.file = str(file)
+        self.problem = problem
+
+
+class KVRecordInvalid(KVError):
+    """A record does not fit the model that it is loaded as."""
+
+    def __init__(self, key: str, *, model: str, problems: Sequence[str]) -> None:
+        super().__init__(f"{key[:80]!r} is not a `{model}`: {'; '.join(problems)}")
+        self.key = key
+        self.problems = tuple(problems)
 
 
 class WorkspaceError(RemoraError):

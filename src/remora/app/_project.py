@@ -15,7 +15,7 @@ from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.ports import Clock, TokenCounter
 from remora.settings import Settings
-from remora.trace import FileBlobs, FileTrace, Library
+from remora.trace import FileBlobs, FileTrace, KVTraceView, Library
 
 STATE_DIR = ".agentfs"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
@@ -56,6 +56,10 @@ class Project:
     def library(self) -> Library:
         """All streams of the project."""
         return Library(self.state_dir)
+
+    def trace_view(self) -> KVTraceView:
+        """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""
+        return KVTraceView(self.state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
     def _writer(self) -> FileTrace:
         return FileTrace(self.state_dir, clock=self.clock, sync=self.config.event_stream.sync)

@@ -8,6 +8,7 @@ from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._index_checkpoints import Checkpoint
 from remora.trace._index_update import CatchUp
 from remora.trace._keys import TraceKey, parse_key, trace_key
+from remora.trace._kv_view import KVTraceView
 from remora.trace._library import Library
 from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
 from remora.trace._memory import MemoryBlobs, MemoryTrace
@@ -31,6 +32,7 @@ __all__ = [
     "Filter",
     "Found",
     "Hit",
+    "KVTraceView",
     "Library",
     "MemoryBlobs",
     "MemoryTrace",

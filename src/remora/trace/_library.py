@@ -16,6 +16,7 @@ from remora.events import AgentEndEvent, AgentFinishedEvent, Event, blobs_of, de
 from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._index_checkpoints import Checkpoint
+from remora.trace._kv_view import forget
 from remora.trace._prune import PRUNED, PruneResult, prune
 from remora.trace._reader import Position, after, read_events, read_records
 from remora.trace._retention import PrunePlan, Retention, plan_prune
@@ -156,6 +157,7 @@ class Library:
     def prune(self, plan: PrunePlan) -> PruneResult:
         """What the plan names is gone, with the workspaces of those agents."""
         result = prune(plan)
+        forget(self.state_dir, self._blobs, result.streams)
         folder = self.state_dir / "workspaces"
         if folder.is_dir() and not folder.is_symlink():
             for stream_id in filter(_ID.fullmatch, map(_name, result.streams)):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from remora.errors import TraceNotFound
-from remora.events import Event, PacketDelta, ToolCallEvent, ToolResultEvent, UnreadableDelta, unpack
+from remora.events import BlobRef, Event, PacketDelta, ToolCallEvent, ToolResultEvent, UnreadableDelta, unpack
 from remora.ports import BlobStore, Draft, TraceWriter
 from remora.trace._index import TraceIndex
 from remora.trace._keys import parse_key, trace_key
@@ -51,8 +51,8 @@ class TraceStore:
         found = await asyncio.to_thread(self._index.turn, parse_key(key))
         if not found:
             raise TraceNotFound(f"No stream has the turn `{key}`")
-        calls = _calls((each.stream_id, each.event) for each in found)
-        return [await self._entry(call, result) for call, result in calls]
+        entries = entries_of((each.stream_id, each.event) for each in found)
+        return [await with_raw(entry, reference, self._blobs) for entry, reference in entries]
 
     async def list_by_run(self, run_id: str) -> list[str]:
         """The keys of the run's turns in which a tool was called."""
@@ -73,23 +73,31 @@ class TraceStore:
     async def _keys(self, wanted: Filter) -> list[str]:
         return [trace_key(*key) for key in await asyncio.to_thread(self._index.turns, wanted)]
 
-    async def _entry(self, call: ToolCallEvent | None, result: ToolResultEvent | None) -> TraceEntry:
-        last = result or call
-        assert last is not None  # noqa: S101 (one of them made the entry)
-        return TraceEntry(
-            turn=last.turn,
-            timestamp=last.ts,
-            tool=last.tool,
-            args=call.args if call else {},
-            raw_output=await self._raw(result) if result else None,
-            parsed_output=result.parsed if result else None,
-            packet_delta=_plain(result.delta) if result else None,
-        )
 
-    async def _raw(self, result: ToolResultEvent) -> Any:
-        if result.raw_ref is None:
-            return result.raw
-        return unpack(await self._blobs.get(result.raw_ref.blob), result.raw_ref.encoding)
+async def with_raw(entry: TraceEntry, reference: BlobRef | None, blobs: BlobStore) -> TraceEntry:
+    """The entry with its raw output, which `reference` says where to find. Raises `TraceError` if it is gone."""
+    if reference is None:
+        return entry
+    return replace(entry, raw_output=unpack(await blobs.get(reference.blob), reference.encoding))
+
+
+def entries_of(events: Iterable[tuple[str, Event]]) -> list[tuple[TraceEntry, BlobRef | None]]:
+    """The tool calls among the events, in order, each with the reference to its raw output where that is in a blob."""
+    return [(_entry(call, result), result.raw_ref if result else None) for call, result in _calls(events)]
+
+
+def _entry(call: ToolCallEvent | None, result: ToolResultEvent | None) -> TraceEntry:
+    last = result or call
+    assert last is not None  # noqa: S101 (one of them made the entry)
+    return TraceEntry(
+        turn=last.turn,
+        timestamp=last.ts,
+        tool=last.tool,
+        args=call.args if call else {},
+        raw_output=result.raw if result else None,
+        parsed_output=result.parsed if result else None,
+        packet_delta=_plain(result.delta) if result else None,
+    )
 
 
 def _calls(events: Iterable[tuple[str, Event]]) -> list[tuple[ToolCallEvent | None, ToolResultEvent | None]]:
@@ -112,4 +120,4 @@ def _calls(events: Iterable[tuple[str, Event]]) -> list[tuple[ToolCallEvent | No
 def _plain(delta: PacketDelta | UnreadableDelta | None) -> dict[str, Any] | None:
     if isinstance(delta, UnreadableDelta):
         return delta.stored if isinstance(delta.stored, dict) else {"unreadable": delta.stored}
-    return delta.model_dump(exclude_defaults=True) if delta else None
+    return delta.model_dump(mode="json", exclude_defaults=True) if delta else None

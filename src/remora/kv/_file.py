@@ -1,0 +1,313 @@
+"""Typed records under keys, in one SQLite file: the specification's *fsdantic*.
+
+{path}            SQLite, WAL: key, value (JSON), version, checksum
+{path}.lock       held (flock) shared by all who write, and alone by whoever sets a damaged file aside
+{path}.damaged    what was set aside
+
+Several processes may read while one writes; a second writer waits. Readers open the file read-only, so nobody but a
+holder of the lock ever removes a WAL by its name. Versions are numbers that only grow, over all keys of the file: one
+that was read before a delete never fits again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from remora.errors import KVBusy, KVConflict, KVDamaged, KVError
+
+T = TypeVar("T")
+
+ABSENT = 0
+"""The version of what is not there."""
+
+BUSY_S = 5.0
+_APPLICATION = 0x52454B56
+_SCHEMA = 1
+_TABLES = (
+    "CREATE TABLE records (key BLOB PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, sum INTEGER NOT NULL) "
+    "WITHOUT ROWID",  # one tree: no index that could differ from its table
+    "CREATE TABLE state (version INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (0)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_SCHEMA}",
+)
+_AT_ONCE = 500
+_FILE_MODE = 0o600
+# Not a database, malformed, or not the tables that our statements name.
+_DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH})
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class Row(NamedTuple):
+    """What a key holds, as it lies in the file."""
+
+    key: str
+    data: bytes
+    version: int
+
+
+class Done(NamedTuple):
+    """What a commit came to."""
+
+    version: int
+    """Of everything that it wrote."""
+    deleted: int
+
+
+class KVFile:
+    """The database file of one store. Everything here blocks; it may be used from several threads."""
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self.path = path
+        self._durable = durable
+        self._lock_path = path.with_name(path.name + ".lock")
+        self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._reader_inode = self._writer_inode = self._seen = 0
+        self._handle: int | None = None
+
+    def read(self, ask: Callable[[sqlite3.Connection], T], empty: T) -> T:
+        """The answer of the file as it is now; `empty` where nothing was ever written."""
+        with self._reading, self._translated():
+            if self._reader is not None and self._reader_inode != self._inode():
+                self._reader.close()
+                self._reader = None
+            if self._reader is None:
+                self._reader, self._reader_inode = self._open_reader(), self._seen
+            return empty if self._reader is None or not _has_tables(self._reader) else ask(self._reader)
+
+    def snapshot(self) -> sqlite3.Connection | None:
+        """A connection of the caller's own, which sees one moment; None where nothing was ever written."""
+        with self._translated():
+            db = self._open_reader()
+            if db is None:
+                return None
+            db.execute("BEGIN")
+            if _has_tables(db):
+                return db
+            db.close()
+            return None
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What `work` did is in the file, all or nothing."""
+        with self._writing, self._translated():
+            db = self._open_writer()
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                if not _has_tables(db):
+                    for statement in _TABLES:
+                        db.execute(statement)
+                result = work(db)
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+            return result
+
+    def check(self) -> None:
+        """Raises `KVDamaged` unless the whole file is in order. Takes as long as reading it."""
+        found = self.read(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0], "ok")
+        if found != "ok":
+            raise KVDamaged(self.path, problem=found)
+
+    def set_aside(self) -> Path:
+        """The file that this store last saw lies at the path that is returned; where it was, a new one may begin."""
+        aside = self.path.with_name(self.path.name + ".damaged")
+        self.close()
+        with self._writing, self._translated():
+            self._lock(fcntl.LOCK_EX, wait_s=0)
+            try:
+                if self._inode() == self._seen:  # else somebody else has done it
+                    # The database last: a new one beside an old WAL would take over what that holds.
+                    for suffix in ("-shm", "-wal", ""):
+                        with suppress(FileNotFoundError):
+                            aside.with_name(aside.name + suffix).unlink()
+                        with suppress(FileNotFoundError):
+                            self.path.with_name(self.path.name + suffix).rename(aside.with_name(aside.name + suffix))
+            finally:
+                self._unlock()
+        return aside
+
+    def close(self) -> None:
+        """No file is held open."""
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+        with self._writing:
+            self._close_writer()
+
+    def _open_reader(self) -> sqlite3.Connection | None:
+        while before := self._inode():
+            self._seen = before
+            db = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=ro",
+                uri=True,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                self._check_kind(db)
+            except BaseException:
+                db.close()
+                raise
+            # Replaced between the opening of the database and that of its WAL: they would not belong together.
+            if before == self._inode():
+                return db
+            db.close()
+        return None
+
+    def _open_writer(self) -> sqlite3.Connection:
+        if self._writer is not None and self._writer_inode == self._inode():
+            return self._writer
+        self._close_writer()
+        self._lock(fcntl.LOCK_SH, wait_s=BUSY_S)
+        try:
+            self._writer = self._connect_writer()
+        except BaseException:
+            self._unlock()
+            raise
+        self._writer_inode = self._inode()
+        return self._writer
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        with suppress(FileExistsError):
+            # SQLite gives its files the mode of this one.
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _FILE_MODE))
+        self._seen = self._inode()
+        db = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            self._check_kind(db)
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
+            db.execute("PRAGMA secure_delete=ON")  # what was deleted must not stay readable in the file
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check_kind(self, db: sqlite3.Connection) -> None:
+        application, version = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        if (application, version) not in ((0, 0), (_APPLICATION, _SCHEMA)):
+            problem = (
+                "it is not a key-value file of Remora" if application != _APPLICATION else f"it has schema {version}"
+            )
+            raise KVDamaged(self.path, problem=f"{problem}: expected schema {_SCHEMA}")
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._unlock()
+
+    def _lock(self, kind: int, *, wait_s: float) -> None:
+        until = time.monotonic() + wait_s
+        handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE)
+        while True:
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < until:
+                    time.sleep(0.005)
+                    continue
+                os.close(handle)
+                raise KVBusy(self.path) from None
+            self._handle = handle
+            return
+
+    def _unlock(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _inode(self) -> int:
+        """Which file it is now; 0 where there is none. A link is refused: it could lead a write elsewhere."""
+        try:
+            found = self.path.lstat()
+        except FileNotFoundError:
+            return 0
+        if self.path.is_symlink():
+            raise KVError(f"`{self.path}` is a link: expected a file of Remora's own")
+        return found.st_ino
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_INTERNAL) & 0xFF
+            if code in _BUSY:
+                raise KVBusy(self.path) from error
+            if code in _DAMAGED:
+                raise KVDamaged(self.path, problem=str(error)) from error
+            raise KVError(f"`{self.path}` cannot be used: {error}") from error
+        except OSError as error:
+            raise KVError(f"`{self.path}` cannot be used: {error.strerror}") from error
+
+    def pick(self, db: sqlite3.Connection, keys: Sequence[str]) -> list[Row]:
+        """The records of those of the keys that are there."""
+        wanted = [to_bytes(key) for key in keys]
+        parts = (wanted[place : place + _AT_ONCE] for place in range(0, len(wanted), _AT_ONCE))
+        return [row for part in parts for row in self._rows(db, f"key IN ({', '.join('?' * len(part))})", part)]
+
+    def begin_with(self, db: sqlite3.Connection, prefix: str) -> list[Row]:
+        """The records whose keys begin with `prefix`, by key."""
+        low = to_bytes(prefix)
+        return self._rows(db, "key >= ? AND key < ?", [low, low + b"\xff"])  # a byte that is in no key
+
+    def commit(self, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
+        """All changes are in the file (None deletes), or none: raises `KVConflict` if a version is another."""
+        return self.write(lambda db: self._change(db, changes, expected))
+
+    def _change(self, db: sqlite3.Connection, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
+        there = {row.key: row.version for row in self.pick(db, list(expected))}
+        for key, version in expected.items():
+            if there.get(key, ABSENT) != version:
+                raise KVConflict(key, expected=version, found=there.get(key, ABSENT))
+        db.execute("UPDATE state SET version = version + 1")
+        version = int(db.execute("SELECT version FROM state").fetchone()[0])
+        gone = [(to_bytes(key),) for key, data in changes.items() if data is None]
+        kept = [(to_bytes(key), data, version) for key, data in changes.items() if data is not None]
+        deleted = db.executemany("DELETE FROM records WHERE key = ?", gone).rowcount if gone else 0
+        db.executemany("REPLACE INTO records VALUES (?, ?, ?, ?)", ((*each, _sum(*each)) for each in kept))
+        return Done(version, deleted)
+
+    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes]) -> list[Row]:
+        """The records that fit, by key, each checked against its sum."""
+        with self._translated():
+            sql = f"SELECT key, value, version, sum FROM records WHERE {condition} ORDER BY key"  # noqa: S608 (bound)
+            return [self._checked(*row) for row in db.execute(sql, values)]
+
+    def _checked(self, key: bytes, data: bytes, version: int, total: int) -> Row:
+        try:
+            if _sum(key, data, version) == total:
+                return Row(key.decode("utf-8", "surrogatepass"), data, version)
+        except (TypeError, ValueError):
+            pass  # other types than we ever write
+        raise KVDamaged(self.path, problem=f"the record {key!r:.80} is not as it was written")
+
+
+def to_bytes(key: str) -> bytes:
+    """The key as it lies in the file: any text, also a path that is no UTF-8."""
+    return key.encode("utf-8", "surrogatepass")
+
+
+def _sum(key: bytes, data: bytes, version: int) -> int:
+    return zlib.crc32(data, zlib.crc32(b"%d:%b" % (version, key)))
+
+
+def _has_tables(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("PRAGMA user_version").fetchone()[0])
