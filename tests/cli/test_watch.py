@@ -59,7 +59,7 @@ def watch(project: Path) -> Iterator[Callable[..., Watcher]]:
     started: list[Watcher] = []
 
     def start(*args: str) -> Watcher:
-        started.append(Watcher(project, *args))
+        started.append(Watcher(project, *args, "--policy", "scripted"))
         return started[-1]
 
     yield start
