@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from remora.context.budget import check_limit
+from remora.context.render import fixed_tokens, system_text
+from remora.inference import EstimatedCounter
+from remora.runner import judge
+from remora.scripts import load_agent, tool_specs
+from remora.subagent import SUBMIT_RESULT
+
+AGENTS = Path(__file__).parents[2] / "agents"
+
+
+@pytest.mark.parametrize(
+    ("agent", "before", "after", "word"),
+    [
+        ("lint", 2, 0, "clean"),
+        ("lint", 0, 0, "clean"),
+        ("lint", 2, 1, "partial"),
+        ("lint", None, 0, "failed"),
+        ("test", 1, 0, "kept"),
+        ("test", 0, 0, "kept"),
+        ("test", 1, 1, "discarded"),
+        ("test", None, None, "discarded"),
+        ("sample_data", 1, 0, "written"),
+        ("sample_data", 0, 0, "unchanged"),
+        ("sample_data", 1, 1, "unchanged"),
+        ("sample_data", 0, 1, "failed"),
+    ],
+)
+def test_each_agent_has_its_own_words(agent: str, before: int | None, after: int | None, word: str) -> None:
+    rule = load_agent(AGENTS, agent).definition.check
+    assert judge(rule, before, after)["verdict"] == word
+
+
+@pytest.mark.parametrize("agent", ["lint", "test", "sample_data"])
+def test_the_fixed_part_leaves_room_within_the_default_limit(agent: str) -> None:
+    loaded, counter = load_agent(AGENTS, agent), EstimatedCounter()
+    tools = (*tool_specs(loaded.definition, loaded.scripts), SUBMIT_RESULT)
+    fixed = fixed_tokens(system_text(loaded.definition.system_prompt, tools), counter)
+    check_limit(fixed, 1000, counter.count)
+    assert fixed <= 460
