@@ -302,6 +302,24 @@ async def test_where_the_view_cannot_be_written_the_streams_answer(writer: FileT
     assert not (state_dir / "trace.kv").exists()
 
 
+async def test_a_view_that_cannot_be_brought_up_to_date_shows_nothing_that_is_gone(
+    writer: FileTrace, state_dir: Path
+) -> None:
+    await writer.append("traces/A", [call("1")])
+    await writer.append("traces/B", [call("1", turn=2)])
+    async with KVTraceView(state_dir, FileBlobs(state_dir)) as view:
+        assert await view.catch_up()
+    (state_dir / "trace.kv.lock").unlink()
+    (state_dir / "trace.kv.lock").mkdir()
+    writer.path("traces/A").unlink()
+    await writer.append("traces/B", [result("1", turn=2)])
+    async with KVTraceView(state_dir, FileBlobs(state_dir)) as view:
+        assert await view.list_by_run("01RUN") == [trace_key("01RUN", "lint", NODE, 2)]
+        assert (await view.get(trace_key("01RUN", "lint", NODE, 2)))[0].raw_output == "None"
+        with pytest.raises(TraceNotFound):
+            await view.get(KEY)
+
+
 async def test_a_rewritten_stream_with_the_old_size_and_time_is_read_again(writer: FileTrace, state_dir: Path) -> None:
     await writer.append("traces/A", [call("1"), result("1", raw="one"), AgentEndEvent(**who())])
     path = writer.path("traces/A")
