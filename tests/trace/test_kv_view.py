@@ -372,6 +372,6 @@ async def test_a_run_fills_the_view_as_each_agent_ends_if_it_is_asked_to(tmp_pat
         assert path.exists() == (store == "kv")
         if store == "kv":
             async with KVManager(path) as kv:
-                assert [each.key for each in await kv.scan("stream:")][-1] == f"stream:traces/{ended.agent_id}"
+                assert await kv.get(f"stream:traces/{ended.agent_id}") is not None
     async with app.trace_view() as view:
         assert await view.list_by_run(plan.run_id)
