@@ -19,7 +19,8 @@ def test_each_command_is_listed_with_its_own_first_sentence(name: str) -> None:
 
 
 def test_help_loads_no_part_of_ours() -> None:
-    code = "import sys; sys.argv = ['remora', '--help']; from remora.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    code = "import sys; sys.argv = ['remora', '--help']\nfrom remora.cli import main\n"
+    code += "try: main()\nexcept SystemExit: pass\n"
     tell = "print([name for name in sys.modules if name in ('pydantic', 'remora.events', 'remora.app', 'openai')])"
     done = subprocess.run([sys.executable, "-c", code + tell], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
