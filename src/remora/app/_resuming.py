@@ -91,10 +91,8 @@ class Resuming(Running):
 
     def _node_now(self, node_id: str) -> CodeNode:
         """The node as the project has it now, for an agent that had not begun."""
-        from remora.discovery import TreeSitterDiscovery
-
         file = self.root / node_id.partition(":")[0]
-        found = TreeSitterDiscovery(self.root, state_dir=self.state_dir).find([file]) if file.exists() else ()
+        found = self._discovery().find([file]) if file.exists() else ()
         for node in found:
             if node.node_id == node_id:
                 return node

@@ -30,6 +30,7 @@ from remora.trace import FileTrace
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
+    from remora.discovery import TreeSitterDiscovery
     from remora.sandbox import SandboxReport
     from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
@@ -61,18 +62,10 @@ class Running(Agents):
         only: Callable[[CodeNode], bool] | None = None,
     ) -> Plan:
         """What a run over `paths` would do. Raises `ConfigError` before anything has run."""
-        from remora.discovery import TreeSitterDiscovery
-
         wanted = [name for name in operations if self._operation(name).enabled]
         agents = self.load_agents(wanted)
         self._check_state_dir()
-        settings = self.config.discovery
-        discovery = TreeSitterDiscovery(
-            self.root,
-            state_dir=self.state_dir,
-            queries=self.root / settings.queries if settings.queries else None,
-            exclude=settings.exclude,
-        )
+        discovery = self._discovery()
         nodes = [node for node in discovery.find(paths) if only is None or only(node)]
         run_id = new_id(self.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
@@ -140,6 +133,18 @@ class Running(Agents):
             limits=self._limits(agent.definition, shared),
             told=shared.deciders.told,
             past=past,
+        )
+
+    def _discovery(self) -> TreeSitterDiscovery:
+        """What finds the code that the settings leave in."""
+        from remora.discovery import TreeSitterDiscovery
+
+        settings = self.config.discovery
+        return TreeSitterDiscovery(
+            self.root,
+            state_dir=self.state_dir,
+            queries=self.root / settings.queries if settings.queries else None,
+            exclude=settings.exclude,
         )
 
     @asynccontextmanager

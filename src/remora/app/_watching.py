@@ -73,9 +73,7 @@ class Watching(Resuming):
         return self._plan_files(seen, seen.written(files), operations)
 
     def _files(self, paths: Sequence[Path]) -> list[Path]:
-        from remora.discovery import TreeSitterDiscovery
-
-        return [self.root / file for file in TreeSitterDiscovery(self.root, state_dir=self.state_dir).files(paths)]
+        return [self.root / file for file in self._discovery().files(paths)]
 
     def _plan_files(self, seen: Seen, files: Sequence[Path], operations: Sequence[str]) -> Plan:
         try:
