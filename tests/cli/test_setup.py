@@ -92,6 +92,9 @@ def test_a_projects_agent_never_stands_in_for_a_bundled_one(
 
 
 def test_changed_runs_only_what_differs_from_the_last_commit(remora: Remora, tmp_path: Path) -> None:
+    tmp_path /= "repository"
+    tmp_path.mkdir()
+
     def git(*words: str) -> None:
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)  # noqa: S607
 

@@ -13,7 +13,16 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from remora.app import App, default_state_dir, ensure_weights, needs_weights, open_app, project_root, sandbox_name
+from remora.app import (
+    NO_MODEL,
+    App,
+    default_state_dir,
+    ensure_weights,
+    needs_weights,
+    open_app,
+    project_root,
+    sandbox_name,
+)
 from remora.cli import _render as render
 from remora.cli._console import (
     ALL_FAILED,
@@ -78,7 +87,7 @@ def analyze(
       remora analyze src/cart.py -o lint --policy first-candidate --json
     """
     with errors_as_sentences():
-        flags = run_flags(server or policy, model, no_memory, max_turns)
+        flags = run_flags(server, policy, model, no_memory, max_turns)
         project = open_app(paths[0], state_dir=state_dir, flags=flags)
         only = project.changed_nodes(changed) if changed else None
         plan = project.plan(paths, operation_names(operations), only)
@@ -114,10 +123,17 @@ def resume(
     raise typer.Exit(_exit_code(done))
 
 
-def run_flags(server: str | None, model: str | None, no_memory: bool, max_turns: int | None) -> dict[str, Any]:
+def run_flags(
+    server: str | None, policy: str | None, model: str | None, no_memory: bool, max_turns: int | None
+) -> dict[str, Any]:
     """The settings that the flags of a run stand for."""
+    if policy is not None and policy not in NO_MODEL:
+        known = ", ".join(f"`{name}`" for name in NO_MODEL)
+        raise ConfigError(
+            f"There is no policy `{policy}`: expected one of {known}", hint="A model is named by `--server`"
+        )
     return {
-        "server.server": server,
+        "server.server": policy or server,
         "server.model": model,
         "runner.memory.enabled": False if no_memory else None,
         "runner.max_turns": max_turns,

@@ -52,7 +52,7 @@ def watch(
       remora watch src/ -o lint,docstring --server ollama --model qwen3:4b
     """
     with errors_as_sentences():
-        flags = run_flags(server or policy, model, no_memory, max_turns)
+        flags = run_flags(server, policy, model, no_memory, max_turns)
         project = open_app(paths[0], state_dir=state_dir, flags=flags)
         asyncio.run(_watch(project, paths, operation_names(operations), json=json))
 
