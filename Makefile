@@ -10,6 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
+PARTS := .[agents,embedded]
 
 .PHONY: help demo test test-faults bench fix docs golden clean
 
@@ -74,7 +75,7 @@ install = if command -v uv >/dev/null; then uv pip install --quiet --python $(BI
 
 $(VENV)/.agents: pyproject.toml $(VENV)/.venv
 	@echo "setup: Remora and what its agents need" >&2
-	@$(call install,-e '.[agents,embedded]')
+	@$(call install,-e '$(PARTS)')
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.agents
