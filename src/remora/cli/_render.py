@@ -250,7 +250,7 @@ def next_steps(shown: AgentResult, options: str) -> None:
     say("Next:")
     steps = [
         ("diff", "all changes"),
-        ("accept", "write them into your files"),
+        ("accept -i", "choose what to write into your files"),
         ("trace verify", "prove from the bytes that no event and no blob is missing"),
     ]
     if shown.last_seq >= 0:
@@ -260,6 +260,14 @@ def next_steps(shown: AgentResult, options: str) -> None:
             steps.insert(3, (f"trace explain {key} {short} --at 1", "why did it believe this?"))
     for command, what in steps:
         say(f"  {f'remora {command} {options}'.rstrip():<76} {what}")
+    for command, what in _OTHERS:
+        say(f"  {command:<76} {what}")
+
+
+_OTHERS = (
+    ("remora analyze … --server ollama --model qwen3:4b", "your model"),
+    ("remora analyze … --no-memory", "the same agents on chat history"),
+)
 
 
 def imports(done: Imports) -> None:
