@@ -44,6 +44,9 @@ bench: $(VENV)/.dev ## measure speed, as ratios in one run
 	@echo "bench: results go to benchmarks/results" >&2
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.short
+	@$(BIN)/python -m benchmarks.scripts --out benchmarks/results/scripts.json
+	@$(BIN)/python -m benchmarks.workspaces
+	@$(BIN)/python -m benchmarks.runs --embedded
 
 fix: $(VENV)/.dev ## repair what can be repaired by itself: style, generated docs
 	@$(BIN)/ruff check --fix

@@ -107,7 +107,7 @@ COLUMNS: Sections = {
 
 def tables(results: dict[str, Any], sections: Sections = COLUMNS) -> str:
     """Everything that was measured, as Markdown."""
-    parts = [_aims(results["aims"])]
+    parts = [aims_table(results["aims"])]
     for section, (title, columns) in sections.items():
         if results.get(section):
             parts.append(f"### {title}\n\n{_table(results[section], columns)}")
@@ -131,7 +131,8 @@ def between_marks(page: str, begin: str, figures: str) -> str:
     return f"{before}{begin}\n\n{figures}\n\n{END}{after}"
 
 
-def _aims(verdicts: list[dict[str, Any]]) -> str:
+def aims_table(verdicts: list[dict[str, Any]]) -> str:
+    """Each aim, and whether it was met."""
     rows = [verdict | {"met": "yes" if verdict["met"] else "**no**"} for verdict in verdicts]
     return _table(rows, {"aim": "aim", "target": "target", "figure": "measured", "met": "met"})
 

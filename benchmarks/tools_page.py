@@ -1,0 +1,51 @@
+"""`python -m benchmarks.tools_page`: the stored figures of scripts, workspaces and runs, on their page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.page import ROOT, aims_table, between_marks
+
+PAGE = ROOT / "docs" / "benchmarks" / "runs-and-tools.md"
+BEGIN = "<!-- figures: `python -m benchmarks.tools_page` -->"
+
+
+def figures() -> str:
+    """The tables, from what was measured last."""
+    scripts, workspaces, runs = (_stored(name) for name in ("scripts", "workspaces", "runs"))
+    large = workspaces["workspaces"][-1]
+    machine = runs["machine"]
+    rows = [
+        *runs["aims"],
+        *(
+            _row(f"a script call over plain Monty, median: {name}", 2, row["more"], "ms")
+            for name, row in scripts["milliseconds"].items()
+        ),
+        _row("memory after 1,000 script calls, our process", 1, scripts["growth_mb"]["ours"], "MB"),
+        _row(f"open a workspace over {large['files']:,} files", 50, large["open_ms"], "ms"),
+        _row(
+            f"diff of {large['changed']} changed files among {large['files']:,}, wall", 100, large["diff_wall_ms"], "ms"
+        ),
+    ]
+    where = f"{machine['cores']} × {machine['cpu']}, {machine['system']}, {machine['filesystem']}"
+    load = f"load before {runs['busy_before']['load']}, after {runs['busy_after']['load']}"
+    told = [f"Measured {runs['when']} on {where}, Python {runs['versions']['python']}; {load}.", aims_table(rows)]
+    if found := runs.get("embedded"):
+        spent = f"{found['model_s']} s in the model, {found['tools_s']} s in tools, {found['ours_s']} s in all else"
+        told.append(f"On the embedded model: {found['turns']} turns, {found['decision_s']} s a decision; {spent}.")
+    return "\n\n".join(told)
+
+
+def _row(aim: str, limit: float, figure: float, unit: str) -> dict[str, Any]:
+    return {"aim": aim, "target": f"≤ {limit} {unit}", "figure": f"{figure:.3g} {unit}", "met": figure <= limit}
+
+
+def _stored(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "results" / f"{name}.json").read_text())
+    return found
+
+
+if __name__ == "__main__":
+    PAGE.write_text(between_marks(PAGE.read_text(encoding="utf-8"), BEGIN, figures()), encoding="utf-8")
