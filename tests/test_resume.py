@@ -12,6 +12,7 @@ import pytest
 
 from remora.app import App, open_app
 from remora.context.projection import project as fold
+from remora.errors import ConfigError
 from remora.events import (
     AgentResumedEvent,
     Event,
@@ -179,3 +180,19 @@ def test_a_turn_without_an_answer_stands_as_asked() -> None:
     now = standing(from_record({"v": 1, "seq": seq, "data": {}, **line}) for seq, line in enumerate(lines))
     assert now.turn_begun
     assert now.asked is not None
+
+
+def test_a_run_goes_on_with_who_began_it_unless_it_is_a_server_elsewhere(project: Path) -> None:
+    app = open_app(project, flags={"server.server": "first-candidate", "runner.max_turns": 7})
+    run(app, project)
+    later = open_app(project)
+    assert later.settings_of()["server.server"] == "first-candidate"
+    assert later.settings_of()["runner.max_turns"] == 7
+    (path,) = app.library.runs()
+    record = orjson.loads(path.read_bytes().splitlines()[0])
+    record["data"]["settings"] |= {"server.server": "http://elsewhere.example/v1", "sandbox.allow_unsandboxed": True}
+    path.write_bytes(orjson.dumps(record) + b"\n")
+    with pytest.raises(ConfigError, match="not yours by your own settings"):
+        open_app(project).settings_of()
+    named = open_app(project, flags={"server.server": "http://elsewhere.example/v1"})
+    assert "sandbox.allow_unsandboxed" not in named.settings_of()

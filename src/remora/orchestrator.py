@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from remora._version import __version__
 from remora.events import (
@@ -36,6 +37,8 @@ class Plan:
     """Files that could not be read; the run goes on without them, and says so."""
     model: str = ""
     """The name of the model that decides, where one does and it is known."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Who decides and how, for whoever goes on with it."""
     taken_up: bool = False
     """Whether the run began earlier and was interrupted: then its jobs are those that had not ended."""
 
@@ -93,6 +96,7 @@ def _start(plan: Plan) -> RunStartEvent:
         operations=plan.operations,
         policy=plan.policy,
         limits={"prompt_tokens": plan.limit},
+        settings=dict(plan.settings),
     )
 
 

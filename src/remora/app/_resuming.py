@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from remora.app._deciding import EMBEDDED, NO_MODEL
 from remora.app._running import Running
 from remora.errors import ConfigError, TraceNotFound
 from remora.events import AgentFinishedEvent, AgentScheduledEvent, AgentStartEvent, Event, RunStartEvent
@@ -12,6 +14,8 @@ from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
 from remora.trace import read_events
+
+RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns"})
 
 
 class Resuming(Running):
@@ -23,13 +27,24 @@ class Resuming(Running):
         order = {job.agent_id: place for place, job in enumerate(plan.jobs)}
         return sorted([result async for result in self.run(plan)], key=lambda result: order[result.agent_id])
 
+    def settings_of(self, fragment: str | None = None) -> dict[str, Any]:
+        """The settings that a run, or the latest one, was begun with. Raises `ConfigError` for a server elsewhere.
+
+        A stream could come with a repository, which must never say where code is sent: only a server of this machine
+        is taken from it.
+        """
+        begun = {name: value for name, value in self._begun(fragment)[0].settings.items() if name in RECORDED}
+        server = begun.get("server.server", EMBEDDED)
+        if server in (*NO_MODEL, EMBEDDED, *_local_servers()) or server == self.config.server.server:
+            return begun
+        raise ConfigError(
+            f"The run was begun with the server `{server!s:.200}`, which is not yours by your own settings",
+            hint="If you want to go on with it, name it again: `remora resume --server URL`",
+        )
+
     def resume(self, fragment: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
         """What is left of a run, or of the latest one, and the results of doing it."""
-        path = self.library.find(fragment) if fragment else self._latest_run()
-        events = list(read_events(path))
-        start = next((event for event in events if isinstance(event, RunStartEvent)), None)
-        if start is None:
-            raise ConfigError(f"`{fragment}` is not a run: expected the id that `remora analyze` gave one")
+        start, events = self._begun(fragment)
         ended = {event.agent_id for event in events if isinstance(event, AgentFinishedEvent)}
         left = [e for e in events if isinstance(e, AgentScheduledEvent) and e.agent_id not in ended]
         plan = Plan(
@@ -44,6 +59,13 @@ class Resuming(Running):
             taken_up=True,
         )
         return plan, self.run(plan, lambda job: self._past(job.agent_id))
+
+    def _begun(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
+        events = list(read_events(self.library.find(fragment) if fragment else self._latest_run()))
+        start = next((event for event in events if isinstance(event, RunStartEvent)), None)
+        if start is None:
+            raise ConfigError(f"`{fragment}` is not a run: expected the id that `remora analyze` gave one")
+        return start, events
 
     def changed_nodes(self, reference: str) -> Callable[[CodeNode], bool]:
         """Tells whether a node has lines that differ from a commit. Raises `ConfigError` where git cannot say."""
@@ -97,6 +119,12 @@ class Resuming(Running):
             if node.node_id == node_id:
                 return node
         raise ConfigError(f"`{node_id}` is no longer in the project: the run cannot go on with it")
+
+
+def _local_servers() -> tuple[str, ...]:
+    from remora.inference import PRESETS
+
+    return tuple(PRESETS)
 
 
 def _range(pair: Sequence[int]) -> LineRange:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remora.analysis import fold_files
 from remora.app._agents import Agents
@@ -76,6 +76,7 @@ class Running(Agents):
             operations=tuple(definitions),
             policy=self.config.server.server,
             model=self._model_name(),
+            settings=self._recorded_settings(),
             limit=self.config.runner.memory.packet_size_limit,
             jobs=plan_jobs(run_id, nodes, definitions, self.clock),
             problems=tuple(discovery.problems),
@@ -231,6 +232,15 @@ class Running(Agents):
     def _limits(self, definition: SubagentDefinition, shared: _Shared) -> RunLimits:
         left = None if shared.until is None else max(0.001, shared.until - self.clock.monotonic())
         return run_limits(definition, self.config.runner, self._operation(definition.name).max_turns, left)
+
+    def _recorded_settings(self) -> dict[str, Any]:
+        server, runner = self.config.server, self.config.runner
+        return {
+            "server.server": server.server,
+            "server.model": server.model,
+            "runner.memory.enabled": runner.memory.enabled,
+            "runner.max_turns": runner.max_turns,
+        }
 
     def _model_name(self) -> str:
         server = self.config.server

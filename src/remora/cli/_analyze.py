@@ -101,12 +101,15 @@ def analyze(
 @run.command()
 def resume(
     run_id: Annotated[str | None, typer.Argument(help="A run, by the beginning or end of its id; the latest")] = None,
+    server: Server = None,
+    model: Model = None,
+    policy: Policy = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
     project: Project = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Go on with a run that was interrupted: by a crash, a kill, a power cut.
+    """Go on with a run that was interrupted: by a crash, a kill, a power cut. It is decided as it was begun.
 
     \b
     Examples:
@@ -115,6 +118,11 @@ def resume(
     """
     with errors_as_sentences():
         opened = open_app(project, state_dir=state_dir)
+        given = run_flags(server, policy, model, no_memory=False, max_turns=None)
+        if given["server.server"] is None:
+            begun = opened.settings_of(run_id)
+            given = begun | {name: value for name, value in given.items() if value is not None}
+        opened = open_app(project, state_dir=state_dir, flags=given)
         plan, results = opened.resume(run_id)
         if not plan.jobs:
             print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing was interrupted")

@@ -272,6 +272,8 @@ class RunStartEvent(Event):
     operations: tuple[str, ...] = ()
     policy: str = ""
     limits: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Who decided and how, by the paths of the settings: what a resume needs to go on in the same way."""
 
 
 class AgentScheduledEvent(Event):
