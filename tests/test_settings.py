@@ -74,6 +74,9 @@ def test_a_bad_variable_is_named_as_the_environment() -> None:
 
 def test_variables_that_say_where_things_lie_are_no_settings() -> None:
     assert environment_layer({"REMORA_CACHE_DIR": "/x", "REMORA_CONFIG_DIR": "/y", "HOME": "/z"}).values == {}
+    assert environment_layer({"REMORA_AGENTS_DIR": "mine"}).values == {"agents_dir": "mine"}
+    with pytest.raises(ConfigError, match="did you mean `runner`"):
+        merged([environment_layer({"REMORA_RUNER__MAX_TURNS": "3"})])
 
 
 def test_an_operation_keeps_what_an_upper_layer_does_not_name() -> None:

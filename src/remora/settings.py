@@ -12,8 +12,6 @@ from typing import Any
 from remora.config import Config, parse_yaml, validate
 
 ENVIRONMENT_PREFIX = "REMORA_"
-_NOT_SETTINGS = frozenset({"REMORA_CACHE_DIR", "REMORA_CONFIG_DIR"})
-"""Variables that say where things lie, before there are any settings."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +59,14 @@ def merged(layers: Sequence[Layer]) -> Settings:
 
 
 def environment_layer(environment: Mapping[str, str]) -> Layer:
-    """`REMORA_RUNNER__MAX_TURNS=5` sets `runner.max_turns`; values are read as YAML."""
+    """`REMORA_RUNNER__MAX_TURNS=5` sets `runner.max_turns`; values are read as YAML.
+
+    A name without `__` that is no setting, such as `REMORA_CACHE_DIR`, is something else's.
+    """
     values: dict[str, Any] = {}
     for name in sorted(environment):
-        if name.startswith(ENVIRONMENT_PREFIX) and name not in _NOT_SETTINGS:
-            path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        if name.startswith(ENVIRONMENT_PREFIX) and (len(path) > 1 or path[0] in Config.model_fields):
             values = _over(values, nested(path, parse_yaml(environment[name], f"${name}")))
     return Layer("environment", values)
 
