@@ -34,7 +34,7 @@ test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs,
 	@echo "test: import order" >&2
 	@PYTHONPATH=src $(BIN)/lint-imports --no-logo --no-cache
 	@echo "test: pytest" >&2
-	@$(BIN)/pytest -q -n $(JOBS)
+	@$(BIN)/pytest -q -n $(JOBS) --dist worksteal
 
 test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
 	@echo "test-faults: kills, bit flips, failing disks" >&2
