@@ -149,6 +149,14 @@ def _deciders(
     )
 
 
+def weights_counter(server: ServerConfig) -> TokenCounter | None:
+    """The tokenizer of the embedded model's weights, where they are there."""
+    from remora.inference import present
+
+    gguf = server.gguf or present(cache_dir(os.environ))
+    return _counter(gguf) if gguf is not None and gguf.is_file() else None
+
+
 def _counter(gguf: Path) -> TokenCounter:
     """Exact by the file's own tokenizer; estimated, and called so, for a kind that cannot be rebuilt."""
     from remora.inference import EstimatedCounter, GgufCounter

@@ -32,6 +32,7 @@ from remora.events import (
     readable,
     unpack,
 )
+from remora.ports import TokenCounter
 
 
 class Reading(Project):
@@ -63,10 +64,23 @@ class Reading(Project):
         why = next(event for event in self.library.events(fragment) if event.seq == found.sources[-1].seq)
         return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
 
-    async def chat_history(self, fragment: str) -> dict[int, int]:
-        """By turn, the tokens that chat history would have sent where this stream sent a packet."""
+    async def chat_history(self, fragment: str) -> tuple[dict[int, int], str]:
+        """By turn, the tokens that chat history would have sent where this stream sent a packet; and who counted."""
         events, system, raws = await self._sent(fragment)
-        return chat_tokens(events, system, lambda e: raws[e.seq], counter_of(None))
+        counter, how = self._same_counter(events)
+        return chat_tokens(events, system, lambda e: raws[e.seq], counter), how
+
+    def _same_counter(self, events: Sequence[Event]) -> tuple[TokenCounter, str]:
+        """The counter of the stream's own receipts, where its tokenizer is at hand; else the estimate."""
+        from remora.app._models import weights_counter
+
+        told = next((event.counter for event in events if isinstance(event, ModelRequestEvent)), {})
+        if not told.get("exact"):
+            return counter_of(None), "Both estimated the same way."
+        own = weights_counter(self.config.server)
+        if own is not None and own.digest == told.get("digest"):
+            return own, "Both counted by the model's own tokenizer."
+        return counter_of(None), "History is estimated, the packet counted."
 
     async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:
         """What each turn sent beside what chat history would have sent, both counted by the same tokenizer."""

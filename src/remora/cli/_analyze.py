@@ -201,7 +201,7 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     # The one with the most to see; an agent that failed before its start has no stream.
     shown = max(results, key=lambda result: (result.last_seq >= 0, len(result.files), result.turns))
     if shown.last_seq >= 0:
-        render.both_tracks(project.stream(shown.agent_id), await project.chat_history(shown.agent_id))
+        render.both_tracks(project.stream(shown.agent_id), *await project.chat_history(shown.agent_id))
     for result in results:
         say(render.agent_line(result))
     render.verdicts(results)

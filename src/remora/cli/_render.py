@@ -58,14 +58,14 @@ def _agents(plan: Plan) -> str:
     return ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
 
 
-def both_tracks(summary: StreamSummary, history: Mapping[int, int]) -> None:
+def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "") -> None:
     """One agent, turn by turn: what was shown, what was chosen, what really came back."""
     say(f"{summary.node_id} · {summary.operation} · agent {short_id(summary.agent_id)}", "bold")
     say(f"turn  {'SHORT TRACK  all that was shown':<46} {'it chose':<18} LONG TRACK  what really came back", "bold")
     for row in summary.turns:
         _turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
     if summary.turns and history:
-        _compare(summary.turns[-1], history)
+        _compare(summary.turns[-1], history, how)
     say("")
 
 
@@ -88,12 +88,12 @@ def _came_back(call: CallRow) -> str:
     return one_line(f"ERROR {call.summary}" if call.outcome == "error" else call.summary, 38)
 
 
-def _compare(last: TurnRow, history: Mapping[int, int]) -> None:
+def _compare(last: TurnRow, history: Mapping[int, int], how: str) -> None:
     sent = history.get(last.turn, 0)
     verdict = "over the limit" if sent > last.limit else "within the limit"
     say(
         f"Chat history would have sent {sent:,} tokens at turn {last.turn}: {verdict}. "
-        f"The packet sent {last.prompt_tokens:,}. (Both estimated the same way.)"
+        f"The packet sent {last.prompt_tokens:,}. ({how})"
     )
 
 
