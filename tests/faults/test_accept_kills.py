@@ -274,7 +274,8 @@ def test_killed_at_any_moment_while_someone_edits(
 ) -> None:
     chance, problems, killed, met = random.Random(20), [], 0, 0
     longest = _duration(nursery, reviewed)
-    while killed < 500:
+    # On a fast machine few kills meet the change itself: it goes on until enough have.
+    while killed < 500 or (met <= 25 and killed < 5_000):
         command = chance.choice(("accept", "accept", "undo", "reject"))
         edited = chance.choice(("", "src/f0.py", "src/f1.py"))
         prepared(reviewed, command)

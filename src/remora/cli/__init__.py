@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from remora.cli._signals import CANCELLED, leave, listen
+from remora.cli._signals import CANCELLED, end_now, leave, listen
 from remora.errors import MissingExtra
 
 
@@ -14,7 +14,11 @@ def main() -> None:
         listen()
         _run()
     except KeyboardInterrupt:
-        raise SystemExit(CANCELLED) from None
+        end_now()
+    except SystemExit as ended:
+        if ended.code == CANCELLED:
+            end_now()
+        raise
     finally:
         leave()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import select
 import signal
@@ -11,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 Handler = Callable[[int, Any], Any] | signal.Handlers
 CANCELLED = 130
@@ -51,10 +52,21 @@ def _count(heard: int) -> None:
         if max(times[signal.SIGINT], times[signal.SIGTERM]) > 1:
             break
         until = until or time.monotonic() + STOP_S
-    _end_now()
+    _end()
 
 
-def _end_now() -> None:
+def end_now() -> NoReturn:
+    """What was said is out, no child is left, nor are we.
+
+    Without the interpreter's own end: native threads of the script pool can abort the process there (seen with 1.4.0).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    _end()
+
+
+def _end() -> NoReturn:
     """No child is left, nor are we. What was acknowledged is on the disk."""
     try:
         if sys.platform == "linux":
