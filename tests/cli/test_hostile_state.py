@@ -90,7 +90,7 @@ def test_a_file_in_place_of_the_state_directory_is_told_before_anything_runs(sho
 
 def test_the_commands_that_are_named_next_mean_the_same_state(shop: Path, remora: Remora) -> None:
     done = remora("analyze", "shop/pricing.py", "--state-dir", "state")
-    assert "remora accept --state-dir state" in done.stdout
+    assert "remora accept -i --state-dir state" in done.stdout
 
 
 @pytest.mark.parametrize(
