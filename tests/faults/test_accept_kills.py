@@ -48,9 +48,10 @@ import remora.workspaces._door as door, remora.workspaces._settle as settle_, re
 import remora.workspaces._journal as journal
 import remora.app._changing as changing, remora.workspaces as workspaces
 
-seen, at = 0, -1
+seen, at, edit = 0, -1, {}
 def count():
     global seen
+    if seen == edit.get("at"): os.system(edit["command"])
     if seen == at: os.kill(os.getpid(), signal.SIGKILL)
     seen += 1
 
@@ -75,7 +76,7 @@ for line in sys.stdin:
     job = json.loads(line)
     pid = os.fork()
     if pid == 0:
-        at = job["at"]
+        at, edit = job["at"], job["edit"]
         if job["mistake"]: MISTAKES[job["mistake"]]()
         for name in ("fsync", "rename", "unlink", "link", "mkdir", "rmdir"):
             setattr(os, name, killing(getattr(os, name)))
@@ -97,10 +98,10 @@ class Nursery:
         command = [sys.executable, "-c", NURSERY]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
-    def start(self, root: Path, command: str, *, at: int = -1, mistake: str = "") -> int:
+    def start(self, root: Path, command: str, *, at: int = -1, mistake: str = "", edit: Any = None) -> int:
         """The process id of one that reviews, and kills itself at its step number `at`."""
         assert self.process.stdin is not None
-        job = {"root": str(root), "command": command, "at": at, "mistake": mistake}
+        job = {"root": str(root), "command": command, "at": at, "mistake": mistake, "edit": edit or {}}
         self.process.stdin.write(json.dumps(job).encode() + b"\n")
         return int(self._hear()["pid"])
 
@@ -266,6 +267,33 @@ def test_an_accept_without_its_journal_is_caught(nursery: Nursery, reviewed: Rev
         if judged(reviewed):
             return
     pytest.fail("the seeded mistake was not seen")
+
+
+@pytest.mark.parametrize("stride", [13, pytest.param(2, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("command", ["accept", "undo"])
+def test_killed_at_every_step_after_someone_saved_at_any_other(
+    nursery: Nursery, reviewed: Reviewed, command: str, stride: int, record_property: Callable[[str, object], None]
+) -> None:
+    prepared(reviewed, command)
+    nursery.start(reviewed.root, command)
+    steps = nursery.end() or 0
+    problems, kills, edited = [], 0, "src/f1.py"
+    source = reviewed.root.parent / "edit"
+    source.write_bytes(EDIT)
+    place = reviewed.root / edited
+    save = f"cp '{source}' '{place.parent}/edit.tmp' && mv '{place.parent}/edit.tmp' '{place}'"
+    for saved in range(0, steps, stride):
+        for at in range(saved + 1, steps + 30, max(1, stride // 2)):
+            prepared(reviewed, command)
+            nursery.start(reviewed.root, command, at=at, edit={"at": saved, "command": save})
+            if nursery.end() is not None:
+                break  # it was refused, and was back before this step
+            kills += 1
+            if problem := judged(reviewed, edited):
+                problems.append((saved, at, problem))
+    record_property("row 20", f"{command}: {kills} kills after a save: {len(problems)} mixed or overwritten")
+    assert kills > 20
+    assert not problems
 
 
 @pytest.mark.faults

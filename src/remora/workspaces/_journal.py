@@ -2,6 +2,7 @@
 
     staging   files are being laid beside their places: nothing of the project has changed
     putting   all of them are there: some may be in their places already
+    back      all that was in its place has been taken out again: only what waits beside is still to go
     put       all are in their places; only the record in the run's stream may be missing
 
 There is at most one, and only who holds the lock may touch it. It holds both contents of every file, so that a change
@@ -22,7 +23,7 @@ from typing import Any, Literal
 
 from remora.errors import WorkspaceError
 
-Phase = Literal["staging", "putting", "put"]
+Phase = Literal["staging", "putting", "back", "put"]
 FILE = "accept.json"
 LOCK = "accept.lock"
 VERSION = 1

@@ -31,7 +31,7 @@ def settle(root: Path, state_dir: Path) -> Settled | None:
         return None
     door = Door(root)
     if journal.phase != "put" and not _finished(door, journal, state_dir):
-        left = take_back(door, journal)
+        left = take_back(door, journal, state_dir)
         forget(state_dir)
         return Settled(journal.note, None, tuple(left))
     tidy(door, replace(journal, phase="put"))
@@ -40,7 +40,7 @@ def settle(root: Path, state_dir: Path) -> Settled | None:
 
 def _finished(door: Door, journal: Journal, state_dir: Path) -> bool:
     """Whether the rest of the change is done too, because no one has touched a file that it still needs."""
-    if journal.phase == "staging":
+    if journal.phase != "putting":
         return False
     rest = [step for step in journal.steps if not is_done(door, step)]
     if any(content(door, step.path) != step.base for step in rest):

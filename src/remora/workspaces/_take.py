@@ -57,7 +57,7 @@ def take(
             put(door, step)
         sync_all(door, steps)
     except BaseException:
-        take_back(door, journal)
+        take_back(door, journal, state_dir)
         forget(state_dir)
         raise
     finish(door, journal, state_dir)
@@ -155,12 +155,15 @@ def put_back(door: Door, step: Step) -> None:
         door.swap(step.path, step.staged)
 
 
-def take_back(door: Door, journal: Journal) -> list[str]:
+def take_back(door: Door, journal: Journal, state_dir: Path) -> list[str]:
     """The project is as it was before the change. Gives the files that someone has changed since, left as they are."""
     left: list[str] = []
     if journal.phase == "putting":
         left = [step.path for step in reversed(journal.steps) if is_done(door, step) and not _taken_back(door, step)]
         sync_all(door, journal.steps)
+        # What waits beside a file tells whether it is done: before any of that goes, it must not be asked again.
+        journal = replace(journal, phase="back")
+        journal.save(state_dir)
     tidy(door, journal)
     return left
 
