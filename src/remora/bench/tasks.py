@@ -1,0 +1,98 @@
+"""Tasks: small projects with seeded, checkable defects, as lines of a JSONL file.
+
+A task says what the project looks like before, which code an agent is set on, and how the files are judged
+afterwards. What an oracle may know beyond the packet stands in `solution`, and no agent ever sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from remora.errors import ConfigError
+
+Half = Literal["train", "eval"]
+Level = Literal["easy", "medium", "hard"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LintCheck(_Strict):
+    """These rule codes are gone from the target's lines, and ruff finds nothing that was not there before."""
+
+    kind: Literal["lint"] = "lint"
+    gone: tuple[str, ...]
+    stays: tuple[str, ...] = ()
+    """Codes that no safe edit can mend: leaving them is right, hiding them is not."""
+
+
+class DocstringCheck(_Strict):
+    """The docstring names these parameters and no others; a complete one was left as it is."""
+
+    kind: Literal["docstring"] = "docstring"
+    parameters: tuple[str, ...] = ()
+    returns: bool = False
+    raises: tuple[str, ...] = ()
+    unchanged: bool = False
+
+
+class Mutant(_Strict):
+    """A change of the code that a good test notices."""
+
+    path: str
+    old: str
+    new: str
+
+
+class TestCheck(_Strict):
+    """The tests written pass on the code as it is, and fail on every mutant."""
+
+    __test__ = False
+    kind: Literal["test"] = "test"
+    mutants: tuple[Mutant, ...]
+
+
+class SampleDataCheck(_Strict):
+    """The fixture file holds at least so many cases, each of which can be given to the function."""
+
+    kind: Literal["sample_data"] = "sample_data"
+    cases: int = 1
+
+
+Check = Annotated[LintCheck | DocstringCheck | TestCheck | SampleDataCheck, Field(discriminator="kind")]
+
+
+class Task(_Strict):
+    """One task of a suite."""
+
+    id: str
+    operation: str
+    half: Half
+    level: Level
+    origin: Literal["generated", "hand"]
+    files: dict[str, str]
+    path: str
+    """The file that the agent is set on."""
+    node: str = ""
+    """The qualified name of the function, method or class in it; empty for the file itself."""
+    check: Check
+    solution: dict[str, Any] = Field(default_factory=dict)
+    """What a good answer says where text is asked for: for the oracle alone."""
+
+
+def read_tasks(paths: Iterable[Path]) -> Iterator[Task]:
+    """The tasks of these JSONL files. Raises `ConfigError` that names the line of the first bad one."""
+    for path in paths:
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            try:
+                yield Task.model_validate(orjson.loads(line))
+            except (orjson.JSONDecodeError, ValidationError) as error:
+                raise ConfigError(
+                    f"`{path}`:{number} is no task: {error}", hint="See `docs/reference/bench.md`"
+                ) from error
