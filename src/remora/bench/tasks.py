@@ -30,6 +30,8 @@ class LintCheck(_Strict):
     gone: tuple[str, ...]
     stays: tuple[str, ...] = ()
     """Codes that no safe edit can mend: leaving them is right, hiding them is not."""
+    behaviour: str = ""
+    """Tests that passed before and must pass afterwards: an error that was cut out together with its code is none."""
 
 
 class DocstringCheck(_Strict):
@@ -59,7 +61,7 @@ class TestCheck(_Strict):
 
 
 class SampleDataCheck(_Strict):
-    """The fixture file holds at least so many cases, each of which can be given to the function."""
+    """The fixture's cases are distinct and fit the signature; at least so many can be given to the function."""
 
     kind: Literal["sample_data"] = "sample_data"
     cases: int = 1
