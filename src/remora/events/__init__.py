@@ -25,6 +25,7 @@ from remora.events._delta import (
 )
 from remora.events._ids import new_id, short_id
 from remora.events._names import EventEmitter, EventName, MemoryEvent, NullEventEmitter, as_event
+from remora.events._plain import PlainAction, PlainDelta, PlainError, PlainKnowledge
 from remora.events._types import (
     EVENT_TYPES,
     UNRECORDED,
@@ -98,6 +99,10 @@ __all__ = [
     "Packed",
     "PacketDelta",
     "PacketUpdateEvent",
+    "PlainAction",
+    "PlainDelta",
+    "PlainError",
+    "PlainKnowledge",
     "RunEndEvent",
     "RunStartEvent",
     "SubmitResultEvent",

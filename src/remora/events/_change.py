@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from remora.events._codec import FORMAT, from_record
 from remora.events._delta import PacketDelta, UnreadableDelta
+from remora.events._plain import PlainDelta, plain_delta
 from remora.events._types import Event, _readable_delta
 
 _TEXTS = itemgetter("ts", "type", "run_id", "agent_id", "operation", "node_id")
@@ -20,7 +21,7 @@ class Change(NamedTuple):
     seq: int
     turn: int
     ts: str
-    delta: PacketDelta | UnreadableDelta | None
+    delta: PacketDelta | PlainDelta | UnreadableDelta | None
 
 
 def change_of(record: dict[str, Any]) -> Change | Event:
@@ -37,4 +38,5 @@ def change_of(record: dict[str, Any]) -> Change | Event:
     if kind == _NEEDS_ALL or record.get("v") != FORMAT or type(turn) is not int or type(data) is not dict:
         return from_record(record)
     delta = data.get("delta")
-    return Change(kind, record["seq"], turn, record["ts"], None if delta is None else _readable_delta(delta))
+    read = None if delta is None else plain_delta(delta) or _readable_delta(delta)
+    return Change(kind, record["seq"], turn, record["ts"], read)

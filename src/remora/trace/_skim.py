@@ -1,12 +1,13 @@
 """Going over a stream as fast as it can be hashed, as long as every line is what our own writer would have written.
 
-Nothing is decided here: at the first surprise, whatever it is, `skim` stops, and the reader looks at the lines from
+Nothing is decided here: at the first surprise, whatever it is, a `Skim` stops, and the reader looks at the lines from
 there on with all of its checks.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from remora.errors import TraceError
@@ -18,52 +19,70 @@ _CHUNK = 64 * 1024
 _TYPE = b'","type":"'
 _SEAL = _TYPE + SEAL.encode() + b'"'
 _SEAL_LENGTH = len(_SEAL)
+_DIGEST = "sha256:"
 
 
-def skim(path: Path) -> Position:
-    """Where to read on: each line before it is confirmed by the `prev` of the one after it, and none is the seal."""
-    found = _Skim()
-    try:
-        with path.open("rb", buffering=0) as file:
-            rest = b""
-            while len(rest) <= MAX_LINE and (chunk := file.read(_CHUNK)):
-                *lines, rest = (rest + chunk).split(b"\n")
-                if not found.goes_on(lines):
-                    break
-    except OSError:
-        return found.here  # the reader will meet it, too, and say it
-    return found.here
+class Skim:
+    """The lines of a stream, without newlines: each is confirmed by the `prev` of the one after it, none is the seal.
 
+    They come in parts, as they are read.
+    """
 
-class _Skim:
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held: bytes | None = None
+        """The last line that fitted: no later line has confirmed it."""
         self.here = Position()
-        """Before the last line that fitted: the one that no later line has confirmed."""
+        """Before that line: where to read on."""
         self._next = Position()
         """Behind it."""
 
-    def goes_on(self, lines: list[bytes]) -> bool:
-        """Whether all of the lines, given without their newlines, fit."""
-        first, offset, prev = self._next
+    def __iter__(self) -> Iterator[list[bytes]]:
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                rest = b""
+                while len(rest) <= MAX_LINE and (chunk := file.read(_CHUNK)):
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    fitting = self._fitting(lines)
+                    if fitting:
+                        held, self._held = self._held, lines[fitting - 1]
+                        yield [*([] if held is None else [held]), *lines[: fitting - 1]]
+                    if fitting < len(lines):
+                        return
+        except OSError:
+            return  # the reader will meet it, too, and say it
+
+    def _fitting(self, lines: list[bytes]) -> int:
+        """How many of the lines fit behind those before them."""
+        first, offset, named = self._next
         if not lines or (first == 0 and not _begins(lines[0])):
-            return not lines
-        done, before = 0, prev
-        sha256, back = hashlib.sha256, f',"prev":"{prev}"}}'.encode() if prev else b',"prev":null}'
+            return 0
+        done, prev = 0, named and named.removeprefix(_DIGEST)
+        before, sha256 = prev, hashlib.sha256
+        back = b',"prev":null}' if prev is None else f',"prev":"sha256:{prev}"}}'.encode()
         for done, raw in enumerate(lines):
             front = b'{"v":1,"seq":%d,"ts":"' % (first + done)
             word = len(front) + TS_LENGTH
             kind = raw[word : word + _SEAL_LENGTH]
             if not (raw.startswith(front) and raw.endswith(back) and kind.startswith(_TYPE)) or kind == _SEAL:
                 break
-            before, prev = prev, f"sha256:{sha256(raw).hexdigest()}"
-            back = f',"prev":"{prev}"}}'.encode()
+            before, prev = prev, sha256(raw).hexdigest()
+            back = f',"prev":"sha256:{prev}"}}'.encode()
         else:
             done += 1
         if done:
             ends = offset + sum(map(len, lines[:done])) + done
-            self.here = Position(first + done - 1, ends - len(lines[done - 1]) - 1, before)
-            self._next = Position(first + done, ends, prev)
-        return done == len(lines)
+            self.here = Position(first + done - 1, ends - len(lines[done - 1]) - 1, before and _DIGEST + before)
+            self._next = Position(first + done, ends, prev and _DIGEST + prev)
+        return done
+
+
+def skim(path: Path) -> Position:
+    """Where to read on: all before it is confirmed."""
+    found = Skim(path)
+    for _ in found:
+        pass
+    return found.here
 
 
 def _begins(raw: bytes) -> bool:
