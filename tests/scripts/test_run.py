@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pydantic_monty
 import pytest
 
 from remora.errors import ToolArgumentsInvalid, ToolFailed, ToolLimitExceeded
@@ -96,6 +98,41 @@ async def test_a_value_that_json_cannot_hold_is_refused_with_its_place(
         await script(text).run(pool=pool)
 
 
+MANY = {
+    "[{'n': 2 ** 64 if i == 900 else i} for i in range(1000)]": r"\$\[900\]\.n: an integer of more than 64 bits",
+    "[{i if i == 900 else 'n': i} for i in range(1000)]": r"\$\[900\]: a key is a `int`",
+    "[{'n': b'x' if i == 900 else i} for i in range(1000)]": r"\$\[900\]\.n: a `bytes`",
+    "[float('nan') if i == 900 else i for i in range(1000)]": r"\$\[900\]: nan",
+    "x = list(range(1000))\nfor i in range(64): x = [x]\nx": "deeper than 64",
+    "[0] * 100_000": "larger than 4 MB",
+    "['a' * 5000] * 900": "larger than 4 MB",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), MANY.items())
+async def test_one_wrong_part_among_many_is_found(
+    script: Callable[..., Script], pool: ScriptPool, text: str, told: str
+) -> None:
+    with pytest.raises(ToolFailed, match=told):
+        await script(text).run(pool=pool)
+
+
+async def test_a_result_of_many_parts_arrives_as_it_was(script: Callable[..., Script], pool: ScriptPool) -> None:
+    text = "[{'line': i, 'code': 'é,[{' * 3, 'at': (1.5, None, True)} for i in range(2000)]"
+    expected = [{"line": i, "code": "é,[{" * 3, "at": [1.5, None, True]} for i in range(2000)]
+    assert await script(text).run(pool=pool) == expected
+
+
+async def test_what_json_would_turn_into_text_is_refused_before_a_host_function_gets_it(
+    script: Callable[..., Script], pool: ScriptPool
+) -> None:
+    async def fetch(what: Any) -> None:
+        raise AssertionError
+
+    text = "try:\n    r = await fetch([{i: i} for i in range(1000)])\nexcept TypeError as error:\n    r = str(error)\nr"
+    assert "`int`" in await script(FETCH + text).run(externals={"fetch": fetch}, pool=pool)
+
+
 @pytest.mark.parametrize("value", [object(), "\ud800", float("nan"), {1: 2}, [b"x"], 2**70])
 async def test_a_hostile_input_never_reaches_the_script(
     script: Callable[..., Script], pool: ScriptPool, value: Any
@@ -180,6 +217,20 @@ async def test_an_own_exception_class_of_the_host_is_its_nearest_builtin_inside(
         await script(FETCH + "await fetch('silent')").run(externals={"fetch": fetch}, pool=pool)
 
 
+async def test_the_text_of_a_scripts_error_is_cut_and_does_not_outlive_the_call(pool: ScriptPool) -> None:
+    gc.disable()  # what only a collection would free counts as kept
+    try:
+        for source in ("raise ValueError('x' * 2_000_000)", "{}['x' * 2_000_000]"):
+            with pytest.raises(ToolFailed) as caught:
+                await pool.run("a.pym", source, inputs={}, externals={})
+            assert len(str(caught.value)) < 1100
+            assert "a.pym:1: " in str(caught.value)
+            del caught
+            assert not [each for each in gc.get_objects() if isinstance(each, pydantic_monty.MontyError)]
+    finally:
+        gc.enable()
+
+
 async def test_prints_are_kept_within_a_bound_also_of_a_script_that_failed(pool: ScriptPool) -> None:
     done = await pool.run("a.pym", "print('hello')\n1", inputs={}, externals={})
     assert done.prints == "hello\n"
@@ -233,6 +284,7 @@ def test_a_process_that_ran_scripts_ends_cleanly() -> None:
     """Without the pause at closing, Monty 1.4 aborts up to one process in three at exit (fewer when busy)."""
     code = """
 import asyncio
+import gc
 from remora.scripts import ScriptPool
 async def main():
     begun = asyncio.Event()

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from remora.scripts._values import MAX_IN, plain
+from remora.scripts._values import MAX_IN, NotPlain, plain
 
 MAX_ERROR = 16 * 1024
 """Characters of a host function's error that a script can read."""
@@ -61,7 +61,10 @@ class HostCalls:
 
 async def _run(function: HostFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the function gives for values that it can rely on; what cannot cross is an ordinary error in the script."""
-    args, kwargs = tuple(plain(list(args))), plain(kwargs)
+    try:
+        args, kwargs = tuple(plain(list(args))), plain(kwargs)
+    except NotPlain as error:
+        raise TypeError(str(error)) from error  # as the check inside the sandbox says it
     try:
         value = await function(*args, **kwargs)
     except Exception as error:

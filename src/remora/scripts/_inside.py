@@ -8,6 +8,11 @@ last expression of the script is handed to the check.
 The names in between carry a random part, so that a script can neither call a host function past the check nor replace
 it; what could tell a script its own names (`locals`, `eval`, `exec`) is taken away. The check keeps the builtins it
 needs as its own, so that redefining them changes nothing.
+
+A walk costs about half a microsecond a value in there. So a value of many parts is first written as JSON by Monty's
+own `dumps`, ten times as fast: the length of that text bounds what the value takes here. What it cannot tell (kinds of
+keys, size of integers, depth) is looked at on our side, where such a value is known to be small. While it is weighed,
+the text counts against the script's memory limit.
 """
 
 from __future__ import annotations
@@ -20,19 +25,38 @@ from remora.scripts._values import CONTAINER, ENTRY, MAX_DEPTH, MAX_INT, MAX_OUT
 
 REFUSED = "not plain: "
 """How an error begins that the check raised about a result."""
+MANY = 256
+"""Parts from which on a value is weighed as JSON text before it is walked through."""
 FORBIDDEN = ("locals", "eval", "exec")
 
 _CHECK = """
 def {check}_make(type=type, len=len, str=str, int=int, float=float, bool=bool, list=list, tuple=tuple, dict=dict,
-                 enumerate=enumerate, TypeError=TypeError, none=type(None)):
+                 enumerate=enumerate, TypeError=TypeError, ValueError=ValueError, RecursionError=RecursionError,
+                 none=type(None)):
+    from json import dumps
+
+    def is_light(value):
+        try:
+            text = dumps(value)
+        except (TypeError, ValueError, RecursionError):
+            return False
+        opened = text.count("[") + text.count("{{")
+        parts = opened + text.count(",") + 1
+        return len(text) + {container} * opened + ({value} + {entry}) * parts <= {max_out}
+
     def is_plain(value):
         room = {max_out}
         todo = [[value]]
         depth = 0
+        parts = 0
         while todo:
             depth += 1
             if depth > {max_depth} + 1:
                 return False
+            if parts > {many}:
+                if is_light(value):
+                    return True
+                parts = -{max_out}
             deeper = []
             for part in todo:
                 for item in part:
@@ -45,6 +69,7 @@ def {check}_make(type=type, len=len, str=str, int=int, float=float, bool=bool, l
                         room -= {value}
                     elif kind is list or kind is tuple:
                         room -= {around} + {entry} * len(item)
+                        parts += len(item)
                         deeper.append(item)
                     elif kind is dict:
                         room -= {around} + {entry} * len(item)
@@ -52,6 +77,7 @@ def {check}_make(type=type, len=len, str=str, int=int, float=float, bool=bool, l
                             if type(key) is not str:
                                 return False
                             room -= len(key)
+                        parts += len(item)
                         deeper.append(item.values())
                     elif kind is bool or kind is float or kind is none:
                         room -= {value}
@@ -63,18 +89,17 @@ def {check}_make(type=type, len=len, str=str, int=int, float=float, bool=bool, l
         return True
 
     def why_not(value):
-        room = {max_out}
+        room = {max_out} - {value}
         todo = [("$", value, 1)]
         while todo:
             place, part, depth = todo.pop()
             kind = type(part)
-            room -= {value}
             if kind is str:
                 room -= len(part)
             elif kind is int and not -{max_int} <= part < {max_int}:
                 return f"{{place}}: an integer of more than 64 bits"
             elif kind is list or kind is tuple or kind is dict:
-                room -= {container} + {entry} * len(part)
+                room -= {container} + ({value} + {entry}) * len(part)
                 if depth > {max_depth}:
                     return f"{{place}}: nested deeper than {max_depth}"
                 for key, item in part.items() if kind is dict else enumerate(part):
@@ -139,6 +164,7 @@ class Surroundings:
             max_mb=MAX_OUT // 1024 // 1024,
             max_depth=MAX_DEPTH,
             max_int=MAX_INT,
+            many=MANY,
         )
         callers = (_CALL.format(check=self._secret, name=name, hidden=self.hidden(name)) for name in names)
         return check + "".join(callers)

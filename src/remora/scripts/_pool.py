@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MB = 1024 * 1024
 MAX_PRINTS = MB
+MAX_TOLD = 1000
+"""Characters of a script's own error that we keep."""
 GRACE_S = 1.0
 """How far past its limit a worker may get before it is killed from outside."""
 HOST_S = 120.0
@@ -130,26 +132,29 @@ class _Run:
     def _outcome(self, feed: asyncio.Future[Any]) -> Any:
         import pydantic_monty
 
-        try:
+        # Asked for, never raised: as the cause of ours, or in a traceback, its text would outlive the call.
+        error = feed.exception()
+        if error is None:
             return feed.result()
-        except pydantic_monty.MontyCrashedError as error:
+        if isinstance(error, pydantic_monty.MontyCrashedError):
             if getattr(error, "timed_out", False):
-                raise ToolLimitExceeded(self.file, limit=f"{self.limits.seconds:g} s") from error
-            raise ToolFailed(f"{self.file}: its worker process ended: {error}") from error
-        except pydantic_monty.MontyError as error:
-            raise self._translated(error) from error
+                raise ToolLimitExceeded(self.file, limit=f"{self.limits.seconds:g} s")
+            raise ToolFailed(f"{self.file}: its worker process ended: {error}")
+        if isinstance(error, pydantic_monty.MontyError):
+            raise self._translated(error)
+        raise error
 
     def _translated(self, error: pydantic_monty.MontyError) -> ToolError:
-        # Only this one copy of the text: a script's error can be as large as its memory.
-        kind, _, message = str(error).partition(": ")
+        # Cut at once: the text of a script's error can be as large as its memory.
+        kind, _, message = str(error)[:MAX_TOLD].partition(": ")
         frames = error.traceback() if hasattr(error, "traceback") else []
         if limit := self._limit(kind, message, raised=bool(frames)):
             return ToolLimitExceeded(self.file, limit=limit)
         if kind == "TypeError" and message.startswith(REFUSED):
-            return ToolFailed(f"{self.file}: its result cannot be used: {message[len(REFUSED) : 1000]}")
+            return ToolFailed(f"{self.file}: its result cannot be used: {message[len(REFUSED) :]}")
         line = next((frame.line - self.offset for frame in reversed(frames) if frame.line > self.offset), None)
         place = self.file if line is None else f"{self.file}:{line}"
-        return ToolFailed(f"{place}: {kind}: {message[:1000]}" if message else f"{place}: {kind[:1000]}")
+        return ToolFailed(f"{place}: {kind}: {message}" if message else f"{place}: {kind}")
 
     def _limit(self, kind: str, message: str, *, raised: bool) -> str:
         """Which limit an error tells of, if it tells of one. An error of the script's own has a place in it."""

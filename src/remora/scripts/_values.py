@@ -33,7 +33,51 @@ class NotPlain(ValueError):
 
 def plain(value: Any, limit: int = MAX_OUT) -> Any:
     """`value` as JSON has it, tuples as lists. Raises `NotPlain` naming the place of what JSON cannot hold."""
-    return _Walk(limit).plain(value, 0)
+    return value if _is_plain(value, limit) else _Walk(limit).plain(value, 0)
+
+
+def _is_plain(value: Any, room: int) -> bool:
+    """Whether it is JSON within bounds just as it stands: most values are, and a full walk takes far longer to tell."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        room -= VALUE * len(level)
+        texts: list[Any] = []
+        deeper: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is str:
+                texts.append(item)
+            elif kind is dict or kind is list:
+                room -= CONTAINER + ENTRY * len(item)
+                if room < 0:
+                    return False
+                texts += item if kind is dict else ()
+                deeper += item.values() if kind is dict else item
+            elif not (kind is int and -MAX_INT <= item < MAX_INT) and not _is_simple(item):
+                return False
+        if not _are_texts(texts):
+            return False
+        room -= sum(map(len, texts))
+        level = deeper
+    return room >= 0 and not level
+
+
+def _is_simple(value: Any) -> bool:
+    return value is None or type(value) is bool or (type(value) is float and math.isfinite(value))
+
+
+def _are_texts(values: list[Any]) -> bool:
+    return {str}.issuperset(map(type, values)) and (all(map(str.isascii, values)) or all(map(_is_text, values)))
+
+
+def _is_text(value: str) -> bool:
+    try:
+        # In pieces: a whole copy of a large text is not needed to know that it is text.
+        for start in range(0, len(value), _PIECE):
+            value[start : start + _PIECE].encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Walk:
@@ -90,13 +134,8 @@ class _Walk:
 
     def text(self, value: str) -> str:
         self.count(len(value))
-        if not value.isascii():
-            try:
-                # In pieces: a whole copy of a large text is not needed to know that it is text.
-                for start in range(0, len(value), _PIECE):
-                    value[start : start + _PIECE].encode()
-            except UnicodeEncodeError:
-                raise NotPlain("holds a lone surrogate, which is not text") from None
+        if not (value.isascii() or _is_text(value)):
+            raise NotPlain("holds a lone surrogate, which is not text")
         return value
 
     def count(self, size: int) -> None:
