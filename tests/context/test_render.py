@@ -176,7 +176,40 @@ def test_slow_changing_fields_come_before_new_ones() -> None:
     names = list(shown(full_packet(), limit=5000))
     assert names[0] == "goal"
     assert names[-1] == "turn"
-    assert names.index("knowledge") < names.index("recent_actions") < names.index("last_error")
+    assert names.index("excerpts") < names.index("recent_actions") < names.index("knowledge") < names.index("last_error")
+
+
+def acted(turns: int) -> DecisionPacket:
+    """A packet after so many turns of one action each."""
+    made = packet()
+    for turn in range(1, turns + 1):
+        made.turn = turn
+        made.add_action("run_linter", f"Found {turn} errors", "success")
+    return made
+
+
+@pytest.mark.parametrize("turns", range(1, 40))
+def test_actions_are_only_added_for_five_turns_at_a_time(turns: int) -> None:
+    before, now = (prompt(acted(count), limit=5000).user for count in (turns, turns + 1))
+    goes_on = now.startswith(before[: before.index("]", before.index("recent_actions"))])
+    assert goes_on == (turns < 9 or (turns + 1) % 5 != 0)
+
+
+@pytest.mark.parametrize("turns", range(1, 40))
+def test_at_least_six_of_the_last_actions_are_shown_and_the_others_counted(turns: int) -> None:
+    rendered = prompt(acted(turns), limit=5000)
+    actions = orjson.loads(rendered.user)["recent_actions"]
+    assert min(turns, 6) <= len(actions) <= 10
+    assert len(actions) + rendered.left_out.get("recent_actions", 0) == min(turns, 10)
+    assert actions[-1]["summary"] == f"Found {turns} errors"
+
+
+def test_ten_calls_of_one_turn_are_all_shown() -> None:
+    made = packet()
+    made.turn = 7
+    for number in range(12):
+        made.add_action("run_linter", f"Found {number} errors", "success")
+    assert len(shown(made, limit=5000)["recent_actions"]) == 10
 
 
 def test_a_packet_with_a_hundred_thousand_entries_still_fits() -> None:

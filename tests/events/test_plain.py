@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remora.context.projection import project
 from remora.events import Change, PacketDelta, ToolResultEvent
 from remora.events._plain import plain_delta
-from tests.strategies import json_values, keys, texts
+from strategies import json_values, keys, texts
 
 _values = json_values | st.just({"clear": True}) | st.just({"value": 1})
 _actions = st.fixed_dictionaries(

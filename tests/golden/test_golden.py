@@ -16,6 +16,8 @@ from remora.trace import read_events, verify
 
 HERE = Path(__file__).parent
 STREAM = HERE / "format-1-lint.jsonl"
+OLDER = HERE / "format-1-lint.json-1.jsonl"
+"""The same run, with its prompts made by an earlier renderer."""
 EDITED = HERE / "refused-edited.jsonl"
 
 
@@ -36,6 +38,10 @@ def test_the_golden_stream_gives_its_packets_at_every_turn(
     assert list(make.packets(STREAM)) == expected
     assert len(expected) == 7
     record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
+
+
+def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(make: ModuleType) -> None:
+    assert list(make.packets(OLDER)) == list(make.packets(STREAM))
 
 
 def test_every_receipt_names_the_packet_that_was_shown() -> None:

@@ -10,15 +10,14 @@ holds `RESERVED` beside the fixed text holds every packet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 import orjson
 
-from remora.context.models import DecisionPacket
+from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket, KnowledgeEntry
 from remora.context.text import one_line
 from remora.errors import BudgetError
 
@@ -53,8 +52,11 @@ _EMPTIEST = orjson.dumps(
 _SEAMS = 16
 """Where two texts meet, their tokens together may be a few more than apart."""
 
-PARTS = 8
-"""Parts of a packet that one token can stand for at the very most."""
+FIRST_SHOWN = 16
+"""Parts of a packet that is too large, in the first prompt that is tried."""
+
+CHUNK = 5
+"""Turns whose actions leave the prompt together, so that what stands before the newest stays the same for as long."""
 
 Run = tuple[str, int]
 """So many parts of one field of the packet, which go one after the other."""
@@ -88,19 +90,17 @@ def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit:
     """As much of the packet as `measure` finds within `limit`. Raises `BudgetError` if nothing more can go."""
     runs = shrink_runs(packet)
     steps = sum(parts for _, parts in runs)
-    # Every part takes four characters or more, so `limit` tokens hold no more than `limit * PARTS` of them. The others
-    # go without being tried: only then is the time for a prompt independent of how much is known.
-    sure = max(0, steps - limit * PARTS)
-    view = _View(packet, left_out_by(runs, sure), count)
+    view = _View(packet, count)
 
     @cache
     def fits(taken: int) -> Fitted | None:
         fitted = view.without(left_out_by(runs, taken))
         return fitted if measure(fitted.sections) <= limit else None
 
-    low, high = sure, steps
-    if not sure and (whole := fits(0)):
+    # Few parts have less than a token each, so where there are more parts than tokens, the whole is not tried.
+    if steps <= limit and (whole := fits(0)):
         return whole
+    low, high = _bounds(steps, lambda taken: fits(taken) is not None)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle + 1, high)
@@ -109,6 +109,16 @@ def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit:
         if found := fits(taken):
             return found
     raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+
+
+def _bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:
+    """Between which two the first lies that fits, found from the small prompts on: large ones take long to measure."""
+    high, shown = most, FIRST_SHOWN
+    while (taken := most - shown) > 0:
+        if not fits(taken):
+            return taken + 1, high
+        high, shown = taken, shown * 2
+    return 0, high
 
 
 def cut(text: str, cap: int, count: Count) -> str:
@@ -127,7 +137,8 @@ def cut(text: str, cap: int, count: Count) -> str:
 
 def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
     """Everything that may go, in the order in which it goes."""
-    excerpts, actions, candidates = len(packet.excerpts), len(packet.recent_actions), len(packet.candidate_actions)
+    excerpts, candidates = len(packet.excerpts), len(packet.candidate_actions)
+    actions = len(packet.recent_actions) - out_of_window(packet)
     pinned = sum(entry.pinned for entry in packet.knowledge.values())
     return (
         ("excerpts", max(0, excerpts - 1)),
@@ -146,6 +157,16 @@ def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
     )
 
 
+def out_of_window(packet: DecisionPacket) -> int:
+    """How many of the oldest actions are not shown, because others of the same chunk of turns are forgotten already."""
+    actions = packet.recent_actions
+    if len(actions) < MAX_RECENT_ACTIONS or actions[0].turn % CHUNK == 0:
+        return 0
+    chunk = actions[0].turn // CHUNK
+    same = sum(action.turn // CHUNK == chunk for action in actions)
+    return same if same < CHUNK else 0
+
+
 def left_out_by(runs: Iterable[Run], steps: int) -> dict[str, int]:
     """How many parts of which field are left out after so many steps."""
     gone: dict[str, int] = {}
@@ -157,29 +178,30 @@ def left_out_by(runs: Iterable[Run], steps: int) -> dict[str, int]:
 
 
 class _View:
-    """A packet as prompts show it. What never goes is cut once; what may go is asked for many times, so it is cheap.
+    """A packet as prompts show it. What never goes is cut once; what may go is asked for many times, so it is cheap."""
 
-    Without the parts that are gone `surely`: those are looked at only once.
-    """
-
-    def __init__(self, packet: DecisionPacket, surely: Mapping[str, int], count: Count) -> None:
+    def __init__(self, packet: DecisionPacket, count: Count) -> None:
         self._packet = packet
         self._goal = cut(packet.goal, GOAL_CAP, count)
         self._operation = cut(packet.operation, TARGET_CAP // 3, count)
         self._node_id = cut(packet.node_id, TARGET_CAP * 2 // 3, count)
         self._constraints = _constraints(packet, count)
         self._last_error = cut(packet.last_error, ERROR_CAP, count) if packet.last_error else None
-        self._actions = _actions(packet, count)
+        self._hidden = out_of_window(packet)
+        self._actions = _actions(packet, count)[self._hidden :]
         self._shortest = cut(packet.recent_actions[-1].summary, SHORT_ACTION_CAP, count) if self._actions else ""
         self._excerpts = _ranked([excerpt.label for excerpt in packet.excerpts])
         self._hub = list((packet.hub_context or {}).items())
         self._extensions = list(packet.extensions.items())
-        self._knowledge = _knowledge(packet, surely.get("knowledge", 0))
+        self._knowledge = list(packet.knowledge.items())
+        self._going = _going([entry for _, entry in self._knowledge])
         self._candidates = [action.model_dump(exclude_defaults=True) for action in packet.candidate_actions]
 
     def without(self, left_out: dict[str, int]) -> Fitted:
         """The sections without the parts that are left out: slow-changing fields first, newest last."""
         packet, gone = self._packet, Counter(left_out)
+        if self._hidden:
+            left_out = left_out | {"recent_actions": gone["recent_actions"] + self._hidden}
         sections: dict[str, Any] = {
             "goal": self._goal,
             "operation": self._operation,
@@ -189,9 +211,9 @@ class _View:
             "excerpts": self._shown_excerpts(gone["excerpts"]),
             "hub_context": dict(self._hub[gone["hub_context"] :]),
             "extensions": dict(self._extensions[gone["extensions"] :]),
-            "knowledge": {key: value for key, value, rank in self._knowledge if rank >= gone["knowledge"]},
-            "state_summary": "" if gone["state_summary"] else packet.state_summary,
             "recent_actions": self._shown_actions(gone["recent_actions"], short=bool(gone["summaries"])),
+            "knowledge": self._shown_knowledge(gone["knowledge"]),
+            "state_summary": "" if gone["state_summary"] else packet.state_summary,
             "diagnostics": packet.diagnostics[gone["diagnostics"] :],
             "last_error": self._last_error,
             "candidate_actions": self._candidates[: max(0, len(self._candidates) - gone["candidate_actions"])],
@@ -207,6 +229,10 @@ class _View:
             if excerpt.text and self._excerpts[excerpt.label] >= gone
         ]
 
+    def _shown_knowledge(self, gone: int) -> dict[str, Any]:
+        shown = map(self._knowledge.__getitem__, sorted(self._going[gone:]))
+        return {key: entry.value for key, entry in shown}
+
     def _shown_actions(self, gone: int, *, short: bool) -> list[dict[str, Any]]:
         shown = self._actions[gone:]
         return [*shown[:-1], shown[-1] | {"summary": self._shortest}] if short else shown
@@ -220,15 +246,11 @@ def _ranked(keys: Iterable[str]) -> dict[str, int]:
     return ranks
 
 
-def _knowledge(packet: DecisionPacket, surely: int) -> list[tuple[str, Any, int]]:
-    """Key, value and when it goes, of all but the first `surely` that go."""
-    by_age = sorted(packet.knowledge.values(), key=attrgetter("source_turn"))
-    order = [entry.key for entry in sorted(by_age, key=attrgetter("pinned"))]
-    gone, ranks = set(order[:surely]), _ranked(order[surely:])
-    never = len(order)
-    return [
-        (key, entry.value, ranks.get(key, never) + surely) for key, entry in packet.knowledge.items() if key not in gone
-    ]
+def _going(entries: Sequence[KnowledgeEntry]) -> list[int]:
+    """The places of the entries in the order in which they go: unpinned ones first, the oldest of them first."""
+    turns, pinned = [entry.source_turn for entry in entries], [entry.pinned for entry in entries]
+    by_age = sorted(range(len(entries)), key=turns.__getitem__)
+    return sorted(by_age, key=pinned.__getitem__) if any(pinned) else by_age
 
 
 def _constraints(packet: DecisionPacket, count: Count) -> dict[str, Any]:

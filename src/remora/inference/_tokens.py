@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+import string
 
 LETTERS_PER_TOKEN = 4
 SPACES_PER_TOKEN = 4
 
-_WORDS_AND_SIGNS = re.compile(rf"[A-Za-z]{{1,{LETTERS_PER_TOKEN}}}|[!-@\[-`{{-~\x00-\x08\x0e-\x1b\x7f]")
-_SPACES = re.compile(r"[ \t-\r\x1c-\x1f]{2,}|[\t-\r\x1c-\x1f]")
-_OTHER = re.compile(r"[^\x00-\x7f]+")
+_BYTES = bytes(range(256))
+_LETTERS = string.ascii_letters.encode()
+_BLANKS = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
+_WORDS_APART = bytes(byte if byte in _LETTERS else 32 for byte in _BYTES)
+_NOT_ONE_EACH = _LETTERS + _BLANKS
+"""All but signs, digits and the bytes of other scripts."""
+_NO_BREAKS = _BYTES.translate(None, _BLANKS[1:])
+# A single space is part of the word after it.
+_SPACES = re.compile(rb"[ \t-\r\x1c-\x1f]{2,}|[\t-\r\x1c-\x1f]")
 
 
 class EstimatedCounter:
@@ -27,8 +34,14 @@ class EstimatedCounter:
 
     def count(self, text: str) -> int:
         """Tokens that `text` takes, by estimate."""
-        # Patterns over the whole text: every prompt is counted many times, so a call for each piece would show.
-        other = "" if text.isascii() else "".join(_OTHER.findall(text))
-        # A single space is part of the word after it.
-        spaces = sum(-(-len(run) // SPACES_PER_TOKEN) for run in _SPACES.findall(text))
-        return len(_WORDS_AND_SIGNS.findall(text)) + spaces + len(other.encode(errors="surrogatepass"))
+        # Over the whole text at once: every prompt is counted many times, so a call for each piece would show.
+        data = text.encode(errors="surrogatepass")
+        words = data.translate(_WORDS_APART).split()
+        letters = sum([-(-len(word) // LETTERS_PER_TOKEN) for word in words])
+        return letters + len(data.translate(None, _NOT_ONE_EACH)) + _spaces(data)
+
+
+def _spaces(data: bytes) -> int:
+    if b"  " not in data and not data.translate(None, _NO_BREAKS):
+        return 0
+    return sum([-(-len(run) // SPACES_PER_TOKEN) for run in _SPACES.findall(data)])
