@@ -1,0 +1,97 @@
+"""Rows: what a model is trained on. One line of JSON each: the messages it reads, and the answer it should give.
+
+    {"id": "EPISODE/TURN", "origin": …, "operation": …, "renderer": …, "messages": […], "answer": "{\"tool\":…}"}
+
+An answer is written as the grammar of the embedded model lets it be written: no spaces, a tool's required arguments
+first, each in the order of its schema.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from remora.context.contracts import ToolSpec
+from remora.context.schema import problems
+from remora.events import canonical, digest
+
+Origin = Literal["trace", "suite", "variety"]
+_NEVER_WRITTEN = "\x7f"
+"""JSON may hold it, the grammar of llama.cpp does not."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One decision, and the prompt that it answers."""
+
+    id: str
+    """Its episode and its turn, `EPISODE/TURN`: rows of one episode are learned from or judged by together."""
+    origin: Origin
+    operation: str
+    renderer: str
+    messages: tuple[Mapping[str, Any], ...]
+    answer: str
+
+
+@dataclass
+class Kept:
+    """What was written, and what was not."""
+
+    rows: int = 0
+    repeated: int = 0
+    """Rows whose messages were there already."""
+    by_operation: Counter[str] = field(default_factory=Counter)
+
+
+def answer_text(tool: str, args: Mapping[str, Any], tools: Sequence[ToolSpec]) -> str | None:
+    """The call as a model should write it; None where it is no valid call of these tools."""
+    spec = next((each for each in tools if each.name == tool), None)
+    if spec is None or problems(spec.parameters, dict(args)):
+        return None
+    ordered = {name: args[name] for name in _order(spec) if name in args}
+    if len(ordered) < len(args):
+        return None
+    text = orjson.dumps({"tool": tool, "args": ordered}).decode()
+    return None if _NEVER_WRITTEN in text else text
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> Kept:
+    """All rows in `path`, packed where its name ends in `.gz`; each prompt once. The file is whole or not there."""
+    kept, seen = Kept(), set[str]()
+    part = path.with_name(path.name + ".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _opened(part, packed=path.suffix == ".gz") as file:
+        for row in rows:
+            known = digest(canonical(row.messages))
+            if known in seen:
+                kept.repeated += 1
+                continue
+            seen.add(known)
+            file.write(orjson.dumps(asdict(row)) + b"\n")
+            kept.rows += 1
+            kept.by_operation[row.operation if row.origin != "variety" else "variety"] += 1
+    part.replace(path)
+    return kept
+
+
+def _order(spec: ToolSpec) -> list[str]:
+    properties, required = spec.parameters.get("properties", {}), spec.parameters.get("required", ())
+    return sorted(properties, key=lambda name: name not in required)
+
+
+@contextmanager
+def _opened(path: Path, *, packed: bool) -> Iterator[Any]:
+    with path.open("wb") as file:
+        if not packed:
+            yield file
+            return
+        # Without a name and a time, so that the same rows are the same bytes.
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as into:
+            yield into

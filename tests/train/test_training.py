@@ -1,0 +1,144 @@
+"""Training: tokens as the server makes them, runs that can be stopped, adapters that llama.cpp reads as torch does."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+
+from inference.real import smollm2
+from inference.tiny import ALPHABET, string, value
+from remora.context.contracts import ToolSpec
+from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, EstimatedCounter, read_adapter, sha256_of
+from remora.ports import Prompt
+from remora.subagent import SUBMIT_RESULT
+from remora.train import Row, answer_text, variety, write_rows
+from train.torch_python import with_torch
+
+TOKENS = """
+import json, sys
+from pathlib import Path
+from training.gguf import Gguf
+from training.tokens import RowTokenizer
+tokenizer = RowTokenizer(Gguf(Path(sys.argv[1])))
+rows = tokenizer.rows([json.loads(line) for line in Path(sys.argv[2]).read_bytes().splitlines()])
+print(json.dumps([[list(row.prompt), list(row.answer)] for row in rows]))
+"""
+
+
+def code_tool(name: str) -> ToolSpec:
+    schema = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
+    return ToolSpec(name=name, description="Mend one.", parameters=schema)
+
+
+def small_rows() -> list[tuple[Row, tuple[ToolSpec, ...]]]:
+    """Four short prompts whose answers cannot be guessed from each other."""
+    made = []
+    for tool, code in (("mend", "Q17"), ("sweep", "zor-9"), ("patch", "K3"), ("close", "#88")):
+        tools = (code_tool(tool), SUBMIT_RESULT)
+        listed = "\n".join(json.dumps({"name": each.name, "args": each.parameters["properties"]}) for each in tools)
+        packet = json.dumps({"goal": "Clean up", "open": [code], "turn": 1})
+        messages = ({"role": "system", "content": f"Tools:\n{listed}"}, {"role": "user", "content": packet})
+        answer = answer_text(tool, {"code": code}, tools) or ""
+        made.append((Row(f"{tool}/1", "trace", "lint", "json-2", messages, answer), tools))
+    return made
+
+
+async def test_rows_become_the_tokens_that_the_server_makes_of_the_same_messages(tmp_path: Path) -> None:
+    gguf = smollm2()
+    rows = [*variety(3, 40, EstimatedCounter())]
+    odd = ({"role": "user", "content": "Äöü 漢字 <|im_end|> \t x1234\r\n" + "é" * 9},)
+    rows.append(Row("odd/1", "trace", "", "json-2", odd, '{"tool":"a","args":{}}'))
+    write_rows(tmp_path / "rows.jsonl", rows)
+    made = with_torch("-c", TOKENS, gguf, tmp_path / "rows.jsonl")
+    assert made.returncode == 0, made.stderr
+    async with EmbeddedServer(gguf, context=1024) as server:
+        child = await server.ready()
+        async with httpx2.AsyncClient(base_url=child.url, headers={"Authorization": f"Bearer {child.key}"}) as client:
+            for row, (prompt, answer) in zip(rows, json.loads(made.stdout), strict=True):
+                asked = await client.post("/apply-template", json={"messages": row.messages})
+                told = {"content": asked.json()["prompt"], "parse_special": True}
+                assert (await client.post("/tokenize", json=told)).json()["tokens"] == prompt
+                told = {"content": row.answer + "<|im_end|>", "parse_special": True}
+                assert (await client.post("/tokenize", json=told)).json()["tokens"] == answer
+
+
+@pytest.mark.faults
+async def test_an_adapter_says_in_llama_cpp_what_it_said_in_torch(tmp_path: Path) -> None:
+    gguf, rows = smollm2(), small_rows()
+    path = tmp_path / "rows.jsonl"
+    write_rows(path, [row for row, _ in rows])
+    base = ["--base", gguf, "--rows", path, "--valid", path, "--out", tmp_path / "out", "--holdout", "0"]
+    done = with_torch("-m", "training.train", *base, "--epochs", "12", "--lr", "2e-3", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    judged = orjson.loads((tmp_path / "out" / "metrics.json").read_bytes())["judged"]["all"]
+    assert (judged["exact"], judged["right_tool"]) == (1.0, 1.0)
+    adapter = tmp_path / "out" / "adapter.gguf"
+    found = read_adapter(adapter)
+    assert (found.renderers, found.base, found.calling) == (("json-2",), f"sha256:{sha256_of(gguf)}", "text")
+    assert adapter.stat().st_size < 10_000_000
+    async with EmbeddedPolicy(EmbeddedServer(gguf, context=1024, adapters=[adapter]), adapter=Adapter(0)) as policy:
+        for row, tools in rows:
+            assert (await policy.decide(Prompt(row.messages, tools, (), 1))).text == row.answer
+        plain = policy.using(None)
+        said = [(await plain.decide(Prompt(row.messages, tools, (), 1))).text for row, tools in rows]
+        assert said != [row.answer for row, _ in rows]
+
+
+def tiny_model(path: Path) -> Path:
+    """A llama of two narrow layers with a byte-level tokenizer: nothing in it means anything, all can be trained."""
+    width, heads, size, feed = 32, 4, 8, 48
+    tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *ALPHABET]
+    meta: dict[str, Any] = {
+        "general.architecture": "llama", "llama.block_count": 2, "llama.attention.head_count": heads,
+        "llama.attention.head_count_kv": 2, "llama.rope.dimension_count": size, "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["a b"],
+        "tokenizer.ggml.token_type": [3, 3, 3] + [1] * len(ALPHABET), "tokenizer.chat_template": "<|im_start|>",
+    }  # fmt: skip
+    tokens.append("ab")
+    meta["tokenizer.ggml.token_type"].append(1)
+    body = b"".join(string(key) + value(item) for key, item in meta.items())
+    body += string("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)
+    shapes = {"token_embd": (width, len(tokens)), "output_norm": (width,)}
+    for block in ("blk.0.", "blk.1."):
+        shapes |= {f"{block}attn_q": (width, width), f"{block}attn_k": (width, 16), f"{block}attn_v": (width, 16)}
+        shapes |= {f"{block}attn_output": (width, width), f"{block}ffn_gate": (width, feed)}
+        shapes |= {f"{block}ffn_up": (width, feed), f"{block}ffn_down": (feed, width)}
+        shapes |= {f"{block}attn_norm": (width,), f"{block}ffn_norm": (width,)}
+    data = b""
+    for place, (name, dims) in enumerate(shapes.items()):
+        body += string(f"{name}.weight") + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, 0, len(data))
+        count = dims[0] * (dims[1] if len(dims) > 1 else 1)
+        numbers = [
+            ((7 * place + 31 * n * n + 17 * n) % 101 / 101 - 0.5) * (2 if len(dims) == 1 else 0.6) for n in range(count)
+        ]
+        data += struct.pack(f"<{count}f", *numbers)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(meta) + 1) + body
+    path.write_bytes(head + bytes(-len(head) % 32) + data)
+    return path
+
+
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.jsonl", [*variety(5, 12, EstimatedCounter())])
+    base = tiny_model(tmp_path / "tiny.gguf")
+    common = ["-m", "training.train", "--base", base, "--rows", tmp_path / "rows.jsonl", "--batch-tokens", "8000"]
+    common += ["--max-tokens", "20000", "--epochs", "3", "--threads", "1", "--device", "cpu", "--holdout", "0.2"]
+    whole = with_torch(*common, "--out", tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    stopped = with_torch(*common, "--out", tmp_path / "parts", "--minutes", "0.000001")
+    assert stopped.returncode == 3, stopped.stderr
+    assert with_torch(*common, "--out", tmp_path / "parts", "--resume").returncode == 0
+    one, two = (orjson.loads((tmp_path / name / "metrics.json").read_bytes()) for name in ("whole", "parts"))
+    assert one["settings"] == two["settings"]
+    assert one["judged"] == two["judged"]
+    assert one["settings"]["steps"] == one["done"] > 3
+    tensors = [(tmp_path / name / "adapter.gguf").read_bytes()[-1000:] for name in ("whole", "parts")]
+    assert tensors[0] == tensors[1]
+    other = with_torch(*common, "--out", tmp_path / "parts", "--resume", "--seed", "2")
+    assert other.returncode != 0
+    assert "of other rows or settings" in other.stderr

@@ -1,0 +1,79 @@
+"""Made-up agents: their packets tell what is right, and following the first candidate is not enough."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+import pytest
+
+from remora.context.render import RENDERERS
+from remora.inference import EstimatedCounter
+from remora.train import Row, variety
+from remora.train.variety import _words as words
+
+ROWS = 1500
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return list(variety(7, ROWS, EstimatedCounter()))
+
+
+def tools_of(row: Row) -> dict[str, Any]:
+    listed = row.messages[0]["content"].split("\nTools:\n")[1].split("\n\n")[0]
+    return {tool["name"]: tool for tool in map(orjson.loads, listed.splitlines())}
+
+
+def test_the_same_seed_gives_the_same_rows(rows: list[Row]) -> None:
+    assert list(variety(7, 100, EstimatedCounter())) == rows[:100]
+    assert list(variety(8, 100, EstimatedCounter())) != rows[:100]
+
+
+def test_every_answer_calls_a_listed_tool_with_its_arguments(rows: list[Row]) -> None:
+    assert len(rows) == ROWS
+    for row in rows:
+        answer = orjson.loads(row.answer)
+        tool = tools_of(row)[answer["tool"]]
+        assert set(answer["args"]) <= set(tool["args"])
+        assert row.renderer in RENDERERS.values()
+
+
+def test_what_an_answer_says_stands_in_its_prompt(rows: list[Row]) -> None:
+    for row in rows:
+        answer = orjson.loads(row.answer)
+        text = "".join(message["content"] for message in row.messages)
+        if answer["tool"] != "submit_result":
+            assert all(orjson.dumps(value).decode().strip('"') in text for value in answer["args"].values()), row.id
+
+
+def test_all_kinds_of_states_are_among_them(rows: list[Row]) -> None:
+    packets = [orjson.loads(row.messages[1]["content"]) for row in rows if row.renderer == RENDERERS["json"]]
+    assert 0.15 < sum(row.renderer == RENDERERS["markdown"] for row in rows) / len(rows) < 0.35
+    for field in ("last_error", "diagnostics", "left_out", "excerpts", "hub_context", "extensions", "state_summary"):
+        assert sum(field in packet for packet in packets) > 10, field
+    assert sum("candidate_actions" not in packet for packet in packets) > len(packets) * 0.2
+    submits = sum('"tool":"submit_result"' in row.answer for row in rows)
+    assert 0.1 < submits / len(rows) < 0.4
+
+
+def test_whoever_takes_the_first_candidate_is_often_wrong(rows: list[Row]) -> None:
+    right = 0
+    for row in rows:
+        found = re.search(r'(\{"tool":"[^"]*"(?:,"args":\{[^}]*\})?)', row.messages[1]["content"].split("andidate")[-1])
+        right += bool(found) and row.answer.startswith(found[1] if found else "-")
+    assert 0.2 < right / len(rows) < 0.65
+
+
+def test_unseen_rows_name_tools_by_words_that_no_other_row_has(rows: list[Row]) -> None:
+    def spoken(some: list[Row]) -> set[str]:
+        parts = (re.findall(r"[A-Z]?[a-z]+", name) for row in some for name in tools_of(row) if "submit" not in name)
+        return {part.lower() for each in parts for part in each if part.lower() in nouns}
+
+    verbs = {*words.LOOK, *words.ACT, *words.READ, *words.EDIT, *words.WRITE, *words.VERIFY, *words.OTHER}
+    nouns = {*words.NOUNS} - verbs
+
+    unseen = spoken(list(variety(7, 400, EstimatedCounter(), unseen=True)))
+    assert len(unseen) > 20
+    assert not unseen & spoken(rows)
