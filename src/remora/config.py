@@ -47,12 +47,16 @@ class ServerConfig(_Block):
     max_tokens: int = Field(default=256, ge=16)
     """Tokens that a reply may take."""
     temperature: float = Field(default=0.0, ge=0)
+    seed: int = Field(default=0, ge=0)
+    """What draws begin with: of `random`, and of a model where the temperature is above zero."""
     context: int | None = Field(default=None, ge=512)
     """The model's context window, where the server does not tell it."""
     gguf: Path | None = None
     """Weights for the embedded server in place of ours."""
-    adapter: Path | None = None
-    """A LoRA adapter (GGUF) for the embedded server."""
+    adapter: Literal["bundled", "none"] | Path | None = "bundled"
+    """The LoRA adapter of the embedded server: `bundled`, which came with the package, `none`, or a GGUF file."""
+    adapters: dict[str, Literal["bundled", "none"] | Path] = Field(default_factory=dict)
+    """Other adapters for single operations, by their names."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of the embedded server; by itself it leaves a core free when the machine is busy."""
 
@@ -138,6 +142,9 @@ class HubConfig(_Block):
     """The live index of the code."""
 
     enabled: bool = True
+    """Whether runs pull facts from it."""
+    mode: Literal["auto", "read"] = "auto"
+    """`auto` indexes beside a run where no daemon does; `read` only reads what is there."""
 
 
 class Config(_Block):

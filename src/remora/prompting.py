@@ -38,6 +38,16 @@ class Manner:
         """The version of what is rendered, as streams name it."""
         return RENDERERS[self.style] if self.memory == "packet" else HISTORY
 
+    def misfit(self, model: Mapping[str, Any], operation: str) -> NoticeEvent | None:
+        """A notice where the model's adapter has learned to read other prompts than these."""
+        adapter = model.get("adapters", {}).get(operation, model.get("adapter")) or {}
+        learned = adapter.get("renderers", ())
+        if not learned or self.renderer in learned:
+            return None
+        known = ", ".join(learned)
+        message = f"Adapter {adapter.get('file')} was trained for prompts of {known}, not of {self.renderer}"
+        return NoticeEvent(code="adapter_renderer", message=message)
+
 
 class Prompting:
     """Makes prompts. Raises `BudgetError` at once if one could ever be over the limit."""

@@ -173,6 +173,8 @@ class TwoTrack:
                 parent=dict(parent) if parent else None,
             )
         )
+        if misfit := self._prompts.manner.misfit(model or {}, self.identity.operation):
+            await self.context.record(misfit)
 
     async def resume(self, past: Sequence[Event], reason: str) -> None:
         """Take up a run where its stream ends: the packet, and all that depends on what was done, are as they were.
@@ -198,9 +200,8 @@ class TwoTrack:
         """
         begun = taken_up is not None and taken_up.turn_begun
         news: list[Event] = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
-        if self.context.asks_hub:
-            await self._record(news)
-            await self.context.pull_hub_context()
+        if pulled := await self.context.pulled(self.packet.turn + len(news)):
+            await self._record([*news, *pulled])
             news = []
         # Where nothing lies between the turn's beginning and its prompt, both are recorded by one append.
         shown = project(news, start=self.packet)

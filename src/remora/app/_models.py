@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,19 +45,19 @@ async def _served(server: ServerConfig) -> AsyncIterator[Deciders]:
 
 @asynccontextmanager
 async def _embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
-    from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, sha256_of
+    from remora.app._adapters import Adapters
+    from remora.inference import PRESETS, EmbeddedPolicy, EmbeddedServer, Endpoint, sha256_of
 
     gguf = await asyncio.to_thread(ensure_weights, server)
-    adapters = [server.adapter] if server.adapter else []
-    digests = {path: await asyncio.to_thread(sha256_of, path) for path in [gguf, *adapters]}
+    digest = await asyncio.to_thread(sha256_of, gguf)
+    adapters = await asyncio.to_thread(Adapters.of, server, digest)
     like = _asked(Endpoint(PRESETS["llamacpp"], "", model=gguf.stem, mode="json"), server)
     window = server.context or EMBEDDED_WINDOW
-    child = EmbeddedServer(gguf, context=window, threads=server.threads, adapters=adapters)
-    async with EmbeddedPolicy(child, like, adapter=Adapter(0) if adapters else None) as policy:
-        told: dict[str, Any] = {"server": EMBEDDED, "window": window, "sha256": digests[gguf]}
-        if server.adapter:
-            told["adapter"] = {"file": server.adapter.name, "sha256": digests[server.adapter], "scale": 1.0}
-        yield _deciders(policy, _counter(gguf), window, like, told)
+    child = EmbeddedServer(gguf, context=window, threads=server.threads, adapters=adapters.paths)
+    async with EmbeddedPolicy(child, like, adapter=adapters.numbered("")) as policy:
+        told = {"server": EMBEDDED, "window": window, "sha256": digest, **adapters.told()}
+        found = _deciders(policy, _counter(gguf), window, like, told)
+        yield replace(found, policy=adapters.chosen(policy))
 
 
 def served_policy(server: ServerConfig) -> ServerPolicy:
@@ -72,8 +73,7 @@ def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Pa
     from remora.inference import check_gguf, present, pull
 
     gguf = server.gguf or present(cache_dir(os.environ)) or pull(cache_dir(os.environ), progress=progress)
-    for path in (gguf, *([server.adapter] if server.adapter else [])):
-        check_gguf(path)
+    check_gguf(gguf)
     return gguf
 
 
@@ -122,8 +122,6 @@ def api_key(server: ServerConfig) -> str:
 
 def _asked(endpoint: Endpoint, server: ServerConfig) -> Endpoint:
     """The endpoint, asked as the settings say."""
-    from dataclasses import replace
-
     return replace(
         endpoint,
         mode=endpoint.mode if server.mode == "auto" else server.mode,
@@ -131,6 +129,7 @@ def _asked(endpoint: Endpoint, server: ServerConfig) -> Endpoint:
         deadline_s=server.deadline_s,
         max_tokens=server.max_tokens,
         temperature=server.temperature,
+        seed=server.seed,
     )
 
 

@@ -1,5 +1,6 @@
 """Who decides, and how tokens are counted."""
 
+from remora.inference._adapters import AdapterFile, bundled_adapter, read_adapter
 from remora.inference._counters import GgufCounter, JsonCounter, file_counter
 from remora.inference._embedded import EmbeddedServer, check_gguf
 from remora.inference._embedded_policy import Adapter, EmbeddedPolicy
@@ -15,6 +16,7 @@ __all__ = [
     "PRESETS",
     "SMOLLM2",
     "Adapter",
+    "AdapterFile",
     "EmbeddedPolicy",
     "EmbeddedServer",
     "Endpoint",
@@ -31,6 +33,7 @@ __all__ = [
     "ServerCounter",
     "ServerPolicy",
     "Weights",
+    "bundled_adapter",
     "check_gguf",
     "counter_for",
     "file_counter",
@@ -39,5 +42,6 @@ __all__ = [
     "preset_of",
     "probe",
     "pull",
+    "read_adapter",
     "sha256_of",
 ]

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Self
 
-from remora.errors import DecisionLate, ReplyBroken, ReplyInvalid, ReplyTooLarge, ServerUnreachable
+from remora.errors import ConfigError, DecisionLate, ReplyBroken, ReplyInvalid, ReplyTooLarge, ServerUnreachable
 from remora.inference._embedded import Child, EmbeddedServer
 from remora.inference._server_policy import ServerPolicy
 from remora.inference._servers import PRESETS, Endpoint
@@ -33,10 +33,18 @@ class EmbeddedPolicy:
     def __init__(self, server: EmbeddedServer, like: Endpoint | None = None, *, adapter: Adapter | None = None) -> None:
         self._server = server
         self._like = like or Endpoint(PRESETS["llamacpp"], "", mode="json")
-        self._adapter = adapter
+        self._adapter = _known(server, adapter)
         self.name = f"embedded:{server.gguf.stem}"
         self._places = asyncio.Semaphore(server.slots)
         self._asked: tuple[Child, ServerPolicy] | None = None
+        self._beside: list[EmbeddedPolicy] = []
+
+    def using(self, adapter: Adapter | None) -> EmbeddedPolicy:
+        """The same server, asked with another adapter or with none. It is closed with this policy."""
+        other = EmbeddedPolicy(self._server, self._like, adapter=adapter)
+        other._places = self._places
+        self._beside.append(other)
+        return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,8 +54,9 @@ class EmbeddedPolicy:
 
     async def close(self) -> None:
         """No connection and no child is left."""
-        if self._asked is not None:
-            await self._asked[1].close()
+        for policy in (self, *self._beside):
+            if policy._asked is not None:
+                await policy._asked[1].close()
         await self._server.close()
 
     async def decide(self, prompt: Prompt) -> Decision:
@@ -101,3 +110,10 @@ class EmbeddedPolicy:
         chosen = {self._adapter.number: self._adapter.scale} if self._adapter else {}
         named = [{"id": place, "scale": chosen.get(place, 0.0)} for place in range(len(self._server.adapters))]
         return {"lora": named} if named else {}
+
+
+def _known(server: EmbeddedServer, adapter: Adapter | None) -> Adapter | None:
+    """The adapter, if the server has it: llama.cpp would answer with the base model, and say nothing."""
+    if adapter is not None and not 0 <= adapter.number < len(server.adapters):
+        raise ConfigError(f"Adapter {adapter.number} is not loaded: the embedded server has {len(server.adapters)}")
+    return adapter

@@ -1,4 +1,4 @@
-"""The tokenizer inside a GGUF file: only the metadata at its beginning is read, and no size in it is believed.
+"""What a GGUF file says about itself: only the metadata at its beginning is read, and no size in it is believed.
 
     "GGUF"  version:u32  tensors:u64  pairs:u64  then each pair: key:string  type:u32  value
 
@@ -43,8 +43,8 @@ class _Malformed(Exception):
 def read_tokenizer(path: Path) -> GgufTokenizer:
     """The tokenizer in `path`. Raises `ConfigError` if the file is not GGUF, is cut short, or holds none."""
     try:
-        with path.open("rb") as file:
-            found = _Header(file, path.stat().st_size).tokenizer_pairs()
+        pairs = _read(path, (_PREFIX,))
+        found = {key.removeprefix(_PREFIX): value for key, value in pairs.items()}
         return GgufTokenizer(
             model=_text(found, "model"),
             pre=_text(found, "pre", default=""),
@@ -61,6 +61,21 @@ def read_tokenizer(path: Path) -> GgufTokenizer:
         ) from error
 
 
+def read_pairs(path: Path, prefixes: tuple[str, ...]) -> dict[str, Any]:
+    """The metadata in `path` whose keys begin so. Raises `ConfigError` if the file is not GGUF or is cut short."""
+    try:
+        return _read(path, prefixes)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    except _Malformed as error:
+        raise ConfigError(f"`{path}` is not a GGUF file that can be read: {error}") from error
+
+
+def _read(path: Path, prefixes: tuple[str, ...]) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return _Header(file, path.stat().st_size).pairs(prefixes)
+
+
 class _Header:
     """Reads values one after the other, and never more than the file can hold."""
 
@@ -68,8 +83,8 @@ class _Header:
         self._file = file
         self._left = min(size, MAX_HEADER)
 
-    def tokenizer_pairs(self) -> dict[str, Any]:
-        """The metadata under `tokenizer.ggml.`, by the rest of its key."""
+    def pairs(self, prefixes: tuple[str, ...]) -> dict[str, Any]:
+        """The metadata whose keys begin so."""
         if self._take(4) != b"GGUF":
             raise _Malformed("it does not begin with `GGUF`")
         version, _, pairs = self._numbers("IQQ")
@@ -80,8 +95,8 @@ class _Header:
         found = {}
         for _ in range(pairs):
             key, value = self._string(), self._value()
-            if key.startswith(_PREFIX):
-                found[key.removeprefix(_PREFIX)] = value
+            if key.startswith(prefixes):
+                found[key] = value
         return found
 
     def _value(self) -> Any:

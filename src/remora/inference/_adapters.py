@@ -1,0 +1,54 @@
+"""Adapters for the embedded model: the one that comes with the package, and what any of them says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from remora.errors import ConfigError
+from remora.inference._gguf import read_pairs
+from remora.inference._weights import sha256_of
+
+BUNDLED = Path(__file__).with_name("adapters") / "decide.gguf"
+_PREFIXES = ("general.", "adapter.", "remora.")
+
+
+@dataclass(frozen=True)
+class AdapterFile:
+    """A LoRA adapter on disk, and what it was trained for. What a file does not say is empty."""
+
+    path: Path
+    sha256: str
+    base: str = ""
+    """Digest of the weights that it was trained on."""
+    renderers: tuple[str, ...] = ()
+    """Versions of the prompts that it has learned to read."""
+    calling: str = ""
+
+    def told(self, scale: float) -> dict[str, object]:
+        """What a stream says about it."""
+        own = {"file": self.path.name, "sha256": self.sha256, "scale": scale}
+        return own | {"renderers": list(self.renderers)} if self.renderers else own
+
+
+def bundled_adapter() -> Path | None:
+    """The adapter that came with the package, if one did."""
+    return BUNDLED if BUNDLED.is_file() else None
+
+
+def read_adapter(path: Path) -> AdapterFile:
+    """What an adapter says about itself. Raises `ConfigError` if `path` is none."""
+    found = read_pairs(path, _PREFIXES)
+    if found.get("general.type") != "adapter" or found.get("adapter.type") != "lora":
+        raise ConfigError(
+            f"`{path}` is not an adapter: its `general.type` is `{found.get('general.type', '')}`, expected `adapter`",
+            hint="Weights of a whole model are named by `server.gguf`",
+        )
+    renderers = str(found.get("remora.renderer", ""))
+    return AdapterFile(
+        path,
+        sha256_of(path),
+        base=str(found.get("remora.base.sha256", "")),
+        renderers=tuple(name for name in renderers.split(",") if name),
+        calling=str(found.get("remora.calling", "")),
+    )
