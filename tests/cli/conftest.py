@@ -4,13 +4,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from cli.warm import WarmCommand
 
 
 def wait_until_gone(group: int) -> None:
@@ -35,30 +36,63 @@ SHOP = Path(__file__).parents[2] / "examples" / "shop"
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def copy_of_shop(folder: Path) -> Path:
+    ignored = shutil.ignore_patterns(".agentfs", "__pycache__", ".pytest_cache")
+    return Path(shutil.copytree(SHOP, folder / "shop", ignore=ignored))
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A copy of the example project, without what earlier runs left in it."""
-    folder = tmp_path / "shop"
-    shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns(".agentfs", "__pycache__", ".pytest_cache"))
-    return folder
+    return copy_of_shop(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmCommand]:
+    command = WarmCommand()
+    yield command
+    command.close()
 
 
 @pytest.fixture
-def remora(shop: Path) -> Remora:
+def remora(shop: Path, warm: WarmCommand) -> Remora:
     """The real command, in the example project."""
 
-    def run(*args: str, cwd: Path = shop, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", "from remora.cli import main; main()", *args],
-            cwd=cwd,
-            env=os.environ | (env or {}),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def run(
+        *args: str, cwd: Path = shop, env: dict[str, str] | None = None, text: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        return warm.run(args, cwd, os.environ | (env or {}), text)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory, warm: WarmCommand) -> Callable[[str], Path]:
+    """Where the example project lies on which `remora analyze PATH --json` has been run: once for all tests."""
+    made: dict[str, Path] = {}
+
+    def run(path: str) -> Path:
+        if path not in made:
+            project = copy_of_shop(tmp_path_factory.mktemp("analyzed"))
+            done = warm.run(("analyze", path, "--json"), project, dict(os.environ), "")
+            assert done.returncode == 0, done.stderr
+            (project.parent / "told.json").write_text(done.stdout)
+            made[path] = project
+        return made[path]
+
+    return run
+
+
+@pytest.fixture
+def analyzed(shop: Path, runs: Callable[[str], Path]) -> Callable[[str], Any]:
+    """The example project as after `remora analyze PATH --json`, which is what it gives."""
+
+    def prepare(path: str) -> Any:
+        project = runs(path)
+        shutil.copytree(project / ".agentfs", shop / ".agentfs")
+        return json.loads((project.parent / "told.json").read_bytes())
+
+    return prepare
 
 
 @pytest.fixture

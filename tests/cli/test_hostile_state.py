@@ -24,9 +24,9 @@ def traces(shop: Path) -> list[Path]:
 
 
 def test_prune_deletes_nothing_through_a_planted_link(
-    shop: Path, tmp_path: Path, remora: Remora, remora_json: Json
+    shop: Path, tmp_path: Path, remora: Remora, analyzed: Json
 ) -> None:
-    remora_json("analyze", "shop/pricing.py")
+    analyzed("shop/pricing.py")
     home = tmp_path / "home"
     names = [path.stem for path in traces(shop)]
     for name in (*names, "Documents"):
@@ -42,8 +42,8 @@ def test_prune_deletes_nothing_through_a_planted_link(
     assert sorted(path.name for path in home.iterdir()) == sorted([*names, "Documents"])
 
 
-def test_verify_tells_of_a_lost_blob_and_of_a_lost_stream(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_verify_tells_of_a_lost_blob_and_of_a_lost_stream(shop: Path, remora: Remora, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     lost = traces(shop)[0]
     lost.unlink()
     done = remora("trace", "verify")
@@ -57,14 +57,14 @@ def test_verify_tells_of_a_lost_blob_and_of_a_lost_stream(shop: Path, remora: Re
     assert "which is gone" in told.stdout
 
 
-def test_what_was_pruned_is_not_called_lost(remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_what_was_pruned_is_not_called_lost(remora: Remora, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     remora_json("trace", "prune", "--keep-last", "1")
     assert remora("trace", "verify").returncode == 0
 
 
-def test_accept_changes_nothing_that_it_cannot_record(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_accept_changes_nothing_that_it_cannot_record(shop: Path, remora: Remora, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     before = (shop / "shop" / "pricing.py").read_bytes()
     (run,) = (shop / ".agentfs" / "runs").glob("*.jsonl")
     with run.open("ab") as other:
@@ -77,6 +77,9 @@ def test_accept_changes_nothing_that_it_cannot_record(shop: Path, remora: Remora
 
 
 def test_a_state_directory_inside_the_project_is_not_taken_for_code(shop: Path, remora_json: Json) -> None:
+    shutil.rmtree(shop / "tests")
+    for path in {*(shop / "shop").glob("*.py")} - {shop / "shop" / "report.py"}:
+        path.unlink()
     first = remora_json("analyze", ".", "--state-dir", "state")
     second = remora_json("analyze", ".", "--state-dir", "state")
     assert [agent["node_id"] for agent in first["agents"]] == [agent["node_id"] for agent in second["agents"]]
@@ -132,8 +135,8 @@ def test_a_polite_kill_seals_what_runs(shop: Path, remora_json: Json, gone: Call
     assert {report["status"] for report in remora_json("trace", "verify") if report["kind"] == "traces"} == {"sealed"}
 
 
-def test_a_diff_into_a_file_is_a_patch(shop: Path, remora: Remora, remora_json: Json) -> None:
-    run = remora_json("analyze", "shop/report.py")
+def test_a_diff_into_a_file_is_a_patch(shop: Path, remora: Remora, analyzed: Json) -> None:
+    run = analyzed("shop/report.py")
     changed = [agent["agent_id"] for agent in run["agents"] if agent["files"]]
     patch = remora("diff", changed[0]).stdout
     git = shutil.which("git")

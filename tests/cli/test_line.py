@@ -68,15 +68,15 @@ def test_the_first_run_shows_both_tracks_and_what_is_next(remora: Remora) -> Non
     assert "\x1b" not in done.stdout
 
 
-def test_two_agents_that_changed_one_file_are_both_accepted(shop: Path, remora_json: Json) -> None:
-    remora_json("analyze", "shop/cart.py")
+def test_two_agents_that_changed_one_file_are_both_accepted(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/cart.py")
     accepted = remora_json("accept")
     assert len([item for item in accepted if item["files"][0]["path"] == "shop/cart.py"]) >= 2
     assert not any(item["conflict"] for item in accepted)
 
 
-def test_a_change_of_the_user_meanwhile_is_never_overwritten(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_a_change_of_the_user_meanwhile_is_never_overwritten(shop: Path, remora: Remora, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     file = shop / "shop" / "pricing.py"
     mine = b"".join(line + b"  # mine\n" for line in file.read_bytes().splitlines())
     file.write_bytes(mine)
@@ -86,8 +86,8 @@ def test_a_change_of_the_user_meanwhile_is_never_overwritten(shop: Path, remora:
     assert file.read_bytes() == mine
 
 
-def test_the_diff_is_what_accept_writes(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/report.py")
+def test_the_diff_is_what_accept_writes(shop: Path, remora: Remora, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/report.py")
     agent = remora_json("diff")[0]
     remora("accept", agent["agent_id"])
     text = (shop / "shop" / "report.py").read_text()
@@ -96,8 +96,8 @@ def test_the_diff_is_what_accept_writes(shop: Path, remora: Remora, remora_json:
     assert all(line in text for line in added)
 
 
-def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, remora_json: Json) -> None:
-    run = remora_json("analyze", "shop/inventory.py")
+def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, remora_json: Json, analyzed: Json) -> None:
+    run = analyzed("shop/inventory.py")
     rows = remora_json("trace", "ls")
     assert {row["run_id"] for row in rows} == {run["run_id"]}
     agent = max(rows, key=lambda row: row["events"])["agent_id"]
@@ -109,8 +109,8 @@ def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, rem
     assert remora("trace", "show", run["run_id"]).stdout.count("agent_finished") == len(rows)
 
 
-def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/inventory.py")
+def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remora: Remora, analyzed: Json) -> None:
+    analyzed("shop/inventory.py")
     stream = max((shop / ".agentfs" / "traces").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     data = bytearray(stream.read_bytes())
     data[data.rindex(b"\n", 0, -1) - 100] ^= 1  # in the last line but one
@@ -127,16 +127,16 @@ def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remor
         assert f"{stream}:" in shown.stderr
 
 
-def test_a_cut_tail_is_seen_because_the_run_noted_the_head(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/inventory.py")
+def test_a_cut_tail_is_seen_because_the_run_noted_the_head(shop: Path, remora: Remora, analyzed: Json) -> None:
+    analyzed("shop/inventory.py")
     stream = sorted((shop / ".agentfs" / "traces").glob("*.jsonl"))[0]
     lines = stream.read_bytes().splitlines(keepends=True)
     stream.write_bytes(b"".join(lines[:-1]))
     assert remora("trace", "verify", stream.stem).returncode == 1
 
 
-def test_search_finds_what_a_tool_really_returned_and_filters_narrow_it(remora_json: Json) -> None:
-    remora_json("analyze", "shop/report.py")
+def test_search_finds_what_a_tool_really_returned_and_filters_narrow_it(remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/report.py")
     hits = remora_json("trace", "search", "unused", "import")
     assert hits
     assert all("unused" in hit["excerpt"] or "import" in hit["excerpt"] for hit in hits)
@@ -148,15 +148,15 @@ def test_search_finds_what_a_tool_really_returned_and_filters_narrow_it(remora_j
     assert remora_json("trace", "ls", "--outcome", "error") == []
 
 
-def test_tail_follows_a_stream_until_it_is_sealed(shop: Path, remora: Remora, remora_json: Json) -> None:
-    run = remora_json("analyze", "shop/pricing.py")
+def test_tail_follows_a_stream_until_it_is_sealed(shop: Path, remora: Remora, analyzed: Json) -> None:
+    run = analyzed("shop/pricing.py")
     agent = run["agents"][0]["agent_id"]
     lines = remora("trace", "tail", agent, "-f", "--json").stdout.splitlines()
     assert lines == (shop / ".agentfs" / "traces" / f"{agent}.jsonl").read_text().splitlines()
 
 
-def test_prune_tells_first_and_deletes_only_when_asked(shop: Path, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_prune_tells_first_and_deletes_only_when_asked(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     before = sorted(path.name for path in (shop / ".agentfs" / "traces").iterdir())
     told = remora_json("trace", "prune", "--keep-last", "1", "--dry-run")
     assert len([item for item in told["plan"]["streams"] if item["stream_id"].startswith("traces/")]) == len(before) - 1

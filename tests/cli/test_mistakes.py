@@ -65,8 +65,10 @@ def test_escapes_in_displayed_data_never_reach_the_terminal(shop: Path, remora: 
 
 
 def test_a_file_that_is_not_python_text_is_skipped_and_told(shop: Path, remora: Remora) -> None:
-    (shop / "shop" / "latin.py").write_bytes("# caf\xe9\n".encode("latin-1"))
-    done = remora("analyze", "shop")
+    (shop / "odd").mkdir()
+    (shop / "odd" / "latin.py").write_bytes("# caf\xe9\n".encode("latin-1"))
+    (shop / "odd" / "utf.py").write_text("import os\n")
+    done = remora("analyze", "odd")
     assert done.returncode == 0
     assert "latin.py" in done.stderr
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,12 @@ def decided(shop: Path) -> list[str]:
     return [word for word in types if word.startswith(("workspace", "accept"))]
 
 
-def answer(shop: Path, text: str, *args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from remora.cli import main; main()", *args]
-    return subprocess.run(command, cwd=shop, input=text, capture_output=True, text=True, timeout=120, check=False)
-
-
-def test_an_undo_gives_back_every_file_and_the_changes_are_open_again(shop: Path, remora_json: Json) -> None:
+def test_an_undo_gives_back_every_file_and_the_changes_are_open_again(
+    shop: Path, remora_json: Json, analyzed: Json
+) -> None:
     (shop / "shop/cart.py").chmod(0o755)
     before = tree(shop)
-    remora_json("analyze", "shop")
+    analyzed("shop")
     shown = remora_json("diff")
     remora_json("accept")
     accepted = tree(shop)
@@ -52,8 +48,10 @@ def test_an_undo_gives_back_every_file_and_the_changes_are_open_again(shop: Path
     assert tree(shop) == accepted
 
 
-def test_an_undo_keeps_what_was_changed_since_or_refuses(shop: Path, remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_an_undo_keeps_what_was_changed_since_or_refuses(
+    shop: Path, remora: Remora, remora_json: Json, analyzed: Json
+) -> None:
+    analyzed("shop/pricing.py")
     file, before = shop / "shop/pricing.py", (shop / "shop/pricing.py").read_bytes()
     remora_json("accept")
     file.write_bytes(b"# mine\n" + file.read_bytes())
@@ -70,17 +68,17 @@ def test_an_undo_keeps_what_was_changed_since_or_refuses(shop: Path, remora: Rem
     assert file.read_bytes() == mine
 
 
-def test_one_agent_of_an_accept_can_be_undone_alone(shop: Path, remora_json: Json) -> None:
-    remora_json("analyze", "shop/cart.py")
+def test_one_agent_of_an_accept_can_be_undone_alone(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/cart.py")
     taken = remora_json("accept")
     remora_json("undo", taken[0]["agent_id"])
     assert [item["agent_id"] for item in remora_json("diff")] == [taken[0]["agent_id"]]
     assert len(remora_json("undo")) == len(taken) - 1
 
 
-def test_rejected_changes_are_no_longer_open_and_no_file_changes(shop: Path, remora_json: Json) -> None:
+def test_rejected_changes_are_no_longer_open_and_no_file_changes(shop: Path, remora_json: Json, analyzed: Json) -> None:
     before = tree(shop)
-    remora_json("analyze", "shop")
+    analyzed("shop")
     agents = [item["agent_id"] for item in remora_json("diff")]
     assert [item["agent_id"] for item in remora_json("reject", agents[0])] == agents[:1]
     assert [item["agent_id"] for item in remora_json("diff")] == agents[1:]
@@ -89,9 +87,11 @@ def test_rejected_changes_are_no_longer_open_and_no_file_changes(shop: Path, rem
     assert tree(shop) == before
 
 
-def test_only_the_named_file_is_shown_accepted_and_rejected(shop: Path, remora: Remora, remora_json: Json) -> None:
+def test_only_the_named_file_is_shown_accepted_and_rejected(
+    shop: Path, remora: Remora, remora_json: Json, analyzed: Json
+) -> None:
     before = tree(shop)
-    remora_json("analyze", "shop")
+    analyzed("shop")
     assert {path for item in remora_json("diff", "--file", "shop/cart.py") for path in item["files"]} == {
         "shop/cart.py"
     }
@@ -108,27 +108,27 @@ def test_only_the_named_file_is_shown_accepted_and_rejected(shop: Path, remora: 
     assert "+++ b/shop/pricing.py" in inside.stdout
 
 
-def test_a_person_is_asked_file_by_file(shop: Path, remora_json: Json) -> None:
+def test_a_person_is_asked_file_by_file(shop: Path, remora: Remora, remora_json: Json, analyzed: Json) -> None:
     before = tree(shop)
-    remora_json("analyze", "shop")
+    analyzed("shop")
     open_files = [path for item in remora_json("diff") for path in item["files"]]
     assert len(open_files) > 3
-    done = answer(shop, "what\nn\ny\nq\n", "accept", "-i")
+    done = remora("accept", "-i", text="what\nn\ny\nq\n")
     assert done.returncode == 0
     assert done.stdout.count("Accept the changes of") == 4
     assert [path for path, file in tree(shop).items() if before[path] != file] == [open_files[1]]
     assert len(remora_json("diff")) == len(open_files) - 1
-    assert answer(shop, "", "accept", "-i").returncode == 0
+    assert remora("accept", "-i").returncode == 0
     assert len(remora_json("diff")) == len(open_files) - 1
 
 
-def test_asking_a_person_and_answering_a_program_exclude_each_other(remora: Remora, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_asking_a_person_and_answering_a_program_exclude_each_other(remora: Remora, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     assert remora("accept", "-i", "--json").returncode == 3
 
 
-def test_a_run_without_agents_hides_no_earlier_one(shop: Path, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_a_run_without_agents_hides_no_earlier_one(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     shown = remora_json("diff")
     (shop / "empty").mkdir()
     assert remora_json("analyze", "empty")["agents"] == []
@@ -136,14 +136,14 @@ def test_a_run_without_agents_hides_no_earlier_one(shop: Path, remora_json: Json
     assert remora_json("accept")
 
 
-def test_a_run_can_be_named(shop: Path, remora_json: Json) -> None:
-    first = remora_json("analyze", "shop/pricing.py")["run_id"]
+def test_a_run_can_be_named(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    first = analyzed("shop/pricing.py")["run_id"]
     remora_json("analyze", "shop/report.py")
     assert {path for item in remora_json("diff", first) for path in item["files"]} == {"shop/pricing.py"}
 
 
-def test_what_was_written_is_private_until_it_is_accepted(shop: Path, remora_json: Json) -> None:
-    remora_json("analyze", "shop/pricing.py")
+def test_what_was_written_is_private_until_it_is_accepted(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/pricing.py")
     remora_json("accept")
     for path in (shop / ".agentfs").rglob("*"):
         mode = path.stat().st_mode & 0o777

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,10 @@ from typing import Any
 GUIDE = Path(__file__).parents[2] / "docs/guides/review-changes.md"
 
 
-def test_every_command_of_the_guide_works_as_written(shop: Path, remora_json: Callable[..., Any]) -> None:
-    remora_json("analyze", "shop")
+def test_every_command_of_the_guide_works_as_written(
+    shop: Path, remora: Callable[..., Any], remora_json: Callable[..., Any], analyzed: Callable[..., Any]
+) -> None:
+    analyzed("shop")
     agent = next(item["agent_id"] for item in remora_json("diff") if "shop/cart.py" in item["files"])
     commands = re.findall(r"^\$ remora (.*)$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) >= 10
@@ -23,7 +23,6 @@ def test_every_command_of_the_guide_works_as_written(shop: Path, remora_json: Ca
         argv = [agent[-7:] if word == "7GX2KQF" else word for word in shlex.split(command, comments=True)]
         here = shop.parent / f"copy{number}"
         shutil.copytree(shop, here)
-        whole = [sys.executable, "-c", "from remora.cli import main; main()", *argv]
-        done = subprocess.run(whole, cwd=here, input="y\nq\n", capture_output=True, text=True, timeout=60, check=False)
+        done = remora(*argv, cwd=here, text="y\nq\n")
         assert done.returncode == 0, (command, done.stderr)
         assert done.stdout, command

@@ -33,28 +33,28 @@ async def together(shop: Path) -> list[Any]:
     return await asyncio.gather(*(open_project(shop).accept() for _ in range(3)), return_exceptions=True)
 
 
-def test_accepts_at_the_same_time_wait_for_each_other(shop: Path, remora_json: Json) -> None:
-    remora_json("analyze", "shop/cart.py")
+def test_accepts_at_the_same_time_wait_for_each_other(shop: Path, remora_json: Json, analyzed: Json) -> None:
+    analyzed("shop/cart.py")
     count = len(remora_json("diff"))
     done = asyncio.run(together(shop))
     assert sorted(len(each) for each in done) == [0, 0, count]
     assert len(accepts(shop)) == len(set(accepts(shop))) == count
 
 
-def test_without_the_lock_they_are_caught(shop: Path, remora_json: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_lock_they_are_caught(shop: Path, analyzed: Json, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def never_locked(_: Path) -> Any:
         yield True
 
-    remora_json("analyze", "shop/cart.py")
+    analyzed("shop/cart.py")
     monkeypatch.setattr(workspaces, "locked", never_locked)
     done = asyncio.run(together(shop))
     wrong = [each for each in done if isinstance(each, BaseException)]
     assert wrong or len(accepts(shop)) != len(set(accepts(shop)))
 
 
-def test_the_files_of_any_turn_come_back_from_the_stream(shop: Path, remora_json: Json) -> None:
-    run = remora_json("analyze", "shop/report.py")
+def test_the_files_of_any_turn_come_back_from_the_stream(shop: Path, analyzed: Json) -> None:
+    run = analyzed("shop/report.py")
     agent = max(run["agents"], key=lambda each: len(each["files"]))["agent_id"]
     upper = shop / ".agentfs/workspaces" / agent
     last = {path.relative_to(upper).as_posix(): path.read_bytes() for path in upper.rglob("*") if path.is_file()}
@@ -77,9 +77,9 @@ def test_the_files_of_any_turn_come_back_from_the_stream(shop: Path, remora_json
 
 
 def test_a_change_that_was_cut_off_is_finished_recorded_and_told_by_the_next_command(
-    shop: Path, remora: Any, remora_json: Json
+    shop: Path, remora: Any, remora_json: Json, analyzed: Json
 ) -> None:
-    remora_json("analyze", "shop/pricing.py")
+    analyzed("shop/pricing.py")
     agent = remora_json("diff")[0]["agent_id"]
     app = open_project(shop)
 
