@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from remora.app._agents import AgentSource, bundled_agents
     from remora.app._app import App, open_app, open_project
-    from remora.app._deciding import EMBEDDED, NO_MODEL
+    from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
     from remora.app._importing import Imported, Imports
     from remora.app._local import JsonlEventEmitter, LocalTwoTrack
-    from remora.app._models import ensure_weights, list_models, needs_weights, pull_model
+    from remora.app._instead import Instead
+    from remora.app._models import ensure_weights, list_models, needs_weights, pull_model, weights_counter
     from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
     from remora.app._reviewing import Accepted, AgentDiff, Rejected
     from remora.app._running import sandbox_name, sandbox_report
@@ -35,10 +36,12 @@ __all__ = [
     "AgentSource",
     "App",
     "FunctionGemmaRunner",
+    "Deciders",
     "GrailExecutor",
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "Instead",
     "LocalTwoTrack",
     "Rejected",
     "SystemClock",
@@ -46,6 +49,7 @@ __all__ = [
     "bundled_agents",
     "counter_of",
     "default_state_dir",
+    "deciders",
     "ensure_weights",
     "list_models",
     "needs_weights",
@@ -58,16 +62,18 @@ __all__ = [
     "user_config_dir",
 ]
 
+    "weights_counter",
 _PLACES = {
     "_agents": "AgentSource bundled_agents",
     "_app": "App open_app open_project",
-    "_deciding": "EMBEDDED NO_MODEL",
+    "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
     "_importing": "Imported Imports",
     "_local": "JsonlEventEmitter LocalTwoTrack",
-    "_models": "ensure_weights list_models needs_weights pull_model",
+    "_models": "ensure_weights list_models needs_weights pull_model weights_counter",
     "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
+    "_instead": "Instead",
     "_reviewing": "Accepted AgentDiff Rejected",
     "_running": "sandbox_name sandbox_report",
     "_setting_up": "AgentRow",

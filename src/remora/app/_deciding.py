@@ -52,7 +52,7 @@ async def deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
     if server.server in NO_MODEL:
         from remora.inference import EstimatedCounter
 
-        yield Deciders(lambda definition: _without_model(server.server, definition), EstimatedCounter())
+        yield Deciders(lambda definition: _without_model(server, definition), EstimatedCounter())
         return
     from remora.app._models import model_deciders
 
@@ -60,9 +60,9 @@ async def deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
         yield found
 
 
-def _without_model(name: str, definition: SubagentDefinition) -> Policy:
+def _without_model(server: ServerConfig, definition: SubagentDefinition) -> Policy:
     from remora.inference import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
 
-    if name == "scripted":
+    if server.server == "scripted":
         return ScriptedPolicy(definition.script)
-    return RandomPolicy() if name == "random" else FirstCandidatePolicy()
+    return RandomPolicy(server.seed) if server.server == "random" else FirstCandidatePolicy()

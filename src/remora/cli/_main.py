@@ -33,6 +33,7 @@ COMMANDS = {
     ),
     "model": ("_model:model", "The weights of the embedded model."),
     "init": ("_setup:setup", "Write a commented `remora.yaml`, and change nothing that is there."),
+    "bench": ("_bench:bench", "Try agents on tasks whose outcome the files decide, and compare who decides."),
     "config": ("_setup:setup", "Show every setting and where it came from."),
     "doctor": ("_setup:setup", "Say what this machine has, and what anything missing would be needed for."),
 }

@@ -1,0 +1,78 @@
+"""The blindness report: packet and raw output side by side, at the turn that decided. All of it is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import orjson
+
+from remora.bench.blind import MAX_RAW, Again, Blindness
+from remora.bench.results import Choice
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1400px; padding: 0 1rem;
+  color: #1f2328; background: #fff; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #8886; border-radius: 6px; padding: .7rem;
+  max-height: 28rem; overflow: auto; font-size: 13px; margin: 0; }
+.two { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; }
+@media (max-width: 800px) { .two { grid-template-columns: 1fr; } }
+@media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #1c2128; } }
+"""
+
+
+def blind_page(measure: Blindness, again: Sequence[Again], title: str) -> str:
+    """One HTML page that needs nothing else."""
+    shown = "\n".join(map(_section, again))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width"><title>{escape(title)}</title><style>{_STYLE}</style></head><body>'
+        f"<h1>{escape(title)}</h1><p>{escape(told(measure))}</p>{shown}</body></html>\n"
+    )
+
+
+def told(measure: Blindness) -> str:
+    """The measure in sentences."""
+    lines = [f"{measure.failures} failed trials on two tracks."]
+    if measure.no_wrong_turn:
+        lines.append(f"{measure.no_wrong_turn} of them had no turn that the oracle would not have taken.")
+    if measure.share is None:
+        lines.append("No model was asked again.")
+        return " ".join(lines)
+    lines.append(
+        f"{measure.asked_again} were asked again: {measure.right_by_packet} right with the packet alone, "
+        f"{measure.right_by_raw} with packet and raw output. Raw rescues {measure.rescued} ({measure.share:.0%})."
+    )
+    worst = sorted(measure.rescued_by_tool.items(), key=lambda item: -item[1])
+    if worst:
+        lines.append("By tool: " + ", ".join(f"{tool} {count}" for tool, count in worst) + ".")
+    return " ".join(lines)
+
+
+def _section(one: Again) -> str:
+    result, sight = one.sight.result, one.sight
+    where = f"{result.task}: {result.row}, {result.control}, seed {result.seed}, turn {result.wrong_turn}"
+    facts = [
+        ("failed because", "; ".join(result.problems)),
+        ("it called", _call(result.wrong_call)),
+        ("right would have been", "; ".join(map(_call, result.choices))),
+    ]
+    if one.asked:
+        facts += [("asked again, packet alone", _answer(one.packet, one.right_by_packet))]
+        facts += [("asked again, packet and raw", _answer(one.with_raw, one.right_by_raw))]
+    listed = "".join(f"<li>{escape(name)}: <code>{escape(text)}</code></li>" for name, text in facts)
+    shown = "\n\n".join(str(message.get("content") or "") for message in sight.prompt.messages[1:])
+    raw = sight.raw[:MAX_RAW] or "(no tool had run)"
+    return (
+        f"<h2>{escape(where)}</h2><ul>{listed}</ul><div class=two>"
+        f"<div><h3>what the model saw</h3><pre>{escape(shown)}</pre></div>"
+        f"<div><h3>raw output of {escape(sight.tool or 'no tool')}</h3><pre>{escape(raw)}</pre></div></div>"
+    )
+
+
+def _answer(call: Choice | None, right: bool) -> str:
+    return f"{_call(call)} ({'right' if right else 'wrong'})"
+
+
+def _call(call: Choice | None) -> str:
+    return f"{call.tool} {orjson.dumps(call.args).decode()}" if call else "nothing that can be called"
