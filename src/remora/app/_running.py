@@ -12,6 +12,7 @@ from remora.analysis import fold_files
 from remora.app._agents import Agents
 from remora.app._deciding import EMBEDDED, Deciders, deciders
 from remora.app._functions import MixedTools
+from remora.app._instead import NOTHING, Instead
 from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -50,6 +51,7 @@ class _Shared:
     guard: SummaryGuard
     until: float | None
     """When the whole run must end, by the monotonic clock."""
+    instead: Instead = NOTHING
 
 
 class Running(Agents):
@@ -83,7 +85,7 @@ class Running(Agents):
         )
 
     async def run(
-        self, plan: Plan, past: Callable[[Job], Sequence[Event]] = lambda job: ()
+        self, plan: Plan, past: Callable[[Job], Sequence[Event]] = lambda job: (), instead: Instead = NOTHING
     ) -> AsyncIterator[AgentResult]:
         """Run the plan's agents and give each result as it is recorded. `past`: what is recorded of a job already."""
         from remora.engines import LocalEngine
@@ -94,7 +96,9 @@ class Running(Agents):
         total = self.config.runner.total_deadline_s
         until = None if total is None else self.clock.monotonic() + total
         async with AsyncExitStack() as open_:
-            found = await open_.enter_async_context(deciders(self.config.server))
+            found = instead.deciders
+            if found is None:
+                found = await open_.enter_async_context(deciders(self.config.server))
             for agent in agents.values():
                 self._check_limit(agent, found)
             shared = _Shared(
@@ -104,6 +108,7 @@ class Running(Agents):
                 await open_.enter_async_context(ScriptPool()),
                 await open_.enter_async_context(SummaryChild()),
                 until,
+                instead,
             )
 
             async def execute(job: Job) -> AgentResult:
@@ -120,18 +125,19 @@ class Running(Agents):
 
     async def _runner(self, job: Job, shared: _Shared, past: Sequence[Event]) -> Runner:
         agent = shared.agents[job.operation]
+        definition = shared.instead.definition(agent.definition)
         workspace = self._workspace(job.agent_id)
         base = await self._restored(workspace, job, past)
-        tools = self._tools(agent, job.node, job.agent_id, workspace, shared.pool, base)
-        specs = (*tools.specs, *_built_in_tools(agent.definition))
+        tools = shared.instead.tools(self._tools(agent, job.node, job.agent_id, workspace, shared.pool, base))
+        specs = (*tools.specs, *_built_in_tools(definition))
         return Runner(
-            self._track(job, agent.definition, specs, shared),
-            agent.definition,
+            self._track(job, definition, specs, shared),
+            definition,
             job.node,
-            policy=await shared.deciders.caught_up(agent.definition, past),
+            policy=await shared.deciders.caught_up(definition, past),
             tools=tools,
             workspace=workspace,
-            limits=self._limits(agent.definition, shared),
+            limits=self._limits(definition, shared),
             told=shared.deciders.told,
             past=past,
         )
