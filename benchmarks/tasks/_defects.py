@@ -234,7 +234,7 @@ BODY: dict[str, tuple[Spoil, ...]] = {
 """By rule code, the ways to bring it about inside a function."""
 
 FIXED_BY_RUFF = frozenset(
-    ("E703", "E713", "E714", "F401", "F541", "I001", "ISC001", "PIE790", "Q000", "RET505", "RUF010", "SIM118")
-    + ("SIM300", "UP004", "UP009", "UP018", "UP032", "UP034", "UP039", "UP045", "W291")
-)
+    ("E703", "E713", "E714", "F401", "F541", "I001", "ISC001", "PIE790", "Q000", "RET505", "RUF010", "SIM118",
+     "SIM300", "UP004", "UP009", "UP018", "UP032", "UP034", "UP039", "UP045", "W291")
+)  # fmt: skip
 """Codes with a safe fix; a test holds this against ruff itself."""

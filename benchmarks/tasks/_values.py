@@ -21,8 +21,8 @@ from remora.bench.tasks import Mutant
 CHANGES = (
     (r" <= ", " < "), (r" < ", " <= "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "), (r" \+ ", " - "),
     (r" - ", " + "), (r" \* ", " + "), (r" // ", " * "), (r" and ", " or "), (r" or ", " and "), (r"\bnot ", ""),
-    (r" % ", " // "), (r"\bmin\(", "max("), (r"\bmax\(", "min("), (r"\+=", "-="), (r"-=", "+="), 
-    (r" is None", " is not None"),    (r"\bsorted\(", "list("), (r"\[0\]", "[-1]"), (r"\b(\d+)\b", lambda found: str(int(found[1]) + 1)),
+    (r" % ", " // "), (r"\bmin\(", "max("), (r"\bmax\(", "min("), (r"\+=", "-="), (r"-=", "+="),
+    (r" is None", " is not None"), (r"\[0\]", "[-1]"), (r"\b(\d+)\b", lambda found: str(int(found[1]) + 1)),
     (r"\.lower\(\)", ".upper()"), (r" else ", " if True else "), (r"True", "False"), (r"False", "True"),
 )  # fmt: skip
 """Changes of one place in a line."""
