@@ -86,7 +86,7 @@ async def test_what_a_hub_says_is_recorded_between_the_turn_and_its_prompt(write
     await track.start()
     track.context.set_hub_client(Hub())
     await track.request()
-    assert writer.appends[1:] == [["turn_start"], ["hub_update"], ["model_request"]]
+    assert writer.appends[1:] == [["turn_start", "hub_update"], ["model_request"]]
     events = [event async for event in writer.read("traces/A")]
     assert isinstance(events[-1], ModelRequestEvent)
     assert events[-1].packet_sha256 == digest(canonical(track.packet))

@@ -25,6 +25,7 @@ RemoraError                    stops the run; says what happened, what was expec
 │   ├── TraceLocked            another writer has the stream
 │   ├── TracePoisoned          a write or sync failed: nothing more is acknowledged
 │   └── TraceSealed            the stream has ended: nothing can follow
+├── HubError                   the Hub's index or daemon cannot be used; a run never sees this
 ├── KVError                    a key-value file cannot be read or written
 │   ├── KVBusy                 another process is writing it
 │   ├── KVConflict             somebody changed the record meanwhile: nothing was written
@@ -244,6 +245,10 @@ class ProjectionStopped(TraceError):
         )
         self.seq = seq
         self.version = version
+
+
+class HubError(RemoraError):
+    """The Hub's index or daemon cannot be used. A run never sees this: it goes on without."""
 
 
 class KVError(RemoraError):

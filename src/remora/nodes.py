@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+_NODE_ID = re.compile(r"[\w./+-]+\.\w+:[^\W\d][\w.]*(?:#\d+)?")
+
+
+def named_nodes(text: str) -> list[str]:
+    """Ids of definitions that stand in a text, in order. A file and its line, `a.py:12`, is none."""
+    return _NODE_ID.findall(text)
 
 
 class NodeType(Enum):

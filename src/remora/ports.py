@@ -310,8 +310,22 @@ class SummaryGuard(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Pulled:
+    """What a Hub could prove."""
+
+    facts: Mapping[str, Any]
+    """By node id; nothing for a node whose facts cannot be proven fresh."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """By file, the SHA-256 of the bytes that facts were proven against."""
+    freshness: Mapping[str, str] = field(default_factory=dict)
+    """By node, how: `index` where the index holds these very bytes, `workspace` where they were just extracted."""
+    problem: str = ""
+    """Why there may be fewer facts than there could be; empty where all is well."""
+
+
 class HubClient(Protocol):
-    """Fresh facts about code nodes."""
+    """Fresh facts about code nodes. One that can also say how they were proven has `pull(node_ids) -> Pulled`."""
 
     async def get_context(self, node_ids: list[str]) -> dict[str, Any]:
         """Facts by node id; nothing for a node whose facts cannot be proven fresh."""
@@ -336,6 +350,7 @@ __all__ = [
     "Job",
     "Policy",
     "Prompt",
+    "Pulled",
     "Spawner",
     "SummaryGuard",
     "TokenCounter",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from remora.app._hub import Hubs
 from remora.app._importing import Importing
 from remora.app._project import default_state_dir, environment_secrets, project_root
 from remora.app._reading import Reading
@@ -17,7 +18,7 @@ from remora.app._tools import Authoring
 from remora.app._watching import Watching
 
 
-class App(Watching, SettingUp, Reading, Importing, Reviewing, Authoring):
+class App(Watching, SettingUp, Reading, Importing, Reviewing, Authoring, Hubs):
     """A project, opened with its settings."""
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from remora.ports import HubClient
 
 
 class HubClientStub:
@@ -20,6 +23,8 @@ class HubClientStub:
 _STUB = HubClientStub()
 
 
-def get_hub_client() -> HubClientStub:
-    """The Hub to ask: the stub, until there is an index of the code."""
-    return _STUB
+def get_hub_client(start: Path | str = ".") -> HubClient:
+    """The Hub of the project around `start`, where it has an index; else the stub."""
+    from remora.app import hub_around
+
+    return hub_around(Path(start)) or _STUB

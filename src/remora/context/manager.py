@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -12,6 +11,8 @@ from remora.context.aliases import is_plan_delta, plan_delta
 from remora.context.middleware import Hook, difference, hook_name
 from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket
 from remora.context.projection import apply
+from remora.context.pulling import HUB_PATIENCE_S as HUB_PATIENCE_S
+from remora.context.pulling import Pulling
 from remora.context.summarizers import Summarizer, distill, summarize_here
 from remora.errors import TraceError
 from remora.events import (
@@ -24,8 +25,6 @@ from remora.events import (
     TurnStartEvent,
     timestamp,
 )
-
-HUB_PATIENCE_S = 0.5
 
 _ENVELOPE = frozenset({*Event.ENVELOPE, "event", "tool", "tool_name", "call_id", "args", "timestamp"})
 
@@ -56,7 +55,7 @@ class ContextManager:
         self.summarizers = dict(summarizers or {})
         self._record = record
         self._clock = clock or (lambda: datetime.now(UTC))
-        self._hub_client: Any = None
+        self._pulling: Pulling | None = None
 
     async def record(self, draft: Event) -> Event:
         """Make the event durable, then fold it."""
@@ -92,24 +91,18 @@ class ContextManager:
 
     def set_hub_client(self, client: Any) -> None:
         """Ask this Hub from now on."""
-        self._hub_client = client
+        self._pulling = None if client is None else Pulling(client)
 
-    @property
-    def asks_hub(self) -> bool:
-        """Whether there is a Hub to pull from."""
-        return self._hub_client is not None
+    async def pulled(self, turn: int) -> list[Event]:
+        """What a turn has to record of the Hub before its prompt: nothing where nothing has changed."""
+        if self._pulling is None:
+            return []
+        return await self._pulling.drafts(self.packet, turn, timestamp(self._clock()))
 
     async def pull_hub_context(self) -> None:
-        """Bring fresh facts about the target into the packet. A Hub that is absent, slow or broken changes nothing."""
-        if self._hub_client is None:
-            return
-        try:
-            async with asyncio.timeout(HUB_PATIENCE_S):
-                facts = await self._hub_client.get_context([self.packet.node_id])
-        except Exception:  # noqa: BLE001 - the Hub is optional: whatever it does, the run goes on
-            return
-        if facts and facts != self.packet.hub_context:
-            await self.record(self._hub_update(facts))
+        """Bring fresh facts about the nodes in play into the packet. No Hub, whatever it does, fails a run."""
+        for draft in await self.pulled(self.packet.turn):
+            await self.record(draft)
 
     def run_middleware(self, hooks: Iterable[Hook]) -> None:
         """Fold what each hook changes in the packet it is given. Raises `TraceError` where changes are recorded."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remora.discovery._files import python_files
+from remora.discovery._files import MAX_FILE, python_files
 from remora.discovery._lines import LineTable, ranges
 from remora.discovery._queries import bundled_query, query_with
 from remora.discovery._syntax import Definition, Syntax, first_error, parse
@@ -15,8 +15,6 @@ from remora.ignore import Ignored
 from remora.nodes import CodeNode, LineRange, NodeType
 
 BOM = b"\xef\xbb\xbf"
-MAX_FILE = 4_000_000
-"""Bytes of the largest file that is looked at: about what a tool script can take."""
 FILE = -1
 """Stands for the file among the positions of its definitions."""
 

@@ -11,10 +11,14 @@ from remora.errors import ConfigError
 from remora.ignore import MAX_RULES, OWN_RULES, RULES, STATE_DIR, VENV_MARK, Ignored
 
 SUFFIX = ".py"
+MAX_FILE = 4_000_000
+"""Bytes of the largest file that is looked at: about what a tool script can take."""
 
 
-def python_files(root: Path, paths: Sequence[Path], problems: list[str]) -> list[Path]:
-    """The Python files at and below `paths`, as paths below `root`, in order and each once.
+def python_files(
+    root: Path, paths: Sequence[Path], problems: list[str], suffixes: tuple[str, ...] = (SUFFIX,)
+) -> list[Path]:
+    """The files of code at and below `paths`, as paths below `root`, in order and each once.
 
     `root` is resolved. What cannot be looked at is added to `problems`. Raises `ConfigError` for a path that is not
     there or lies outside `root`. Symbolic links below `paths` are not followed: agents could not write through them.
@@ -23,8 +27,8 @@ def python_files(root: Path, paths: Sequence[Path], problems: list[str]) -> list
     for path in paths:
         place = _inside(root, path)
         if place.is_dir():
-            found.update(_walk(root, place, problems))
-        elif place.suffix == SUFFIX and place.is_file():
+            found.update(_walk(root, place, problems, suffixes))
+        elif place.suffix in suffixes and place.is_file():
             found.add(place)
         else:
             problems.append(f"`{path}` is not a Python file, so it was skipped")
@@ -48,7 +52,7 @@ def _inside(root: Path, path: Path) -> Path:
     return place
 
 
-def _walk(root: Path, start: Path, problems: list[str]) -> Iterator[Path]:
+def _walk(root: Path, start: Path, problems: list[str], suffixes: tuple[str, ...]) -> Iterator[Path]:
     def cannot_list(error: OSError) -> None:
         problems.append(f"`{error.filename}` cannot be listed: {error.strerror}")
 
@@ -62,7 +66,7 @@ def _walk(root: Path, start: Path, problems: list[str]) -> Iterator[Path]:
         before = "" if here == root else here.relative_to(root).as_posix() + "/"
         dirs[:] = [name for name in dirs if not held.hides_folder(before + name)]
         rules |= {here / name: held.within(before + name, _rules(here / name)) for name in dirs}
-        code = [name for name in files if name.endswith(SUFFIX) and not held.hides_file(before + name)]
+        code = [name for name in files if name.endswith(suffixes) and not held.hides_file(before + name)]
         yield from (here / name for name in code if _is_regular(here / name))
 
 
@@ -108,3 +112,65 @@ def _nameable(root: Path, files: set[Path], problems: list[str]) -> Iterator[Pat
             problems.append(f"{str(relative)!a} was skipped: its name is not UTF-8")
         else:
             yield relative
+
+
+class CodeFiles:
+    """Which files of the project at `root` are its code: one by one, or all of them."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        state_dir: Path | None = None,
+        exclude: Sequence[str] = (),
+        suffixes: tuple[str, ...] = (SUFFIX,),
+    ) -> None:
+        """`exclude` are patterns as in a `.gitignore`."""
+        self.suffixes = suffixes
+        self.root = root.resolve()
+        self._state_dir = state_dir.resolve() if state_dir else None
+        self._exclude = Ignored().within("", "\n".join(exclude).encode())
+        self._rules: dict[str, Ignored | None] = {}
+
+    def all(self, folder: str = "") -> list[str]:
+        """Every file of code at and below a folder, by its path below the root."""
+        if folder and self._in_folder(folder) is None:
+            return []
+        place = self.root / folder
+        found = python_files(self.root, [place], [], self.suffixes) if place.is_dir() else []
+        return [path.as_posix() for path in found if self._allowed(path.as_posix())]
+
+    def shows(self, path: str) -> bool:
+        """Whether the file is there and is code of the project."""
+        held = self._in_folder(path.rpartition("/")[0])
+        hidden = held is None or not path.endswith(self.suffixes) or held.hides_file(path)
+        return not hidden and _is_regular(self.root / path) and self._allowed(path)
+
+    def forget(self) -> None:
+        """Read the rules again: they may have changed."""
+        self._rules.clear()
+
+    def _allowed(self, path: str) -> bool:
+        place = self.root / path
+        if self._exclude.hides_file(path) or (self._state_dir and place.is_relative_to(self._state_dir)):
+            return False
+        try:
+            path.encode()
+            return place.lstat().st_size <= MAX_FILE
+        except (OSError, UnicodeEncodeError):
+            return False
+
+    def _in_folder(self, folder: str) -> Ignored | None:
+        """The rules in a folder; None where it is hidden."""
+        if folder not in self._rules:
+            self._rules[folder] = self._read_rules(folder)
+        return self._rules[folder]
+
+    def _read_rules(self, folder: str) -> Ignored | None:
+        if not folder:
+            return _rules_for(self.root, self.root)
+        outer = self._in_folder(folder.rpartition("/")[0])
+        place = self.root / folder
+        if outer is None or outer.hides_folder(folder) or place.is_symlink() or (place / VENV_MARK).exists():
+            return None
+        return outer.within(folder, _rules(place))

@@ -55,7 +55,7 @@ class _Found:
 
 def parse(source: bytes, query: Query | None = None) -> Syntax:
     """What stands in `source`, which is UTF-8 without a byte order mark."""
-    root = Parser(language()).parse(_as_the_grammar_wants(source)).root_node
+    root = Parser(language()).parse(as_the_grammar_wants(source)).root_node
     found = sorted(_found(root, source, query or bundled_query()), key=lambda item: (item.start, -item.end))
     return Syntax(
         root=root,
@@ -124,7 +124,7 @@ def _named(found: Sequence[_Found]) -> Iterator[Definition]:
         )
 
 
-def _as_the_grammar_wants(source: bytes) -> bytes:
+def as_the_grammar_wants(source: bytes) -> bytes:
     """The same bytes with spaces in place of lines that are nothing but a comment, and `\\n` for a lone `\\r`.
 
     After each comment the grammar looks ahead over all that follow it, so a block of them takes quadratic time: 40 s

@@ -142,7 +142,11 @@ class HubUpdateEvent(Event):
 
     type: Literal["hub_update"] = "hub_update"
     nodes: tuple[str, ...] = ()
+    """All nodes whose facts the packet holds now; the delta has those that are new, changed or gone."""
     hashes: dict[str, str] = Field(default_factory=dict)
+    """By file, the SHA-256 of the bytes that the facts were proven against."""
+    freshness: dict[str, str] = Field(default_factory=dict)
+    """By node, how: `index` where the index held these very bytes, `workspace` where they were just extracted."""
 
 
 class PacketUpdateEvent(Event):

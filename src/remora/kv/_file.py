@@ -257,16 +257,26 @@ class KVFile:
         except OSError as error:
             raise KVError(f"`{self.path}` cannot be used: {error.strerror}") from error
 
+    def get(self, keys: Sequence[str]) -> list[Row]:
+        """The records of those of the keys that are there now."""
+        empty: list[Row] = []
+        return self.read(lambda db: self.pick(db, keys), empty)
+
+    def scan(self, prefix: str, limit: int = -1) -> list[Row]:
+        """The records whose keys begin with `prefix` now, by key; with `limit`, the first so many."""
+        empty: list[Row] = []
+        return self.read(lambda db: self.begin_with(db, prefix, limit), empty)
+
     def pick(self, db: sqlite3.Connection, keys: Sequence[str]) -> list[Row]:
         """The records of those of the keys that are there."""
         wanted = [to_bytes(key) for key in keys]
         parts = (wanted[place : place + _AT_ONCE] for place in range(0, len(wanted), _AT_ONCE))
         return [row for part in parts for row in self._rows(db, f"key IN ({', '.join('?' * len(part))})", part)]
 
-    def begin_with(self, db: sqlite3.Connection, prefix: str) -> list[Row]:
-        """The records whose keys begin with `prefix`, by key."""
+    def begin_with(self, db: sqlite3.Connection, prefix: str, limit: int = -1) -> list[Row]:
+        """The records whose keys begin with `prefix`, by key; with `limit`, the first so many."""
         low = to_bytes(prefix)
-        return self._rows(db, "key >= ? AND key < ?", [low, low + b"\xff"])  # a byte that is in no key
+        return self._rows(db, "key >= ? AND key < ?", [low, low + b"\xff"], limit)  # a byte that is in no key
 
     def commit(self, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
         """All changes are in the file (None deletes), or none: raises `KVConflict` if a version is another."""
@@ -285,11 +295,11 @@ class KVFile:
         db.executemany("REPLACE INTO records VALUES (?, ?, ?, ?)", ((*each, _sum(*each)) for each in kept))
         return Done(version, deleted)
 
-    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes]) -> list[Row]:
+    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes], limit: int = -1) -> list[Row]:
         """The records that fit, by key, each checked against its sum."""
         with self._translated():
-            sql = f"SELECT key, value, version, sum FROM records WHERE {condition} ORDER BY key"  # noqa: S608 (bound)
-            return [self._checked(*row) for row in db.execute(sql, values)]
+            sql = f"SELECT key, value, version, sum FROM records WHERE {condition} ORDER BY key LIMIT ?"  # noqa: S608
+            return [self._checked(*row) for row in db.execute(sql, [*values, limit])]
 
     def _checked(self, key: bytes, data: bytes, version: int, total: int) -> Row:
         try:

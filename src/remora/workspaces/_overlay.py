@@ -54,6 +54,15 @@ class OverlayWorkspace:
         """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
         return await asyncio.to_thread(self._locked_read, path)
 
+    def look(self, path: str) -> bytes:
+        """As `read`, for those who are in a thread of their own."""
+        return self._locked_read(path)
+
+    def changed(self) -> list[str]:
+        """Every file that it has of its own."""
+        with self._lock:
+            return sorted(every_file(self._own))
+
     async def write(self, path: str, data: bytes) -> None:
         """Put `data` at `path`, for this agent only."""
         await asyncio.to_thread(self._write, path, data)

@@ -1,0 +1,47 @@
+"""How the Hub's answers look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from remora.cli._console import say
+
+if TYPE_CHECKING:
+    from remora.hub import HubStatus, NodeState
+
+_SHOWN = 10
+
+
+def status(found: HubStatus) -> None:
+    """The daemon, and the index."""
+    who = f" (process {found.pid}, since {found.since})" if found.pid else ""
+    say(f"daemon  {found.daemon}{who}")
+    size = f", {found.files:,} files, {found.nodes:,} nodes, {found.bytes / 1e6:.1f} MB" if found.files else ""
+    say(f"index   {found.index}{size}")
+    say(f"at      {found.path}")
+
+
+def node(found: NodeState) -> None:
+    """One node, a line for each thing that is known."""
+    rows = {
+        "node": f"{found.node_id} ({found.kind}, line {found.line})",
+        "signature": found.signature,
+        "docstring": found.docstring if found.has_docstring else "none",
+        "decorators": _names(found.decorators),
+        "raises": _names(found.raises),
+        "calls": _names(found.callees),
+        "callers": _names(found.callers),
+        "tests": _names(found.related_tests),
+        "imports": _names(found.imports),
+        "size": f"{found.line_count} lines, complexity {found.complexity}, types {found.hint_coverage:.0%}",
+        "proven": f"file {found.file_hash[:12]}, by {found.update_source}, {found.updated_at}",
+    }
+    for name, text in rows.items():
+        if text:
+            say(f"{name:<11} {text}")
+
+
+def _names(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_SHOWN]) + (f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")

@@ -1,0 +1,305 @@
+"""Reads the index and proves what it gives: every fact against the bytes of its file as one workspace sees it.
+
+A record counts only if its file's hash is that of the bytes there now. Where it is another, or the index has no such
+file, the file is extracted here, in memory: nothing is written. So a stale, torn or wrong index can make facts fewer,
+and never makes them old.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Literal, Protocol, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from remora.discovery import CodeFiles, Mapped, extract, language_of
+from remora.errors import KVError, WorkspaceError
+from remora.hub._models import EXTRACTOR, FILE_KEY, NODE_KEY, FileIndex, NodeState, node_id_of, split_node_id
+from remora.hub._rows import FileRows, ref_key
+from remora.hub._targets import resolve, targets_of
+from remora.kv import KVFile, Row
+
+MAX_CALLERS = 50
+"""Callers, callees and tests of one node that are looked for."""
+MAX_REFS = 400
+"""Files that use a name, of which so many are looked at."""
+MAX_KEPT = 256
+"""Files whose facts a reader keeps in memory."""
+
+Model = TypeVar("Model", bound=BaseModel)
+Freshness = Literal["index", "workspace"]
+"""How facts were proven: the index holds them for these very bytes, or they were taken from the bytes just now."""
+
+
+class View(Protocol):
+    """The files as somebody sees them."""
+
+    def look(self, path: str) -> bytes:
+        """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
+        ...
+
+    def changed(self) -> Collection[str]:
+        """The files that are others here than in the project."""
+        ...
+
+
+class ProjectView:
+    """The project's own files. No link is followed, so no path leads outside."""
+
+    def __init__(self, files: CodeFiles) -> None:
+        self._files = files
+
+    def look(self, path: str) -> bytes:
+        """The file's bytes."""
+        parts = path.split("/")
+        if path.startswith("/") or {"", ".", ".."} & set(parts):
+            raise WorkspaceError(f"`{path:.200}` is no path of the project")
+        place = self._files.root
+        for part in parts[:-1]:
+            place = place / part
+            if place.is_symlink():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        handle = os.open(place / parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            return file.read()
+
+    def changed(self) -> Collection[str]:
+        """None."""
+        return ()
+
+
+class Kept:
+    """Files that were extracted in memory, by path and hash. Shared by all who read one project."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[tuple[str, str], FileRows] = OrderedDict()
+
+    def get(self, path: str, digest: str, source: bytes, language: Mapped) -> FileRows:
+        """What stands in the file."""
+        found = self._files.pop((path, digest), None)
+        self._files[path, digest] = found = found or FileRows(extract(path, source, language), language, "reader")
+        while len(self._files) > MAX_KEPT:
+            self._files.popitem(last=False)
+        return found
+
+
+class Reader:
+    """One look at the index: all that it gives was proven while it was open. Blocks; throw it away afterwards."""
+
+    def __init__(self, kv: KVFile, view: View, kept: Kept) -> None:
+        self._kv, self._view, self._kept = kv, view, kept
+        self._own = frozenset(view.changed())
+        self._proven: dict[str, _Proven | None] = {}
+        self._stored: dict[str, FileIndex | None] = {}
+        self.hashes: dict[str, str] = {}
+        """By path, the SHA-256 of the bytes that facts were proven against."""
+        self.problem = ""
+        """Why the index could not be used, where it could not."""
+
+    def states(self, node_ids: Iterable[str]) -> dict[str, NodeState]:
+        """The nodes that are there now, with callees, callers and tests."""
+        found: dict[str, NodeState] = {}
+        for node_id in dict.fromkeys(node_ids):
+            state = self.state(node_id)
+            if state is not None:
+                found[node_id] = self._related(state)
+        return found
+
+    def state(self, node_id: str) -> NodeState | None:
+        """One node as its file says, without what others say of it."""
+        path, qualified = split_node_id(node_id)
+        file = self._prove(path)
+        return None if file is None else file.state(self, qualified)
+
+    def names_in(self, path: str) -> tuple[str, ...] | None:
+        """The definitions of a file; None where there is no such file of code."""
+        file = self._prove(path)
+        return None if file is None else file.index.nodes
+
+    def freshness(self, node_id: str) -> Freshness:
+        """How the node's own facts were proven."""
+        file = self._proven.get(split_node_id(node_id)[0])
+        return "index" if file is not None and file.rows is None else "workspace"
+
+    def _related(self, state: NodeState) -> NodeState:
+        callers = self._callers(state)
+        tests = [node for node in callers if self._is_test(node)]
+        return state.model_copy(
+            update={
+                "callees": tuple(self._callees(state)),
+                "callers": tuple(node for node in callers if node not in tests),
+                "related_tests": tuple(tests),
+            }
+        )
+
+    def _callees(self, state: NodeState) -> list[str]:
+        file = self._prove(state.path)
+        language = language_of(state.path)
+        if file is None or language is None:
+            return []
+        targets = targets_of(state.calls, state.qualified, file.index.imports, file.names, language.own_names)
+        found: dict[str, None] = {}
+        for target in targets:
+            place = resolve(target, state.path, language, self._known)
+            if place is not None and place[1] and place != (state.path, state.qualified):
+                found[node_id_of(*place)] = None
+            if len(found) >= MAX_CALLERS:
+                break
+        return list(found)
+
+    def _callers(self, state: NodeState) -> list[str]:
+        name = state.qualified.rpartition(".")[2] or (_module_name(state.path) or "")
+        wanted = (state.path, state.qualified)
+        found: list[str] = []
+        for path, users in self._uses(name, state):
+            language = language_of(path)
+            for user, targets in users.items() if language else ():
+                # A file that imports a name does not call it; it only counts as a user of a whole file.
+                if (path, user) == wanted or (user == "" and state.qualified and path != state.path):
+                    continue
+                if any(resolve(target, path, language, self._known) == wanted for target in targets):  # type: ignore[arg-type]
+                    found.append(node_id_of(path, user))
+            if len(found) >= MAX_CALLERS:
+                break
+        return sorted(found)[:MAX_CALLERS]
+
+    def _uses(self, name: str, wanted: NodeState) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
+        """By file, the nodes that use a name: those of the index that are proven, and the workspace's own."""
+        if not name:
+            return
+        prefix = ref_key(name)
+        rows = self._ask(lambda: self._kv.scan(prefix, MAX_REFS))
+        for row in rows:
+            path = row.key[len(prefix) :]
+            users = orjson.loads(row.data)
+            file = self._prove(path) if path not in self._own and _may_mean(users, path, wanted) else None
+            if file is None:
+                continue
+            if file.rows is not None:
+                yield path, file.rows.refs.get(name, {})
+            else:
+                yield path, {user: targets for user, targets in users.items() if not user or user in file.names}
+        for path in sorted(self._own):
+            file = self._prove(path)
+            if file is not None and file.rows is not None and name in file.rows.refs:
+                yield path, file.rows.refs[name]
+
+    def _is_test(self, node_id: str) -> bool:
+        path, qualified = split_node_id(node_id)
+        language = language_of(path)
+        if language is None or not language.is_test_file(path):
+            return False
+        return not qualified or any(part.lower().startswith(language.test_names) for part in qualified.split("."))
+
+    def _known(self, paths: Sequence[str]) -> Mapping[str, FileIndex]:
+        """Those of the paths that are files of the project, proven."""
+        self._load([path for path in paths if path not in self._own])
+        there = [path for path in paths if path in self._own or self._stored.get(path) is not None]
+        return {path: file.index for path in there if (file := self._prove(path)) is not None}
+
+    def _load(self, paths: Sequence[str]) -> None:
+        missing = [path for path in dict.fromkeys(paths) if path not in self._stored]
+        if not missing:
+            return
+        keys = [FILE_KEY + path for path in missing]
+        self._stored |= dict.fromkeys(missing)
+        for row in self._ask(lambda: self._kv.get(keys)):
+            index = self._typed(FileIndex, row)
+            if index is not None and row.key == FILE_KEY + index.path:
+                self._stored[index.path] = index
+
+    def _prove(self, path: str) -> _Proven | None:
+        if path not in self._proven:
+            self._proven[path] = self._prove_now(path)
+        return self._proven[path]
+
+    def _prove_now(self, path: str) -> _Proven | None:
+        language = language_of(path)
+        if language is None:
+            return None
+        try:
+            source = self._view.look(path)
+            source.decode()
+        except (OSError, UnicodeDecodeError, WorkspaceError):
+            return None
+        digest = sha256(source).hexdigest()
+        self.hashes[path] = digest
+        self._load([path])
+        index = self._stored.get(path)
+        if index is not None and index.file_hash == digest and index.extractor == EXTRACTOR:
+            return _Proven(index, None, source, language)
+        rows = self._kept.get(path, digest, source, language)
+        return _Proven(rows.index(), rows, source, language)
+
+    def _node(self, path: str, qualified: str, digest: str) -> NodeState | None:
+        """The stored record, if it is of these bytes."""
+        key = NODE_KEY + node_id_of(path, qualified)
+        for row in self._ask(lambda: self._kv.get([key])):
+            state = self._typed(NodeState, row)
+            if state is not None and (state.file_hash, state.node_id) == (digest, row.key[len(NODE_KEY) :]):
+                return state
+        return None
+
+    def _typed(self, model: type[Model], row: Row) -> Model | None:
+        try:
+            return model.model_validate_json(row.data)
+        except ValidationError:
+            self.problem = f"`{self._kv.path}`: the record {row.key!r:.80} is not one of the Hub's"
+            return None
+
+    def _ask(self, read: Callable[[], list[Row]]) -> list[Row]:
+        """What the index says; nothing where it cannot be used, and why is remembered."""
+        if self.problem:
+            return []
+        try:
+            return read()
+        except KVError as error:
+            self.problem = error.message
+            self._stored = dict.fromkeys(self._stored)
+            return []
+
+
+class _Proven:
+    """A file whose bytes were just read: its record, and where the index had none, all that was extracted."""
+
+    def __init__(self, index: FileIndex, rows: FileRows | None, source: bytes, language: Mapped) -> None:
+        self.index, self.rows = index, rows
+        self.names = frozenset(index.nodes)
+        self._source, self._language = source, language
+        self._states: dict[str, NodeState] | None = None
+
+    def state(self, reader: Reader, qualified: str) -> NodeState | None:
+        """The node of that name."""
+        if qualified and qualified not in self.names:
+            return None
+        if self.rows is None:
+            stored = reader._node(self.index.path, qualified, self.index.file_hash)
+            if stored is not None:
+                return stored
+            self.rows = reader._kept.get(self.index.path, self.index.file_hash, self._source, self._language)
+        if self._states is None:
+            self._states = self.rows.states()
+        return self._states.get(qualified)
+
+
+def _may_mean(users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:
+    """Whether the file is worth reading: a target ends like the name of what is wanted, or it is in the same file."""
+    end = wanted.qualified or _module_name(wanted.path)
+    return any(
+        path == wanted.path if target.startswith(":") else target == end or target.endswith(f".{end}")
+        for targets in users.values()
+        for target in targets
+    )
+
+
+def _module_name(path: str) -> str:
+    language = language_of(path)
+    return language.module_of(path).rpartition(".")[2] if language else ""
