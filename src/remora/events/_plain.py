@@ -6,50 +6,59 @@ as a `PacketDelta`; what both can read has the same fields and folds to the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
-from remora.events._delta import DELTA_VERSION, Outcome
+from remora.events._delta import Outcome
 
 _PARTS = frozenset({"action", "knowledge", "error"})
 _ACTION = ("tool", "summary", "outcome")
 _OUTCOMES = frozenset({"success", "error", "partial"})
 
 
-class PlainAction(NamedTuple):
+@dataclass(slots=True)
+class PlainAction:
+    """As `ActionDelta`, of a call that names no nodes."""
+
     tool: str
     summary: str
     outcome: Outcome
-    nodes: tuple[str, ...] = ()
+    nodes: ClassVar[tuple[str, ...]] = ()
 
 
-class PlainKnowledge(NamedTuple):
+@dataclass(slots=True)
+class PlainKnowledge:
+    """As `KnowledgeDelta`, of a value alone."""
+
     value: Any
-    supersedes: None = None
-    pinned: bool = False
+    supersedes: ClassVar[None] = None
+    pinned: ClassVar[bool] = False
 
 
-class PlainError(NamedTuple):
-    set: str | None = None
-    clear: bool = False
+@dataclass(slots=True)
+class PlainError:
+    """As `ErrorDelta`, where it clears."""
+
+    set: ClassVar[None] = None
+    clear: ClassVar[bool] = True
 
 
-_CLEARED = PlainError(clear=True)
+_CLEARED = PlainError()
 
 
-class PlainDelta(NamedTuple):
-    """An action, new values and an error, and nothing else."""
+@dataclass(slots=True)
+class PlainDelta:
+    """As `PacketDelta`, of an action, new values and a cleared error, and nothing else."""
 
-    action: PlainAction | None = None
-    knowledge: Mapping[str, PlainKnowledge] = {}
-    error: PlainError | None = None
-    diagnostics: tuple[str, ...] = ()
-    candidate_actions: None = None
-    state_summary: None = None
-    excerpts: tuple[()] = ()
-    hub: None = None
-    extensions: Mapping[str, Any] = {}
-    v: int = DELTA_VERSION
+    action: PlainAction
+    knowledge: dict[str, PlainKnowledge]
+    error: PlainError | None
+    diagnostics: ClassVar[tuple[str, ...]] = ()
+    candidate_actions: ClassVar[None] = None
+    state_summary: ClassVar[None] = None
+    excerpts: ClassVar[tuple[()]] = ()
+    hub: ClassVar[None] = None
+    extensions: ClassVar[dict[str, Any]] = {}
 
 
 def plain_delta(stored: Any) -> PlainDelta | None:
@@ -64,7 +73,7 @@ def plain_delta(stored: Any) -> PlainDelta | None:
         if type(item) is not dict or len(item) != 1 or "value" not in item:
             return None
         knowledge[key] = PlainKnowledge(item["value"])
-    return PlainDelta(action, knowledge, error and _CLEARED)
+    return PlainDelta(action, knowledge, _CLEARED if error else None)
 
 
 def _action(stored: Any) -> PlainAction | None:

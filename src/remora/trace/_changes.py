@@ -6,6 +6,7 @@ chain, as all are, and not parsed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -29,21 +30,20 @@ def read_changes(path: Path, to: int | None = None) -> Iterator[Change | Event]:
     Every line is checked against the one before it. Raises `TraceDamaged` at the first damage, after all that is
     intact. Folding these gives the packet that folding `read_events` gives.
     """
-    changes = _all_changes(path)
-    return changes if to is None else takewhile(lambda change: change.turn <= to, changes)
-
-
-def _all_changes(path: Path) -> Iterator[Change | Event]:
+    last = sys.maxsize if to is None else to
     skim, seq = Skim(path), 0
     for lines in skim:
         for number, line in enumerate(lines, start=seq):
             if b'"delta"' in line or _STARTS in line[:_ENVELOPE]:
-                yield _read(path, number, line)
+                change = _read(path, number, line)
+                if change.turn > last:
+                    return
+                yield change
         seq += len(lines)
     # The last line, and all from the first one on that our own writer would not have written: with every check there
     # is, which names the damage.
-    for record in read_records(path, start=skim.here):
-        yield _read(path, record.seq, record.raw)
+    rest = (_read(path, record.seq, record.raw) for record in read_records(path, start=skim.here))
+    yield from takewhile(lambda change: change.turn <= last, rest)
 
 
 def _read(path: Path, seq: int, line: bytes) -> Change | Event:
