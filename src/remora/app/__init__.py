@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
+    from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
-    from remora.app._local import JsonlEventEmitter, LocalTwoTrack
     from remora.app._instead import Instead
+    from remora.app._local import JsonlEventEmitter, LocalTwoTrack
     from remora.app._models import ensure_weights, list_models, needs_weights, pull_model, weights_counter
     from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
     from remora.app._reviewing import Accepted, AgentDiff, Rejected
@@ -35,22 +36,23 @@ __all__ = [
     "AgentRow",
     "AgentSource",
     "App",
-    "FunctionGemmaRunner",
     "Deciders",
+    "FunctionGemmaRunner",
     "GrailExecutor",
     "Imported",
     "Imports",
-    "JsonlEventEmitter",
     "Instead",
+    "JsonlEventEmitter",
     "LocalTwoTrack",
     "Rejected",
     "SystemClock",
     "ToolRun",
     "bundled_agents",
     "counter_of",
-    "default_state_dir",
     "deciders",
+    "default_state_dir",
     "ensure_weights",
+    "hub_around",
     "list_models",
     "needs_weights",
     "open_app",
@@ -60,20 +62,21 @@ __all__ = [
     "sandbox_name",
     "sandbox_report",
     "user_config_dir",
+    "weights_counter",
 ]
 
-    "weights_counter",
 _PLACES = {
     "_agents": "AgentSource bundled_agents",
     "_app": "App open_app open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
+    "_hub": "hub_around",
     "_importing": "Imported Imports",
+    "_instead": "Instead",
     "_local": "JsonlEventEmitter LocalTwoTrack",
     "_models": "ensure_weights list_models needs_weights pull_model weights_counter",
     "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
-    "_instead": "Instead",
     "_reviewing": "Accepted AgentDiff Rejected",
     "_running": "sandbox_name sandbox_report",
     "_setting_up": "AgentRow",

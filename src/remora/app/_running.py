@@ -12,6 +12,7 @@ from remora.analysis import fold_files
 from remora.app._agents import Agents
 from remora.app._deciding import EMBEDDED, Deciders, deciders
 from remora.app._functions import MixedTools
+from remora.app._hub import hub_beside
 from remora.app._instead import NOTHING, Instead
 from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
@@ -32,6 +33,7 @@ from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
     from remora.discovery import TreeSitterDiscovery
+    from remora.hub import HubClient
     from remora.sandbox import SandboxReport
     from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
@@ -52,6 +54,7 @@ class _Shared:
     until: float | None
     """When the whole run must end, by the monotonic clock."""
     instead: Instead = NOTHING
+    hub: HubClient | None = None
 
 
 class Running(Agents):
@@ -109,6 +112,7 @@ class Running(Agents):
                 await open_.enter_async_context(SummaryChild()),
                 until,
                 instead,
+                await open_.enter_async_context(hub_beside(self)),
             )
 
             async def execute(job: Job) -> AgentResult:
@@ -130,8 +134,10 @@ class Running(Agents):
         base = await self._restored(workspace, job, past)
         tools = shared.instead.tools(self._tools(agent, job.node, job.agent_id, workspace, shared.pool, base))
         specs = (*tools.specs, *_built_in_tools(definition))
+        track = self._track(job, definition, specs, shared)
+        track.context.set_hub_client(shared.hub.seen_by(workspace) if shared.hub else None)
         return Runner(
-            self._track(job, definition, specs, shared),
+            track,
             definition,
             job.node,
             policy=await shared.deciders.caught_up(definition, past),
