@@ -24,6 +24,7 @@ COMMANDS = {
     "accept": ("_review:review", "Write agents' changes into your files."),
     "reject": ("_review:review", "Turn agents' changes down: they are no longer open."),
     "undo": ("_review:review", "Take back what the latest accept wrote."),
+    "hub": ("_hub:hub", "The live index of the code."),
     "trace": ("_trace:trace", "Read the Long Track."),
     "agents": ("_setup:setup", "Agents that can be run here, and new ones."),
     "tool": ("_tool:tool", "Check, run and describe tool scripts (`.pym`)."),
@@ -32,8 +33,9 @@ COMMANDS = {
         "Let a project's agents do what the bundled ones may, as long as they stay exactly as they are now.",
     ),
     "model": ("_model:model", "The weights of the embedded model."),
-    "init": ("_setup:setup", "Write a commented `remora.yaml`, and change nothing that is there."),
     "bench": ("_bench:bench", "Try agents on tasks whose outcome the files decide, and compare who decides."),
+    "train": ("_train:train", "Train an adapter for the embedded model from your own traces."),
+    "init": ("_setup:setup", "Write a commented `remora.yaml`, and change nothing that is there."),
     "config": ("_setup:setup", "Show every setting and where it came from."),
     "doctor": ("_setup:setup", "Say what this machine has, and what anything missing would be needed for."),
 }

@@ -1,6 +1,22 @@
 """Training rows: from traces, from a suite's oracle, and from made-up agents."""
 
+from remora.train._export import Proven, proven, rows_of_stream
+from remora.train._exporting import Exported, export_rows
 from remora.train._rows import Kept, Row, answer_text, write_rows
+from remora.train._running import Trained, run_training
 from remora.train.variety import variety
 
-__all__ = ["Kept", "Row", "answer_text", "variety", "write_rows"]
+__all__ = [
+    "Exported",
+    "Kept",
+    "Proven",
+    "Row",
+    "Trained",
+    "answer_text",
+    "export_rows",
+    "proven",
+    "rows_of_stream",
+    "run_training",
+    "variety",
+    "write_rows",
+]

@@ -1,0 +1,121 @@
+"""`remora train`: from traces to rows, from rows to an adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remora.app import ensure_weights, open_app
+from remora.cli._console import HERE, JsonFlag, Project, StateDir, errors_as_sentences, print_json, say
+from remora.context.text import visible
+from remora.inference import EstimatedCounter
+from remora.train import Exported, Kept, Trained, export_rows, run_training, variety, write_rows
+
+train = typer.Typer(
+    help="Train an adapter for the embedded model from your own traces.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Out = Annotated[Path, typer.Option("--out", help="The file to write; packed where its name ends in .gz")]
+
+
+@train.command()
+def export(
+    streams: Annotated[
+        list[str] | None, typer.Argument(help="Agents or runs, by their ids; all where none is named")
+    ] = None,
+    out: Out = Path("rows.jsonl.gz"),
+    unproven: Annotated[
+        bool, typer.Option("--unproven", help="Also agents that nobody and no check confirmed")
+    ] = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Write training rows of agents that proved right: the prompts as they were sent, and the calls that were chosen.
+
+    An agent proved right if its own check found nothing left, or if it has no check and you accepted its changes.
+    Calls that failed or repeated themselves are left out.
+
+    \b
+    Examples:
+      remora train export --out rows.jsonl.gz
+      remora train export 7GX2KQF --unproven
+    """
+    with errors_as_sentences():
+        done = asyncio.run(export_rows(open_app(project, state_dir=state_dir), streams or [], out, unproven=unproven))
+        print_json(_exported(done)) if json else say(_kept(done.path, done.kept, done))
+
+
+@train.command()
+def rows(
+    made_up: Annotated[int, typer.Option("--variety", min=1, help="So many rows of made-up agents")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows")] = 1,
+    unseen: Annotated[bool, typer.Option("--unseen", help="Of words that no other rows have: to judge by")] = False,
+    out: Out = Path("variety.jsonl.gz"),
+    json: JsonFlag = False,
+) -> None:
+    """Write rows of made-up agents: packets by the real renderer, of tools that do not exist.
+
+    Beside your own rows they keep an adapter from learning your tools by heart and nothing else.
+
+    \b
+    Examples:
+      remora train rows --variety 20000 --out variety.jsonl.gz
+      remora train rows --variety 1000 --unseen --out judge.jsonl.gz
+    """
+    with errors_as_sentences():
+        kept = write_rows(out, variety(seed, made_up, EstimatedCounter(), unseen=unseen))
+        print_json({"path": out, "rows": kept.rows, "repeated": kept.repeated}) if json else say(_kept(out, kept))
+
+
+@train.command()
+def run(
+    rows: Annotated[list[Path], typer.Argument(help="Files of rows")],
+    out: Annotated[Path, typer.Option("--out", help="A folder for adapter.gguf and metrics.json")] = Path("adapter"),
+    base: Annotated[Path | None, typer.Option(help="The GGUF file to train for; the embedded model's own")] = None,
+    epochs: Annotated[int, typer.Option(min=1)] = 2,
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    valid: Annotated[list[Path] | None, typer.Option(help="Rows to judge by, beside those held out")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop with a checkpoint after so long")] = None,
+    threads: Annotated[int | None, typer.Option(min=1)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder")] = False,
+    json: JsonFlag = False,
+    project: Project = HERE,
+) -> None:
+    """Train an adapter on these rows: on a GPU in minutes, on a CPU overnight.
+
+    \b
+    Examples:
+      remora train run rows.jsonl.gz variety.jsonl.gz --out adapter
+      remora train run rows.jsonl.gz --out adapter --minutes 60 --resume
+    """
+    with errors_as_sentences():
+        weights = base or ensure_weights(open_app(project).config.server)
+        options = ["--epochs", str(epochs), "--seed", str(seed), *(["--resume"] if resume else [])]
+        options += ["--valid", *(str(path.absolute()) for path in valid)] if valid else []
+        options += ["--minutes", str(minutes)] if minutes else []
+        options += ["--threads", str(threads)] if threads else []
+        done = run_training(weights, rows, out, options)
+        print_json({"adapter": done.adapter, "metrics": done.metrics, "whole": done.whole}) if json else _trained(done)
+
+
+def _exported(done: Exported) -> dict[str, object]:
+    told = {"path": done.path, "rows": done.kept.rows, "repeated": done.kept.repeated, "streams": done.streams}
+    return told | {"used": done.used, "unproven": done.unproven, "by_operation": dict(done.kept.by_operation)}
+
+
+def _kept(path: Path, kept: Kept, done: Exported | None = None) -> str:
+    parts = ", ".join(f"{visible(name)} {count}" for name, count in kept.by_operation.most_common())
+    told = f"{visible(str(path))}: {kept.rows} rows ({parts}); {kept.repeated} said the same as another"
+    return f"{told}; {done.used} of {done.streams} agents, {done.unproven} not verified" if done else told
+
+
+def _trained(done: Trained) -> None:
+    say(f"ready: {visible(str(done.adapter))}" if done.whole else "The time is over: go on with --resume")
+    say(f"Use it with: server.adapter: {visible(str(done.adapter.absolute()))}")

@@ -1,0 +1,51 @@
+"""Training itself: the trainer is a program of its own (`training/`), started with the Python that runs us."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from remora.errors import ConfigError, MissingExtra
+
+STOPPED = 3
+"""How the trainer ends when its time was over before all steps were done."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training run left behind."""
+
+    adapter: Path
+    metrics: Path
+    whole: bool
+    """False where the time was over first: the same command with `--resume` goes on."""
+
+
+def run_training(base: Path, rows: Sequence[Path], out: Path, options: Sequence[str] = ()) -> Trained:
+    """Train an adapter for `base` on these rows. Raises `ConfigError` where it cannot be done."""
+    for need in ("torch", "numpy", "tokenizers"):
+        if find_spec(need) is None:
+            raise MissingExtra(f"`{need}`, which training needs,", extra="train")
+    if missing := [path for path in (base, *rows) if not path.is_file()]:
+        raise ConfigError(f"`{missing[0]}` is not a file", hint="Make rows with `remora train export`")
+    module, root = _trainer()
+    words = ["--base", base.absolute(), "--out", out.absolute(), "--rows", *(path.absolute() for path in rows)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    argv = [sys.executable, "-m", module, *map(str, words), *options]
+    done = subprocess.run(argv, env=environment, check=False)
+    if done.returncode not in (0, STOPPED):
+        raise ConfigError(f"Training failed with exit status {done.returncode}; what it said stands above")
+    return Trained(out / "adapter.gguf", out / "metrics.json", done.returncode == 0)
+
+
+def _trainer() -> tuple[str, Path]:
+    """The trainer's module and where it is found: inside the package, or beside `src` in a checkout."""
+    package = Path(__file__).parents[1]
+    if (package / "training" / "train.py").is_file():
+        return "remora.training.train", package.parent
+    return "training.train", package.parents[1]
