@@ -57,7 +57,8 @@ def test_the_four_agents_leave_code_that_parses_and_streams_that_verify(shop: Pa
 def test_the_embedded_model_runs_an_agent_within_the_limit_by_its_own_count(shop: Path) -> None:
     settings = {"server.server": "embedded", "server.gguf": smollm2(), "runner.max_turns": 2}
     project = remora.open_project(shop, settings | {"event_stream.sync": "off"})
-    results = analyzed(project, shop / "shop" / "pricing.py", "lint")[:1]
+    (shop / "small.py").write_text("import os\n")
+    results = analyzed(project, shop / "small.py", "lint")
     events = list(project.library.events(results[0].agent_id))
     receipts = [event for event in events if isinstance(event, ModelRequestEvent)]
     replies = [event for event in events if isinstance(event, ModelResponseEvent)]
