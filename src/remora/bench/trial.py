@@ -74,8 +74,8 @@ async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Resul
     """The trial's result. Its stream is kept, the project is not. Raises `DecisionError` if the server is gone."""
     with tempfile.TemporaryDirectory(prefix="remora-bench-") as folder:
         before, project = Path(folder, "before"), Path(folder, "project")
-        _write(trial.task, before)
-        _write(trial.task, project)
+        write_task(trial.task, before)
+        write_task(trial.task, project)
         if found is None:
             told = await _fixed_by_ruff(trial.task, project)
         else:
@@ -89,7 +89,8 @@ async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Resul
     return Result(**trial.key._asdict(), solved=not problems, problems=problems, **told)
 
 
-def _write(task: Task, root: Path) -> None:
+def write_task(task: Task, root: Path) -> None:
+    """The files of the task are in `root`. Raises `ConfigError` for one that leads out of it."""
     for path, text in task.files.items():
         place = root / path
         if not place.resolve().is_relative_to(root.resolve()):

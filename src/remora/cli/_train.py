@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import Progress
 
 from remora.app import ensure_weights, open_app
-from remora.cli._console import HERE, JsonFlag, Project, StateDir, errors_as_sentences, print_json, say
+from remora.bench.oracle import Oracle
+from remora.bench.suite import chosen_tasks, read_suite
+from remora.cli._console import HERE, JsonFlag, Project, StateDir, err, errors_as_sentences, print_json, say
 from remora.context.text import visible
+from remora.errors import ConfigError
 from remora.inference import EstimatedCounter
-from remora.train import Exported, Kept, Trained, export_rows, run_training, variety, write_rows
+from remora.train import Exported, Kept, Made, Trained, export_rows, run_training, suite_rows, variety, write_rows
 
 train = typer.Typer(
     help="Train an adapter for the embedded model from your own traces.",
@@ -54,24 +59,50 @@ def export(
 
 @train.command()
 def rows(
-    made_up: Annotated[int, typer.Option("--variety", min=1, help="So many rows of made-up agents")] = 10_000,
+    made_up: Annotated[int, typer.Option("--variety", min=0, help="So many rows of made-up agents")] = 0,
+    suite: Annotated[Path | None, typer.Option(help="A folder of tasks: rows of its training half")] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Runs of each task, every one a little different")] = 6,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Take only so many tasks")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at once")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows")] = 1,
-    unseen: Annotated[bool, typer.Option("--unseen", help="Of words that no other rows have: to judge by")] = False,
-    out: Out = Path("variety.jsonl.gz"),
+    unseen: Annotated[bool, typer.Option("--unseen", help="Made-up agents of words that no other rows have")] = False,
+    out: Out = Path("rows.jsonl.gz"),
+    chats: Annotated[Path | None, typer.Option(help="Write the suite's runs as chat history too, to this file")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write rows of made-up agents: packets by the real renderer, of tools that do not exist.
+    """Write rows of made-up agents, or of a suite of tasks that an oracle solves with the real tools.
 
-    Beside your own rows they keep an adapter from learning your tools by heart and nothing else.
+    Rows of made-up agents are packets by the real renderer, of tools that do not exist. Beside your own rows they keep
+    an adapter from learning your tools by heart and nothing else.
 
     \b
     Examples:
       remora train rows --variety 20000 --out variety.jsonl.gz
       remora train rows --variety 1000 --unseen --out judge.jsonl.gz
+      remora train rows --suite benchmarks/tasks --out suite.jsonl.gz --chats chats.jsonl.gz
     """
     with errors_as_sentences():
-        kept = write_rows(out, variety(seed, made_up, EstimatedCounter(), unseen=unseen))
-        print_json({"path": out, "rows": kept.rows, "repeated": kept.repeated}) if json else say(_kept(out, kept))
+        if not made_up and suite is None:
+            raise ConfigError("No rows are asked for: expected `--variety NUMBER`, `--suite FOLDER`, or both")
+        made = asyncio.run(_played(suite, tasks, episodes, seed, jobs)) if suite else []
+        packets = [row for each in made for row in each.packets]
+        kept = write_rows(out, chain(packets, variety(seed, made_up, EstimatedCounter(), unseen=unseen)))
+        told = [_kept(out, kept)]
+        if chats:
+            told.append(_kept(chats, write_rows(chats, [row for each in made for row in each.chats])))
+        print_json({"path": out, "rows": kept.rows, "repeated": kept.repeated}) if json else say("\n".join(told))
+
+
+async def _played(folder: Path, count: int | None, episodes: int, seed: int, jobs: int) -> list[Made]:
+    found = read_suite(folder)
+    todo = chosen_tasks(found, "train", (), count)
+    made: list[Made] = []
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
+        shown = bar.add_task("episodes", total=len(todo) * episodes)
+        async for each in suite_rows(found, todo, Oracle, episodes=episodes, seed=seed, jobs=jobs):
+            made.append(each)
+            bar.advance(shown)
+    return made
 
 
 @train.command()

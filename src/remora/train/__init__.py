@@ -4,11 +4,13 @@ from remora.train._export import Proven, proven, rows_of_stream
 from remora.train._exporting import Exported, export_rows
 from remora.train._rows import Kept, Row, answer_text, write_rows
 from remora.train._running import Trained, run_training
+from remora.train._suite import Made, suite_rows
 from remora.train.variety import variety
 
 __all__ = [
     "Exported",
     "Kept",
+    "Made",
     "Proven",
     "Row",
     "Trained",
@@ -17,6 +19,7 @@ __all__ = [
     "proven",
     "rows_of_stream",
     "run_training",
+    "suite_rows",
     "variety",
     "write_rows",
 ]

@@ -76,7 +76,7 @@ async def rows_of_stream(events: Sequence[Event], blobs: Blobs) -> list[Row]:
     end = next((event for event in events if isinstance(event, AgentEndEvent)), None)
     if start is None or end is None or end.outcome != "success":
         return []
-    tools = _tools(start)
+    tools = tools_of(start)
     made = [await _row(start, turn, tools, blobs) for turn in _turns(events)]
     return [row for row in made if row is not None]
 
@@ -132,7 +132,8 @@ async def _messages(request: ModelRequestEvent, blobs: Blobs) -> tuple[Mapping[s
     return tuple(made)
 
 
-def _tools(start: AgentStartEvent) -> list[ToolSpec]:
+def tools_of(start: AgentStartEvent) -> list[ToolSpec]:
+    """The tools that an agent was started with."""
     try:
         return [ToolSpec.model_validate(tool) for tool in start.tools]
     except ValidationError:
