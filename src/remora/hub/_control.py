@@ -47,11 +47,10 @@ def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = ()) -> Ho
         raise HubError(f"A daemon is running already: process {holder.pid}", hint="`remora hub stop` ends it")
     heard, told = os.pipe()
     with (state_dir / LOG).open("ab") as log:
-        process = _spawn([str(root), str(state_dir), *exclude], told, log.fileno())
+        _spawn([str(root), str(state_dir), *exclude], told, log.fileno())
     os.close(told)
-    said = _hear(heard, process)
+    said = _hear(heard)
     if said != "ready":
-        _end(process)
         raise HubError(f"The daemon did not start: {said}", hint=f"See `{state_dir / LOG}`")
     found = lock.holder()
     if found is None:
@@ -59,9 +58,9 @@ def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = ()) -> Ho
     return found
 
 
-def _spawn(arguments: Sequence[str], told: int, log: int) -> subprocess.Popen[bytes]:
+def _spawn(arguments: Sequence[str], told: int, log: int) -> None:
     """A process in a session of its own: it outlives the terminal and gets none of its signals."""
-    return subprocess.Popen(
+    subprocess.run(
         [sys.executable, "-P", "-m", "remora.hub", str(told), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=log,
@@ -69,22 +68,17 @@ def _spawn(arguments: Sequence[str], told: int, log: int) -> subprocess.Popen[by
         pass_fds=[told],
         start_new_session=True,
         cwd="/",
+        check=True,
     )
 
 
-def _hear(heard: int, process: subprocess.Popen[bytes]) -> str:
+def _hear(heard: int) -> str:
     try:
         ready, _, _ = select.select([heard], [], [], READY_S)
         said = os.read(heard, 4096).decode("utf-8", "replace") if ready else f"no word from it in {READY_S:.0f} s"
     finally:
         os.close(heard)
-    return said or f"it ended with {process.wait(STOP_S)}"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-    process.wait()
+    return said or "it ended"
 
 
 def stop_daemon(state_dir: Path) -> int | None:

@@ -31,6 +31,7 @@ STORM = 300
 SWEEP_S = 10.0
 """How often all files are looked at in any case: an event may have been lost."""
 _SWEEP_TIMES = 50
+_FIRST_BEAT_S = 0.02
 log = logging.getLogger("remora.hub")
 
 
@@ -42,6 +43,7 @@ class Daemon:
         self._index = open_index(self._root, state_dir, exclude, "daemon")
         self._lock = WriterLock(state_dir)
         self._stop = threading.Event()
+        self._ready = threading.Event()
         self._inode = 0
         self._next_sweep = 0.0
 
@@ -79,17 +81,16 @@ class Daemon:
             raise_interrupt=False,
             ignore_permission_denied=True,
         )
-        first = True
         for batch in changes:
             if not self._is_ours():
                 log.info("the project or its state is gone")
                 return
             self._do(lambda batch=batch: self._take({path for _, path in batch}))  # type: ignore[misc]
-            if first:
+            if not self._ready.is_set():
                 # The watch is in place by now, so what the sweep does not see will be told.
                 self._do(self._sweep)
+                self._ready.set()
                 ready("ready")
-                first = False
 
     def _take(self, paths: set[str]) -> None:
         if repair(self._index, self._state_dir) or self._was_replaced():
@@ -134,7 +135,8 @@ class Daemon:
         return inside.as_posix()
 
     def _beat(self) -> None:
-        while not self._stop.wait(BEAT_S):
+        # Each beat is also a change that the watch tells: so it says soon that it is in place.
+        while not self._stop.wait(BEAT_S if self._ready.is_set() else _FIRST_BEAT_S):
             self._lock.beat()
 
     def _is_ours(self) -> bool:

@@ -68,7 +68,7 @@ class Index:
         for path in dict.fromkeys(paths):
             place = self._files.root / path
             if place.is_dir() and not place.is_symlink():
-                changed += sum(self._look(inner) for inner in self._files.all(path))
+                changed += self._drop(path) + sum(self._look(inner) for inner in self._files.all(path))
             elif self._files.shows(path):
                 changed += self._look(path)
             else:

@@ -187,7 +187,9 @@ class Reader:
                 yield path, file.rows.refs.get(name, {})
             else:
                 yield path, {user: targets for user, targets in users.items() if not user or user in file.names}
-        for path in sorted(self._own):
+        # Files that were extracted here: the index may not know yet that they use the name.
+        told = {row.key[len(prefix) :] for row in rows} - self._own
+        for path in sorted({*self._own, *(path for path, file in self._proven.items() if file and file.rows)} - told):
             file = self._prove(path)
             if file is not None and file.rows is not None and name in file.rows.refs:
                 yield path, file.rows.refs[name]

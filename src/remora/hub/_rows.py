@@ -84,7 +84,7 @@ class FileRows:
                 "docstring": node.docstring,
                 "has_docstring": node.docstring is not None,
                 "decorators": node.decorators,
-                "imports": [absolute(name, path, self._language) for name in node.imports],
+                "imports": tuple(absolute(name, path, self._language) for name in node.imports),
                 "calls": node.calls,
                 "raises": node.raises,
                 "line_count": node.line_count,
