@@ -66,9 +66,9 @@ class Target:
     def behaviour(self, module: str) -> str:
         """A test of all that the bank says the target does."""
         lines = [f"import pytest\n\nfrom {module} import *  # noqa: F403\n\n"]
-        for number, check in enumerate([*map(self._as_check, self.cases), *self.checks]):
-            body = check.replace("; ", "\n    ")
-            lines.append(f"\ndef test_{number}():\n    {body}\n")
+        checks = [check.replace("; ", "\n    ") for check in self.checks]
+        for number, check in enumerate([*map(self._as_check, self.cases), *checks]):
+            lines.append(f"\ndef test_{number}():\n    {check}\n")
         return "\n".join(lines)
 
     def _as_check(self, case: str) -> str:

@@ -62,6 +62,8 @@ def holds(target: Target, text: str) -> bool:
 
 def mutants(target: Target, text: str, path: str) -> tuple[Mutant, ...]:
     """Changes of the target that its cases notice, spread over its lines."""
+    if not holds(target, text):
+        raise AssertionError(f"the bank's cases of `{target.name}` do not hold")
     lines = text.split("\n")
     first = next(row for row, line in enumerate(lines) if re.match(rf"\s*def {target.node.name}\(", line))
     rows = range(
