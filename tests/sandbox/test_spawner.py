@@ -249,16 +249,20 @@ async def test_endless_output_is_stopped_at_its_limit(tmp_path: Path) -> None:
         await spawner.execute(["/bin/sh", "-c", "yes; yes >&2"], cwd=tmp_path, stdin=b"", limit_s=60)
 
 
-async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "begun")
-    program = "echo $$ > parent; echo > begun; sleep 600"
+async def _cancelled_once_begun(program: str, folder: Path) -> None:
+    """The program was cancelled after it had written into the pipe `begun`."""
+    os.mkfifo(folder / "begun")
     running = asyncio.ensure_future(
-        LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=600)
+        LocalSpawner().execute(["/bin/sh", "-c", program], cwd=folder, stdin=b"", limit_s=600)
     )
-    await asyncio.to_thread((tmp_path / "begun").read_text)
+    await asyncio.to_thread((folder / "begun").read_text)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_cancelling_kills_the_child(tmp_path: Path) -> None:
+    await _cancelled_once_begun("echo $$ > parent; echo > begun; sleep 600", tmp_path)
     assert not alive(int((tmp_path / "parent").read_text()))
 
 
@@ -295,13 +299,15 @@ def test_the_probe_tells_what_applies() -> None:
 
 
 async def test_a_daemon_that_left_the_group_dies_too(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "begun")
-    program = "setsid sh -c 'echo $$ > daemon; echo > begun; sleep 600' & sleep 600"
-    running = asyncio.ensure_future(
-        LocalSpawner().execute(["/bin/sh", "-c", program], cwd=tmp_path, stdin=b"", limit_s=600)
+    await _cancelled_once_begun("setsid sh -c 'echo $$ > daemon; echo > begun; sleep 600' & sleep 600", tmp_path)
+    assert not alive(int((tmp_path / "daemon").read_text()))
+
+
+async def test_no_one_is_orphaned_while_the_others_are_killed(tmp_path: Path) -> None:
+    # The child ends as soon as the youngest of its many children does, which is found first.
+    program = (
+        "setsid sh -c 'echo $$ > daemon; sleep 600' & while [ ! -s daemon ]; do :; done; "
+        "for i in $(seq 40); do sleep 600 & done; last=$!; echo > begun; wait $last"
     )
-    await asyncio.to_thread((tmp_path / "begun").read_text)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    await _cancelled_once_begun(program, tmp_path)
     assert not alive(int((tmp_path / "daemon").read_text()))

@@ -175,9 +175,11 @@ class _Child(asyncio.SubprocessProtocol):
     def kill(self) -> None:
         """Ends the whole group, and those who left it while the child lives: they would otherwise live on."""
         if self.pid is not None:
-            if not self.walled and "exit" in self.waiting and sys.platform == "linux":
-                end_descendants(self.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
+                if not self.walled and "exit" in self.waiting and sys.platform == "linux":
+                    # Stopped first: it might end with the one it waits for, and its others would be nobody's.
+                    os.kill(self.pid, signal.SIGSTOP)
+                    end_descendants(self.pid)
                 os.killpg(self.pid, signal.SIGKILL)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EVERY_MS = 40
-KILL = 9
+KILL, STOP = 9, 19
 MAX_SWEEPS = 200
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 MB = 1024 * 1024
@@ -78,30 +78,49 @@ def descendants(root: int) -> list[int]:
 
 
 def end_descendants(root: int) -> None:
-    """No one is left below `root`, which must stay and take in orphans meanwhile: then no one can slip away."""
+    """No one is left below `root`, which must stay meanwhile: stopped, or taking in orphans."""
     for _ in range(MAX_SWEEPS):
-        found = [pid for pid in descendants(root) if _state(pid) not in (b"Z", b"X", b"")]
-        if not found:
+        if not _end_those_found(root):
             return
-        for pid in found:
-            _end(pid, root)
 
 
-def _end(pid: int, root: int) -> None:
-    """The process is dead, if it is still one below `root`: its number may be someone else's by now."""
-    import signal
+def _end_those_found(root: int) -> bool:
+    """Whether anyone was found below `root`. All are held still before the first one dies, so that none is orphaned."""
+    held: dict[int, int] = {}
+    try:
+        while new := [pid for pid in descendants(root) if pid not in held and _state(pid) not in (b"Z", b"X", b"")]:
+            caught = {pid: process for pid in new if (process := _hold(pid, root)) is not None}
+            held |= caught
+            if not caught:
+                break
+        for process in held.values():
+            _send(process, KILL)
+    finally:
+        for process in held.values():
+            os.close(process)
+    return bool(held or new)
 
+
+def _hold(pid: int, root: int) -> int | None:
+    """A handle of the process, now stopped, if it is still below `root`: its number may be someone else's by now."""
     try:
         process = os.pidfd_open(pid)
     except OSError:
-        return
+        return None
+    if _is_below(pid, root) and _send(process, STOP):
+        return process
+    os.close(process)
+    return None
+
+
+def _send(process: int, number: int) -> bool:
+    import signal
+
     try:
-        if _is_below(pid, root):
-            signal.pidfd_send_signal(process, KILL)
+        signal.pidfd_send_signal(process, number)
     except OSError:
-        return
-    finally:
-        os.close(process)
+        return False
+    return True
 
 
 def _is_below(pid: int, root: int) -> bool:
