@@ -299,12 +299,19 @@ class WorkspaceError(RemoraError):
 
 
 class WorkspaceConflict(WorkspaceError):
-    """The project changed meanwhile. `paths` names the files; nothing was overwritten."""
+    """The project changed meanwhile. `paths` names the files, `lines` where in them; nothing was overwritten."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        names = ", ".join(f"`{path}`" for path in paths)
+    def __init__(self, paths: Sequence[str], lines: Mapping[str, Sequence[range]] | None = None) -> None:
+        self.lines = dict(lines or {})
+        """By path: the lines of the file as it is now. A file that came, went or holds no text has none."""
+        names = ", ".join(f"`{path}`{_lines_told(self.lines.get(path, ()))}" for path in paths)
         super().__init__(
             f"Changed since the agent read it, in the same lines: {names}. Nothing was written",
             hint="Run the agent again on the new text, or take over the lines by hand from `remora diff`",
         )
         self.paths = tuple(paths)
+
+
+def _lines_told(lines: Sequence[range]) -> str:
+    spans = ", ".join(f"{each[0]}" if len(each) == 1 else f"{each[0]}-{each[-1]}" for each in lines)
+    return f" (now lines {spans})" if spans else ""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from remora import workspaces
+from remora.app import App
+from remora.config import Config
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 AGENTS = Path(__file__).parents[2] / "agents"
@@ -60,6 +65,24 @@ def test_what_a_tool_changes_is_written_if_its_author_says_so(remora: Remora, sh
     assert (told["outcome"], told["summary"], told["files"]) == ("success", "Added 1", ["shop/cart.py"])
     assert told["written"]
     assert (shop / "shop" / "cart.py").read_text() == before + "# end\n"
+
+
+def test_a_write_that_was_cut_off_is_finished_and_told_by_the_next_command(
+    remora: Remora, analyzed: Callable[[str], object], shop: Path, edit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analyzed("shop/pricing.py")
+
+    def cut_off(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    app = App(shop, shop / ".agentfs", Config())
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(workspaces, "forget", cut_off)
+        asyncio.run(app.run_tool(edit, {}, file="shop/cart.py", write=True))
+    assert (shop / ".agentfs" / "accept.json").exists()
+    assert "A tool run that was cut off has been finished" in remora("diff").stderr
+    assert (shop / "shop" / "cart.py").read_text().endswith("# end\n")
+    assert not (shop / ".agentfs" / "accept.json").exists()
 
 
 @pytest.mark.parametrize(

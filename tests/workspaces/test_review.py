@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from remora.errors import WorkspaceConflict, WorkspaceError
 from remora.workspaces import Change, Door, forget, load, merge, take, unified
+from remora.workspaces._merge import collisions, split
 
 BASE = b"one\ntwo\nthree\nfour\nfive\n"
 lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"\xff\n"]), max_size=12)
@@ -78,6 +79,24 @@ def test_a_merge_loses_no_line_that_either_side_wrote_or_both_kept(
         assert len(found) == len(set(found)) or not set(ours).isdisjoint(set(theirs) - set(base))
 
 
+@given(texts, texts, texts)
+def test_a_conflict_has_lines_of_the_file_as_it_is_now_and_a_merge_has_none(
+    base: bytes, ours: bytes, theirs: bytes
+) -> None:
+    touched = collisions(base, ours, theirs)
+    if merge(base, ours, theirs) is not None:
+        assert ours in (theirs, base) or theirs == base or not touched
+        return
+    assert touched
+    assert all(1 <= each[0] <= each[-1] <= max(1, len(split(theirs))) for each in touched)
+
+
+def test_the_lines_of_a_conflict_are_those_that_an_editor_shows() -> None:
+    ours = BASE.replace(b"two", b"2").replace(b"five", b"5")
+    theirs = b"# new\n" + BASE.replace(b"two", b"zwei\nund\nmehr").replace(b"five\n", b"")
+    assert collisions(BASE, ours, theirs) == [range(3, 6), range(7, 8)]
+
+
 def test_two_insertions_at_one_place_are_a_conflict() -> None:
     assert merge(b"a\nb\n", b"a\nx\nb\n", b"a\ny\nb\n") is None
     assert merge(b"a\n", b"a\nx", b"y\na\n") == b"y\na\nx"
@@ -113,6 +132,7 @@ def test_a_conflict_names_every_file_and_nothing_is_written(project: Path) -> No
     with pytest.raises(WorkspaceConflict) as caught:
         accept(project, changes)
     assert caught.value.paths == ("src/a.py", "src/b.py", "src/gone.py")
+    assert "`src/a.py` (now lines 1), `src/b.py`, `src/gone.py`" in str(caught.value)
     assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
 
 

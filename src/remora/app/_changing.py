@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WAIT_S = 30.0
 LOOK_AGAIN_S = 0.02
 JOURNAL = "accept.json"
+BY_HAND = "tool run"
+"""The kind of a change that belongs to no run, and that no stream tells of."""
 
 
 class Changing(Project):
@@ -84,7 +86,7 @@ class Changing(Project):
         found = settle(self.root, self.state_dir)
         if found is None:
             return
-        if found.taken is not None and not self._is_recorded(found.note):
+        if found.taken is not None and found.note["kind"] != BY_HAND and not self._is_recorded(found.note):
             await self._record(writer, found.note, found.taken)
         forget(self.state_dir)
         self.notices.append(_told(found.note, finished=found.taken is not None, left=found.left))
@@ -119,7 +121,8 @@ def _event_type(note: Mapping[str, Any]) -> type[WorkspaceAcceptedEvent | Accept
 
 
 def _told(note: Mapping[str, Any], *, finished: bool, left: Sequence[str]) -> str:
-    told = f"An {note['kind']} that was cut off has been {'finished' if finished else 'taken back'}"
+    article = "A" if note["kind"] == BY_HAND else "An"
+    told = f"{article} {note['kind']} that was cut off has been {'finished' if finished else 'taken back'}"
     if left:
         names = ", ".join(f"`{path}`" for path in left)
         told += f"; changed meanwhile, and therefore left as it is: {names}"

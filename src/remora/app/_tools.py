@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remora.app._changing import Changing
+from remora.app._changing import BY_HAND, Changing
 from remora.context.contracts import make_error_result
 from remora.context.summarizers import Distilled, distill
 from remora.errors import ConfigError, ToolError
@@ -109,13 +110,12 @@ class Authoring(Changing):
         )
 
     async def _write(self, changes: tuple[Change, ...]) -> None:
-        """The changes are in the project: all of them, or none."""
+        """The changes are in the project: all of them, or none, also when killed. No run tells of them."""
         from remora.workspaces import forget, take
 
-        with tempfile.TemporaryDirectory(prefix="remora-") as journal:
-            async with self._alone():
-                take(self.root, Path(journal), changes)
-                forget(Path(journal))
+        async with self._alone():
+            await asyncio.to_thread(take, self.root, self.state_dir, changes, note={"kind": BY_HAND})
+            forget(self.state_dir)
 
     @asynccontextmanager
     async def _bench(
@@ -125,11 +125,11 @@ class Authoring(Changing):
         from remora.discovery import PythonCode
         from remora.sandbox import LocalSpawner
         from remora.scripts import ScriptPool, ScriptTools
-        from remora.workspaces import OverlayWorkspace
+        from remora.workspaces import OverlayWorkspace, workspace_folder
 
         agent_id = new_id(self.clock.now())
         with tempfile.TemporaryDirectory(prefix="remora-") as folder:
-            workspace = OverlayWorkspace(self.root, Path(folder) / "workspaces" / agent_id)
+            workspace = OverlayWorkspace(self.root, workspace_folder(Path(folder), agent_id))
             async with ScriptPool(max_processes=1) as pool:
                 yield (
                     ScriptTools(

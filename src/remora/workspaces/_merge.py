@@ -31,6 +31,21 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     return b"".join(_applied(lines, sorted({*mine, *yours}, key=lambda edit: (edit.first, edit.last))))
 
 
+def collisions(base: bytes, ours: bytes, theirs: bytes) -> list[range]:
+    """Where `merge` fails: the lines of `theirs`, from 1 on, whose edit touches one of `ours`. None in a binary."""
+    if b"\0" in base + ours + theirs:
+        return []
+    before, after = split(base), split(theirs)
+    mine, found, moved = edits(before, split(ours)), [], 0
+    for edit in edits(before, after):
+        if any(_collide(one, edit) for one in mine):
+            first = min(edit.first + moved + 1, max(1, len(after)))
+            # Where lines were only taken out, the one that stands there now.
+            found.append(range(first, first + max(1, len(edit.lines))))
+        moved += len(edit.lines) - (edit.last - edit.first)
+    return found
+
+
 def split(data: bytes) -> list[bytes]:
     """Lines with their ends. Only `\\n` ends a line: what else might is part of it, so joining gives `data` again."""
     lines = [line + b"\n" for line in data.split(b"\n")]

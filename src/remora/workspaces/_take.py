@@ -15,7 +15,7 @@ from typing import Any
 from remora.errors import WorkspaceConflict
 from remora.workspaces._door import Door, staged_name
 from remora.workspaces._journal import Journal, Step, forget
-from remora.workspaces._merge import merge
+from remora.workspaces._merge import collisions, merge
 from remora.workspaces._review import Change
 
 
@@ -91,22 +91,29 @@ def tidy(door: Door, journal: Journal) -> None:
 def plan(door: Door, changes: Sequence[Change]) -> list[Change]:
     """What must be written, given what is there now. Raises `WorkspaceConflict`."""
     planned: list[Change] = []
-    conflicts: list[str] = []
+    conflicts: dict[str, list[range]] = {}
     for change in changes:
         now = content(door, change.path)
         if now == change.after:
             continue
         merged = result_of(change.base, change.after, now)
         if merged is None:
-            conflicts.append(change.path)
+            conflicts[change.path] = _touched(change, now)
             continue
         mode = door.mode(change.path)
         door.fits(change.path)
         mode = (change.mode if mode is None else mode) & 0o777
         planned.append(replace(change, base=now, after=merged.text, mode=mode))
     if conflicts:
-        raise WorkspaceConflict(conflicts)
+        raise WorkspaceConflict(list(conflicts), conflicts)
     return planned
+
+
+def _touched(change: Change, now: bytes | None) -> list[range]:
+    """The lines of the file as it is now that the change and someone else both edited."""
+    if change.base is None or change.after is None or now is None:
+        return []
+    return collisions(change.base, change.after, now)
 
 
 @dataclass(frozen=True)
