@@ -187,10 +187,16 @@ async def _sample_data(case: _Case, wanted: SampleDataCheck) -> Problems:
     new = [path for path in files_of(case.after) if path not in files_of(case.before)]
     if len(new) != 1:
         return (f"{len(new)} fixture files were written: expected one",)
-    module = ".".join(PurePosixPath(case.task.path).with_suffix("").parts).removeprefix("src.")
-    spec = {"fixture": new[0], "module": module, "node": case.task.node, "cases": wanted.cases}
+    spec = {"fixture": new[0], "module": _module(case), "node": case.task.node, "cases": wanted.cases}
     code = await _pytest(case, [HIDDEN_TEST], {HIDDEN_TEST: FIXTURE_TEST.replace("SPEC", repr(spec), 1)})
     return () if code == PASSED else ("the cases cannot be given to the function",)
+
+
+def _module(case: _Case) -> str:
+    """The target's module as the project's own tests import it."""
+    parts = PurePosixPath(case.task.path).with_suffix("").parts
+    is_root = parts[0] in ("src", "lib", "python") and not (case.after / parts[0] / "__init__.py").exists()
+    return ".".join(parts[1:] if is_root else parts)
 
 
 async def _pytest(case: _Case, paths: Sequence[str], over: Mapping[str, str]) -> int:
