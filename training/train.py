@@ -77,6 +77,7 @@ class Training:
                 block.compile(dynamic=True)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options.lr, betas=(0.9, 0.99), weight_decay=0.0)
         self.steps = sum(len(self._epoch(epoch)) for epoch in range(options.epochs))
+        self.settings = self._settings()
         self.done = 0
         self.seconds = 0.0
         self.log: list[dict[str, float]] = []
@@ -130,7 +131,7 @@ class Training:
         """The checkpoint is whole or the old one is still there."""
         path = self.options.out / "checkpoint.pt"
         state = {
-            "settings": self._settings(), "done": self.done, "seconds": self.seconds, "log": self.log,
+            "settings": self.settings, "done": self.done, "seconds": self.seconds, "log": self.log,
             "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
         }  # fmt: skip
         torch.save(state, path.with_suffix(".part"))
@@ -142,7 +143,7 @@ class Training:
         if not path.exists():
             return
         state = torch.load(path, map_location=self.device, weights_only=True)
-        if state["settings"] != self._settings():
+        if state["settings"] != self.settings:
             raise ValueError(f"`{path}` is of other rows or settings: {state['settings']}")
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -160,7 +161,7 @@ class Training:
     def export(self) -> Path:
         """The adapter as a GGUF file that says what it was trained for and on."""
         rows = [row.row for row in self.learn]
-        settings = self._settings()
+        settings = self.settings
         meta: dict[str, str | float | int] = {
             "general.architecture": "llama",
             "general.type": "adapter",
@@ -187,7 +188,7 @@ class Training:
         tokens = sum(map(len, self.learn))
         rates = judged(self.model, self.judge, self.options.batch_tokens, self.device) if self.judge else {}
         return {
-            "settings": self._settings(),
+            "settings": self.settings,
             "rows": {"learn": len(self.learn), "judge": len(self.judge), "left_out": self.left_out, "tokens": tokens},
             "done": self.done,
             "seconds": round(self.seconds, 1),
