@@ -79,8 +79,8 @@ def cut(state: Path, agent_id: str, keep: int) -> None:
 
 
 def packet_of(events: list[Event]) -> dict[str, object]:
-    """The packet without the positions of its sources: a resumed stream has an event more."""
-    packet = fold(events).model_dump(mode="json")
+    """The packet without positions and times of its sources: a resumed stream has an event more, and is later."""
+    packet = fold(events).model_dump(mode="json", exclude={"hub_freshness"})
     for entry in packet["knowledge"].values():
         entry.pop("seq", None)
     return packet

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "remora"
-HANDS = ("trace", "inference", "scripts", "sandbox", "workspaces", "engines", "discovery")
+HANDS = ("trace", "inference", "scripts", "sandbox", "workspaces", "engines", "discovery", "hub", "kv")
 
 
 def loaded_after(code: str) -> set[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remora.app._project import Project, default_state_dir, project_root
+from remora.context.secrets import Secrets
 from remora.errors import ConfigError, HubError
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ class Hubs(Project):
         """The index is as the files are. Raises `HubError` if somebody else is writing it."""
         from remora.hub import index_now
 
-        return index_now(self.root, self.state_dir, self.config.discovery.exclude, told=told)
+        return index_now(
+            self.root, self.state_dir, self.config.discovery.exclude, told=told, hides=hiding(self.secrets)
+        )
 
     def hub_start(self) -> Holder:
         """A daemon keeps the index fresh from now on. Raises `HubError` if one does already."""
         from remora.hub import start_daemon
 
-        return start_daemon(self.root, self.state_dir, self.config.discovery.exclude)
+        module = "remora.app._hub_daemon"
+        return start_daemon(self.root, self.state_dir, self.config.discovery.exclude, module=module)
 
     def hub_stop(self) -> int | None:
         """No daemon runs; gives the process that was stopped, if one ran."""
@@ -50,6 +54,11 @@ class Hubs(Project):
         if found is None:
             raise HubError(f"There is no node `{node_id:.200}` now", hint=await client.hint(node_id))
         return found
+
+
+def hiding(secrets: Secrets) -> Callable[[bytes], bool]:
+    """Whether a file holds a secret: it is not indexed then, and agents know it only as they read it."""
+    return lambda source: secrets.first_in(source, len(source)) is not None
 
 
 def hub_client(project: Project) -> HubClient:
@@ -73,7 +82,8 @@ async def hub_beside(project: Project) -> AsyncIterator[HubClient | None]:
         if settings.mode == "read":
             yield client
             return
-        async with CatchUp(project.root, project.state_dir, project.config.discovery.exclude) as catching_up:
+        exclude, hides = project.config.discovery.exclude, hiding(project.secrets)
+        async with CatchUp(project.root, project.state_dir, exclude, hides) as catching_up:
             yield client.after(catching_up)
     finally:
         client.close()

@@ -15,8 +15,11 @@ from remora.discovery import CodeFiles, languages
 from remora.errors import HubError, KVDamaged, KVError
 from remora.hub._index import Index, Progress
 from remora.hub._lock import Holder, WriterLock
-from remora.hub._models import DB, REPAIR
+from remora.hub._models import DB, REPAIR, UpdateSource
 from remora.kv import KVFile
+
+Hides = Callable[[bytes], bool]
+"""Whether a file's bytes hold something that must not be in a second place."""
 
 PATIENCE_S = 0.25
 """How long the first pull of a run waits for an index that is just being made."""
@@ -36,10 +39,12 @@ def make_state_dir(state_dir: Path) -> None:
         return
 
 
-def open_index(root: Path, state_dir: Path, exclude: Sequence[str], source: str) -> Index:
-    """The writing side of a project's index, for whoever holds the lock."""
+def open_index(
+    root: Path, state_dir: Path, exclude: Sequence[str], source: UpdateSource, hides: Hides = lambda _: False
+) -> Index:
+    """The writing side of a project's index, for whoever holds the lock. What `hides` says yes to is left out."""
     files = CodeFiles(root, state_dir=state_dir, exclude=exclude, suffixes=tuple(languages()))
-    return Index(KVFile(state_dir / DB, durable=False), files, "daemon" if source == "daemon" else "index")
+    return Index(KVFile(state_dir / DB, durable=False), files, source, hides)
 
 
 def swept(index: Index, told: Callable[[Progress], None], *, keep_on: Callable[[], bool] = lambda: True) -> Progress:
@@ -59,14 +64,19 @@ def _sweep(index: Index, told: Callable[[Progress], None], keep_on: Callable[[],
 
 
 def index_now(
-    root: Path, state_dir: Path, exclude: Sequence[str] = (), *, told: Callable[[Progress], None] = lambda _: None
+    root: Path,
+    state_dir: Path,
+    exclude: Sequence[str] = (),
+    *,
+    told: Callable[[Progress], None] = lambda _: None,
+    hides: Hides = lambda _: False,
 ) -> Progress:
     """The index is as the files are. Raises `HubError` if somebody else is writing it."""
     make_state_dir(state_dir)
     lock = WriterLock(state_dir)
     if not lock.take("index", _now()):
         raise HubError(_busy(lock.holder()), hint="A daemon keeps the index fresh by itself: see `remora hub status`")
-    index = open_index(root, state_dir, exclude, "index")
+    index = open_index(root, state_dir, exclude, "index", hides)
     try:
         repair(index, state_dir)
         return swept(index, told)
@@ -94,8 +104,10 @@ def repair(index: Index, state_dir: Path) -> bool:
 class CatchUp:
     """Keeps the index fresh while a run lasts, in a thread, unless a daemon does: `async with CatchUp(…) as hub`."""
 
-    def __init__(self, root: Path, state_dir: Path, exclude: Sequence[str] = ()) -> None:
-        self._root, self._state_dir, self._exclude = root, state_dir, exclude
+    def __init__(
+        self, root: Path, state_dir: Path, exclude: Sequence[str] = (), hides: Hides = lambda _: False
+    ) -> None:
+        self._root, self._state_dir, self._exclude, self._hides = root, state_dir, exclude, hides
         self._stop = threading.Event()
         self._done = asyncio.Event()
         self._said = "The index of the code is just being made"
@@ -146,7 +158,7 @@ class CatchUp:
             lock.release()
 
     def _index(self) -> str:
-        index = open_index(self._root, self._state_dir, self._exclude, "index")
+        index = open_index(self._root, self._state_dir, self._exclude, "index", self._hides)
         try:
             repair(index, self._state_dir)
             swept(index, self._tell, keep_on=lambda: not self._stop.is_set())

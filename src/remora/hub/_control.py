@@ -39,15 +39,18 @@ class HubStatus:
     path: str
 
 
-def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = ()) -> Holder:
-    """A daemon runs, and no change is missed any more. Raises `HubError` if one runs already or none comes up."""
+def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = (), *, module: str = "remora.hub") -> Holder:
+    """A daemon runs, and no change is missed any more. Raises `HubError` if one runs already or none comes up.
+
+    `module` is what is run: it may give the daemon more than its arguments can.
+    """
     make_state_dir(state_dir)
     lock = WriterLock(state_dir)
     if (holder := lock.holder()) and holder.role == "daemon":
         raise HubError(f"A daemon is running already: process {holder.pid}", hint="`remora hub stop` ends it")
     heard, told = os.pipe()
     with (state_dir / LOG).open("ab") as log:
-        _spawn([str(root), str(state_dir), *exclude], told, log.fileno())
+        _spawn([module, str(told), str(root), str(state_dir), *exclude], told, log.fileno())
     os.close(told)
     said = _hear(heard)
     if said != "ready":
@@ -61,7 +64,7 @@ def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = ()) -> Ho
 def _spawn(arguments: Sequence[str], told: int, log: int) -> None:
     """A process in a session of its own: it outlives the terminal and gets none of its signals."""
     subprocess.run(
-        [sys.executable, "-P", "-m", "remora.hub", str(told), *arguments],
+        [sys.executable, "-P", "-m", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,

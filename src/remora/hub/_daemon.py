@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from remora.errors import KVDamaged, KVError
-from remora.hub._catch_up import make_state_dir, open_index, repair, swept
+from remora.hub._catch_up import Hides, make_state_dir, open_index, repair, swept
 from remora.hub._lock import BEAT_S, WriterLock
 from remora.hub._models import DB
 from remora.ignore import RULES
@@ -38,9 +38,11 @@ log = logging.getLogger("remora.hub")
 class Daemon:
     """One project's index, kept fresh by this process."""
 
-    def __init__(self, root: Path, state_dir: Path, exclude: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, state_dir: Path, exclude: Sequence[str] = (), hides: Hides = lambda _: False
+    ) -> None:
         self._root, self._state_dir = root.resolve(), state_dir
-        self._index = open_index(self._root, state_dir, exclude, "daemon")
+        self._index = open_index(self._root, state_dir, exclude, "daemon", hides)
         self._lock = WriterLock(state_dir)
         self._stop = threading.Event()
         self._ready = threading.Event()
@@ -156,7 +158,7 @@ def _inode(path: Path) -> int:
         return 0
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], hides: Hides = lambda _: False) -> int:
     """Run the daemon that the arguments describe; whoever waits is told by the file descriptor that comes first."""
     handle, root, state_dir, exclude = int(argv[0]), Path(argv[1]), Path(argv[2]), argv[3:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
@@ -170,4 +172,4 @@ def main(argv: Sequence[str]) -> int:
         except OSError:
             return  # nobody waits
 
-    return Daemon(root, state_dir, exclude).run(ready)
+    return Daemon(root, state_dir, exclude, hides).run(ready)

@@ -34,8 +34,11 @@ class Progress:
 class Index:
     """The writing side of the index. One at a time: whoever uses it holds the writer's lock."""
 
-    def __init__(self, kv: KVFile, files: CodeFiles, source: UpdateSource) -> None:
-        self._kv, self._files, self._source = kv, files, source
+    def __init__(
+        self, kv: KVFile, files: CodeFiles, source: UpdateSource, hides: Callable[[bytes], bool] = lambda _: False
+    ) -> None:
+        """A file whose bytes `hides` something is not kept: a secret in the code is not to be in a second place."""
+        self._kv, self._files, self._source, self._hides = kv, files, source, hides
         self._stamps: dict[str, Stamp] | None = None
         """By path, what was read last; None until the file was asked."""
         self._changes: dict[str, bytes | None] = {}
@@ -108,7 +111,7 @@ class Index:
             source.decode()
         except (OSError, UnicodeDecodeError):
             return self._drop(path)
-        if language is None:
+        if language is None or self._hides(source):
             return self._drop(path)
         rows = FileRows(extract(path, source, language), language, self._source, stamp).rows()
         old = self._old(path) if path in known else ()
