@@ -207,7 +207,7 @@ def hand_tasks() -> Iterator[Task]:
         ]},
     )  # fmt: skip
     lines = SHUTDOWN.split("\n")
-    tried = lines[10:15]
+    tried = lines[9:14]
     yield _task(
         "swallowed", "closing.py", SHUTDOWN, "close_quietly",
         LintCheck(gone=("B011", "S110"), behaviour=_tests(*BEHAVIOUR_2)),
@@ -217,7 +217,7 @@ def hand_tasks() -> Iterator[Task]:
                 "bad": tried,
                 "good": ['        if hasattr(handle, "close"):', *(line for line in tried[1:3])],
             },
-            {"code": "B011", "bad": [lines[16]], "good": ['        raise AssertionError("more than there are")']},
+            {"code": "B011", "bad": [lines[15]], "good": ['        raise AssertionError("more than there are")']},
         ]},
     )  # fmt: skip
     yield _task(

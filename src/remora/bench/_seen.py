@@ -26,6 +26,10 @@ class Shown:
     start: int
     lines: tuple[str, ...]
 
+    @property
+    def rows(self) -> range:
+        return range(self.start, self.start + len(self.lines))
+
     def find(self, block: tuple[str, ...]) -> Iterator[tuple[int, int]]:
         """First and last line of every place where the block stands."""
         for place in range(len(self.lines) - len(block) + 1):
@@ -41,6 +45,8 @@ class Seen:
     excerpts: tuple[Shown, ...] = ()
     actions: tuple[tuple[str, str], ...] = ()
     """Tool and outcome of each call that is still shown, oldest first."""
+
+    diagnostics: tuple[str, ...] = ()
 
     def last(self, tool: str) -> int:
         """The place of the last call of a tool among the actions; -1 where there is none."""
@@ -64,6 +70,7 @@ def _packet(sections: Mapping[str, Any]) -> Seen:
         knowledge=knowledge if isinstance(knowledge, Mapping) else {},
         excerpts=tuple(map(_shown, sections.get("excerpts", []))),
         actions=tuple((str(one["tool"]), str(one["outcome"])) for one in sections.get("recent_actions", [])),
+        diagnostics=tuple(map(str, sections.get("diagnostics", []))),
     )
 
 

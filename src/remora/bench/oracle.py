@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from remora.bench._seen import Seen, seen
@@ -46,7 +47,7 @@ class Oracle:
         """All calls that would be right now, the preferred one first."""
         shown = seen(prompt)
         actions = tuple((self._known.get(tool, tool), outcome) for tool, outcome in shown.actions)
-        shown = Seen(shown.knowledge, shown.excerpts, actions)
+        shown = replace(shown, actions=actions)
         offered = {tool.name for tool in prompt.tools}
         steps = [(self._here.get(tool, tool), args) for tool, args in self._steps(shown)]
         kept = [step for step in steps if step[0] in offered] or [_submit("Nothing more can be done here")]
@@ -89,8 +90,11 @@ def _edits(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
             continue
         line, code = int(found[1]), found[2]
         good = [edit for edit in solution.get("edits", []) if edit["code"] == code]
-        if good:
-            yield _edit(shown, line, good) or ("read_file", {"line": line})
+        edit = _edit(shown, line, good)
+        if edit:
+            yield edit
+        elif good and not any(excerpt.label == "read_file" and line in excerpt.rows for excerpt in shown.excerpts):
+            yield "read_file", {"line": line}
 
 
 def _edit(shown: Seen, line: int, edits: list[Mapping[str, Any]]) -> Step | None:
@@ -121,7 +125,7 @@ def _test(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
         yield from _write_test(solution)
     elif shown.last("run_tests") < written or "test_problems" not in shown.knowledge:
         yield "run_tests", {}
-    elif shown.knowledge["test_problems"] and _count(shown, "write_test_file") < ATTEMPTS:
+    elif shown.knowledge["test_problems"] and not _tried_again(shown):
         yield from _write_test(solution)
     else:
         yield _submit("The test is written and was run")
@@ -138,8 +142,10 @@ def _good(shown: Seen, tool: str) -> int:
     return max(places, default=-1)
 
 
-def _count(shown: Seen, tool: str) -> int:
-    return sum(action[0] == tool for action in shown.actions)
+def _tried_again(shown: Seen) -> bool:
+    """Whether a test was written twice and failed each time."""
+    written = sum(action[0] == "write_test_file" for action in shown.actions)
+    return written >= ATTEMPTS or any(told.startswith("Same call") for told in shown.diagnostics)
 
 
 def _sample_data(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
