@@ -35,10 +35,20 @@ from remora.train.variety._producing import Producing
 from remora.train.variety._seeking import Routing, Seeking
 from remora.train.variety._sweeping import Sweeping
 from remora.train.variety._world import Step, Told, World
+from remora.train.variety._writing import Writing
 
 Control = Literal["as offered", "shuffled", "planted", "withheld"]
 CONTROLS: tuple[Control, ...] = ("as offered", "as offered", "shuffled", "planted", "withheld")
-WORLDS: tuple[Callable[[Dice], World], ...] = (Sweeping, Sweeping, Producing, Seeking, Routing, Filling, Stepping)
+WORLDS: tuple[Callable[[Dice], World], ...] = (
+    Sweeping,
+    Sweeping,
+    Producing,
+    Seeking,
+    Routing,
+    Filling,
+    Stepping,
+    Writing,
+)
 MAX_TURNS = 14
 OFFERED = 0.8
 """Share of the results that offer what is right next."""
@@ -175,7 +185,11 @@ class _Run:
         return tuple(self._action(step) for step in fine[: self._dice.one((1, 1, 2, 3))])
 
     def _action(self, step: Step) -> CandidateAction:
+        noun = self._dice.noun()
         reasons = (
+            f"1 {noun} left",
+            f"The {noun} is known",
+            f"See the {noun}",
             "Next",
             "1 safe way",
             "Not done yet",

@@ -11,6 +11,8 @@ from remora.train.variety._world import TEXT, WHOLE, Schema, Step, Told, World, 
 class Filling(World):
     """One tool a value, in the order of the system prompt; then one that takes them all; submit."""
 
+    ordered = True
+
     def make(self) -> None:
         dice = self.dice
         self.keys = list(dict.fromkeys(dice.noun() for _ in range(dice.number(1, 4))))
@@ -78,6 +80,9 @@ class Filling(World):
         return Told(f"Wrote the {self.noun}", "success", {f"{self.noun}_written": True})
 
 
+_STATES = (("open", "done", "after"), ("todo", "finished", "waits for"), ("pending", "closed", "blocked by"))
+
+
 class Stepping(World):
     """A list of steps, each open, done or waiting for another one; the first open one that can be done is next."""
 
@@ -93,39 +98,45 @@ class Stepping(World):
         )
         schema = {"enum": dice.shuffled(self.steps)} if dice.maybe(0.4) else TEXT
         self.does = self.tool([*words.ACT, *words.VERIFY], self.noun, told, **{self.arg: schema})
-        self.state = dict.fromkeys(self.steps, "open")
+        self.open, self.done, self.waits = dice.one(_STATES)
+        self.state = dict.fromkeys(self.steps, self.open)
         for step in dice.some(self.steps, 0, len(self.steps) - 1):
-            self.state[step] = "done"
+            self.state[step] = self.done
         self._wait()
         self.known = False
 
     def _wait(self) -> None:
         """Sometimes one waits for another that is open."""
-        left = [step for step, state in self.state.items() if state == "open"]
+        left = [step for step, state in self.state.items() if state == self.open]
         self.after: tuple[str, str] | None = None
         if len(left) > 1 and self.dice.maybe(0.5):
             first, second = self.dice.chance.sample(left, 2)
             self.after = (first, second)
-            self.state[first] = f"after {second}"
+            self.state[first] = f"{self.waits} {second}"
 
     def goal(self) -> str:
         return self.dice.one((f"Finish all {self.noun}s of {self.place}", f"Every {self.noun} done: {self.place}"))
 
     def order(self) -> list[str]:
         return [
-            self.dice.one((f"First {self.looks}.", f"{self.looks} tells which {self.noun}s are open.")),
-            self.dice.one((f"Then {self.does} for each that is open, in order.", f"{self.does} the first open one.")),
+            self.dice.one((f"First {self.looks}.", f"{self.looks} tells which {self.noun}s are {self.open}.")),
+            self.dice.one(
+                (
+                    f"Then {self.does} for each that is {self.open}, in order.",
+                    f"{self.does} the next one.",
+                )
+            ),
             self.ending(),
         ]
 
     def fine(self) -> list[Step]:
         if not self.known:
             return [Step(self.looks)]
-        left = [step for step, state in self.state.items() if state == "open"]
+        left = [step for step, state in self.state.items() if state == self.open]
         return [Step(self.does, {self.arg: step}) for step in left] or [self.submit()]
 
     def wrong(self) -> list[Step]:
-        closed = [step for step, state in self.state.items() if state != "open"] if self.known else self.steps
+        closed = [step for step, state in self.state.items() if state != self.open] if self.known else self.steps
         steps = [Step(self.does, {self.arg: step}) for step in closed]
         steps += [Step(self.looks)] if self.known else []
         return steps + ([] if self.fine()[0].tool == "submit_result" else [self.submit("All done")])
@@ -133,18 +144,20 @@ class Stepping(World):
     def do(self, step: Step) -> Told:
         if step.tool == self.looks:
             self.known = True
-            left = sum(state != "done" for state in self.state.values())
+            left = sum(state != self.done for state in self.state.values())
             return Told(
-                f"{left} of {len(self.steps)} {self.noun}s open", "success", {f"{self.noun}s": dict(self.state)}
+                f"{left} of {len(self.steps)} {self.noun}s not {self.done}",
+                "success",
+                {f"{self.noun}s": dict(self.state)},
             )
         if step.tool != self.does:
             return Told("No change", "partial")
         name = str(step.args[self.arg])
         if not self.known:
             return Told(f"Call {self.looks} first", "error")
-        if self.state.get(name) != "open":
+        if self.state.get(name) != self.open:
             return Told(f"{name} is {self.state.get(name, 'unknown')}", "error")
-        self.state[name] = "done"
+        self.state[name] = self.done
         if self.after and self.after[1] == name:
-            self.state[self.after[0]] = "open"
+            self.state[self.after[0]] = self.open
         return Told(f"Did {name}", "success", {f"{self.noun}s": dict(self.state)})

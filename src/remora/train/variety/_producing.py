@@ -8,6 +8,8 @@ from remora.events import Excerpt
 from remora.train.variety import _words as words
 from remora.train.variety._world import TEXT, Step, Told, World, described
 
+_STATES = (("holds", "fails"), ("passes", "fails"), ("valid", "invalid"), ("green", "red"), ("ok", "broken"))
+
 
 class Producing(World):
     """Look, write a variant, verify it; another variant where it fails; submit."""
@@ -27,6 +29,7 @@ class Producing(World):
         self.tried: list[str] = []
         self.known = False
         self.holds: bool | None = None
+        self.works, self.breaks = dice.one(_STATES)
         self.label = dice.one(("options", "variants", f"{self.noun}_kinds", "choices"))
 
     def goal(self) -> str:
@@ -92,10 +95,11 @@ class Producing(World):
             return Told(f"There is no {self.noun} to check", "error")
         self.holds = self.tried[-1] in self.good
         if self.holds:
-            return Told(f"{self.tried[-1]} holds", "success", self._knowledge())
-        return Told(f"{self.tried[-1]} fails: {self.dice.noun()} is not {self.dice.noun()}", "error", self._knowledge())
+            return Told(f"{self.tried[-1]}: {self.works}", "success", self._knowledge())
+        why = f"{self.dice.noun()} is not {self.dice.noun()}"
+        return Told(f"{self.tried[-1]}: {self.breaks}, {why}", "error", self._knowledge())
 
     def _knowledge(self) -> dict[str, Any]:
-        state = "unchecked" if self.holds is None else "holds" if self.holds else "fails"
+        state = "unchecked" if self.holds is None else self.works if self.holds else self.breaks
         known: dict[str, Any] = {self.label: self.variants}
         return known | ({"tried": list(self.tried), f"{self.noun}_state": state} if self.tried else {})

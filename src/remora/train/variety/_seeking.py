@@ -22,6 +22,8 @@ class Seeking(World):
         self.opens = self.tool(words.READ, dice.noun(), described("read", self.noun), **{self.path_arg: TEXT})
         self.hits = list(dict.fromkeys(dice.path() for _ in range(dice.number(0, 4))))
         self.place_of = dice.one(self.hits) if self.hits and dice.maybe(0.8) else ""
+        self.hits_key = dice.one(("hits", "matches", "places", "found_in", "results"))
+        self.opened_key = dice.one(("opened", "seen", "read", "looked_at"))
         self.known = self.found = False
         self.opened: list[str] = []
 
@@ -65,7 +67,7 @@ class Seeking(World):
         if query != self.query:
             return Told(f"No {self.noun} `{query}`", "partial")
         self.known = True
-        return Told(f"{len(self.hits)} hits for {query}", "success", self._knowledge())
+        return Told(f"{len(self.hits)} {self.hits_key} for {query}", "success", self._knowledge())
 
     def _open(self, path: str) -> Told:
         if not self.known or path not in self.hits:
@@ -77,7 +79,7 @@ class Seeking(World):
         return Told(said, "success", self._knowledge(), (Excerpt(label=path, text=text),))
 
     def _knowledge(self) -> dict[str, Any]:
-        return {"hits": list(self.hits), "opened": list(self.opened), "found": self.found}
+        return {self.hits_key: list(self.hits), self.opened_key: list(self.opened), "found": self.found}
 
 
 class Routing(World):

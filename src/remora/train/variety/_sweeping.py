@@ -8,6 +8,11 @@ from remora.events import Excerpt
 from remora.train.variety import _words as words
 from remora.train.variety._world import TEXT, WHOLE, Step, Told, World, described
 
+_SORTS = (
+    ("safe", "by hand"), ("fixable", "manual"), ("ready", "stuck"), ("automatic", "needs care"), ("easy", "hard"),
+    ("clear", "unclear"), ("simple", "involved"), ("allowed", "held back"),
+)  # fmt: skip
+"""Words for what a tool can do by itself, and for what it cannot."""
 _FAILS = 0.12
 """Share of the things that cannot be mended though it was said that they can."""
 
@@ -21,6 +26,7 @@ class Sweeping(World):
         self.arg = dice.one(("code", "rule", "name", "id", "key", self.noun, "which"))
         self.looks = self.tool(words.LOOK, f"{self.noun}s", described("look", self.noun))
         self.acts = self.tool(words.ACT, self.noun, described("act", self.noun), **{self.arg: TEXT})
+        self.easy, self.tough = dice.one(_SORTS)
         self.by_hand = dice.maybe(0.5)
         if self.by_hand:
             self.line_arg = dice.one(("line", "at", "place", "position"))
@@ -53,14 +59,14 @@ class Sweeping(World):
         one = self.dice.one
         first = one((f"First {looks}.", f"Begin with {looks}.", f"Call {looks} to see what there is."))
         then = one(
-            (f"Then {acts} with a {self.arg} that is safe.", f"{acts} takes one safe {self.arg} after the other.",
-             f"For each safe {self.noun} call {acts}.")
+            (f"Then {acts} with a {self.arg} that is {self.easy}.", f"{acts} takes those that are {self.easy}.",
+             f"For each {self.easy} {self.noun} call {acts}.")
         )  # fmt: skip
         if not self.by_hand:
-            return [first, then, one(("Leave the others.", "What is not safe stays.")), self.ending()]
+            return [first, then, one(("Leave the others.", f"What is {self.tough} stays.")), self.ending()]
         hand = one(
-            (f"Without a safe one: {self.reads}, then {self.edits}.",
-             f"For those by hand: {self.reads} shows the line, {self.edits} changes it.")
+            (f"Without any that is {self.easy}: {self.reads}, then {self.edits}.",
+             f"For what is {self.tough}: {self.reads} shows the line, {self.edits} changes it.")
         )  # fmt: skip
         return [first, then, hand, self.ending()]
 
@@ -104,9 +110,9 @@ class Sweeping(World):
             self.stubborn.discard(mark)
             del self.safe[mark]
             self.hard[mark] = 200 + len(self.hard)
-            return Told(f"{mark} could not be resolved safely", "error", self._knowledge())
+            return Told(f"{mark} is {self.tough} after all", "error", self._knowledge())
         if mark not in self.safe:
-            why = "has no safe way" if mark in self.hard else "is not among them"
+            why = f"is {self.tough}" if mark in self.hard else "is not among them"
             return Told(f"{mark} {why}", "error")
         count = self.safe.pop(mark)
         self.gone.append(mark)
@@ -130,7 +136,11 @@ class Sweeping(World):
 
     def _found(self) -> str:
         marks = [*self.safe, *self.hard]
-        return f"{len(marks)} {self.noun}s, {len(self.safe)} safe: {', '.join(marks)}" if marks else f"no {self.noun}s"
+        return (
+            f"{len(marks)} {self.noun}s, {len(self.safe)} {self.easy}: {', '.join(marks)}"
+            if marks
+            else f"no {self.noun}s"
+        )
 
     def _left(self) -> str:
         count = len(self.safe) + len(self.hard)
@@ -140,7 +150,8 @@ class Sweeping(World):
         left = {f"{self.noun}s_remaining": len(self.safe) + len(self.hard)}
         if self._listed == "map":
             return left | {
-                f"{self.noun}s": dict.fromkeys(self.safe, "safe")
-                | {mark: f"by hand, {self.dice.one(('line', 'at'))} {line}" for mark, line in self.hard.items()}
+                f"{self.noun}s": dict.fromkeys(self.safe, self.easy)
+                | {mark: f"{self.tough}, {self.dice.one(('line', 'at'))} {line}" for mark, line in self.hard.items()}
             }
-        return left | {"safe": list(self.safe), "by_hand": dict(self.hard)}
+        tough = self.tough.replace(" ", "_")
+        return left | {self.easy: list(self.safe), tough: dict(self.hard)}

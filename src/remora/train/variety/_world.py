@@ -47,6 +47,9 @@ class Told:
 class World(ABC):
     """A made-up agent and what it works on."""
 
+    ordered = False
+    """Whether only the system prompt tells what comes first."""
+
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
         self.thing = dice.noun()
@@ -103,9 +106,12 @@ class World(ABC):
         one = self.dice.one
         who = one(
             (f"You take care of {self.thing}s, one tool at a time.", f"You are an agent for {self.thing}s.",
-             f"You work on one {self.thing} with tools.", f"Look after the {self.thing}, a tool at a time.")
+             f"You work on one {self.thing} with tools.", f"Look after the {self.thing}, a tool at a time.",
+             f"Your work: one {self.thing}. Use a tool in each turn.", f"{self.thing.title()} agent.")
         )  # fmt: skip
         order = self.order()
+        if not self.ordered and self.dice.maybe(0.15):
+            order = order[-1:]  # what tools are for must then be enough
         if self.dice.maybe(0.25):
             lines = [f"{number}. {line}" for number, line in enumerate(order, start=1)]
             return "\n".join([who, *lines])
@@ -115,7 +121,8 @@ class World(ABC):
         """A sentence about how the work ends."""
         return self.dice.one(
             ("At the end submit_result says what was done.", "When nothing is left, call submit_result.",
-             "Then submit_result.", "Finish with submit_result.", "submit_result ends the work.")
+             "Then submit_result.", "Finish with submit_result.", "submit_result ends the work.",
+             "Call submit_result once there is nothing more to do.", "If all is done: submit_result.")
         )  # fmt: skip
 
     def _name(self, verb: str, noun: str) -> str:
