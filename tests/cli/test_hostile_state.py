@@ -91,6 +91,11 @@ def test_a_file_in_place_of_the_state_directory_is_told_before_anything_runs(sho
     assert (done.returncode, "is not a folder" in done.stderr) == (3, True)
 
 
+def test_a_state_directory_that_cannot_be_written_is_told_before_anything_runs(remora: Remora) -> None:
+    done = remora("analyze", "shop/pricing.py", "--state-dir", "/proc/state")
+    assert (done.returncode, "cannot hold Remora's state: `/proc`" in done.stderr) == (3, True)
+
+
 def test_the_commands_that_are_named_next_mean_the_same_state(shop: Path, remora: Remora) -> None:
     done = remora("analyze", "shop/pricing.py", "--state-dir", "state")
     assert "remora accept -i --state-dir state" in done.stdout

@@ -113,7 +113,7 @@ def test_a_named_file_that_is_not_python_is_a_problem_and_not_an_error(tmp_path:
     put(tmp_path, "readme.md", "a.py")
     discovery = TreeSitterDiscovery(tmp_path)
     assert len(discovery.find([tmp_path / "readme.md", tmp_path / "a.py"])) == 1
-    assert discovery.problems == [f"`{tmp_path}/readme.md` is not a Python file, so it was skipped"]
+    assert discovery.problems == [f"`{tmp_path}/readme.md` is not a Python file"]
 
 
 def test_a_file_that_is_not_utf_8_is_a_problem_and_hides_no_other(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -291,8 +292,18 @@ class Running(Agents):
             raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=error.hint) from error
 
     def _check_state_dir(self) -> None:
+        """Raises `ConfigError` if nothing could be recorded."""
         if self.state_dir.exists() and not self.state_dir.is_dir():
             raise ConfigError(f"`{self.state_dir}` is not a folder: expected one for Remora's state")
+        there = next(folder for folder in (self.state_dir, *self.state_dir.parents) if folder.exists())
+        try:
+            with tempfile.TemporaryFile(dir=there):
+                pass
+        except OSError as error:
+            raise ConfigError(
+                f"`{self.state_dir}` cannot hold Remora's state: `{there}`: {error.strerror}",
+                hint="Name a folder that you may write to with `--state-dir`",
+            ) from error
 
 
 def run_limits(

@@ -31,7 +31,7 @@ def python_files(
         elif place.suffix in suffixes and place.is_file():
             found.add(place)
         else:
-            problems.append(f"`{path}` is not a Python file, so it was skipped")
+            problems.append(f"`{path}` is not a Python file")
     return sorted(_nameable(root, found, problems), key=lambda path: path.as_posix())
 
 
