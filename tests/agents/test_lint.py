@@ -187,6 +187,17 @@ async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> N
     assert (await _call(lint_tools(b"import os\n"), "run_linter"))["knowledge_delta"]["needs_edit"] == []
 
 
+async def test_what_was_read_is_taken_away_once_lines_have_moved(lint_tools: Make) -> None:
+    tools = lint_tools(b"import os\nl = 1\nprint(l)\n")
+    assert (await _call(tools, "run_linter"))["knowledge_delta"]["fixable_codes"] == ["F401"]
+    refused = await _call(tools, "edit_lines", first=3, last=3, text="print()")
+    assert [excerpt["label"] for excerpt in refused["excerpts"]] == ["first errors"]
+    fixed = await _call(tools, "apply_fix", code="F401")
+    assert {"label": "read_file", "text": "", "start_line": 1} in fixed["excerpts"]
+    edited = await _call(tools, "edit_lines", first=1, last=2, text="line = 1\nprint(line)")
+    assert {"label": "read_file", "text": "", "start_line": 1} in edited["excerpts"]
+
+
 async def test_reading_shows_numbered_lines_around_a_line(lint_tools: Make) -> None:
     data = b"".join(b"x%d = %d\r\n" % (number, number) for number in range(1, 101))
     tools = lint_tools(data, (10, 20))

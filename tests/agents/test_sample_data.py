@@ -138,3 +138,56 @@ async def test_windows_line_ends_tabs_and_names_beyond_ascii_are_read(agent_tool
     await _call(tools, "write_fixture_file")
     fixture = json.loads(_written(tmp_path)["tests/fixtures/ä_größe.json"])
     assert fixture["parameters"] == {"länge": "int", "straße": "str"}
+
+
+ORDERS = {
+    "kit/__init__.py": "",
+    "kit/parts.py": (
+        "from dataclasses import dataclass, field\nfrom enum import Enum\n\n\n"
+        'class Colour(Enum):\n    RED = "red"\n    BLUE = "blue"\n\n\n'
+        "@dataclass\nclass Part:\n    name: str\n    colour: Colour = Colour.RED\n"
+        "    sizes: list[int] = field(default_factory=list)\n"
+    ),
+    "kit/orders.py": (
+        "from kit.parts import Colour, Part\n\n\n"
+        "def order(parts: list[Part], spare: Part | None = None, colour: Colour = Colour.RED) -> int:\n"
+        "    return len(parts)\n\n\ndef paint(shade: Colour) -> str:\n    return shade.value\n"
+    ),
+}
+
+
+async def test_objects_of_the_projects_own_classes_have_samples(agent_tools: Make, tmp_path: Path) -> None:
+    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order")
+    value = await _call(tools, "write_fixture_file")
+    assert value["outcome"] == "success", value["summary"]
+    cases = json.loads(_written(tmp_path)["tests/fixtures/orders_order.json"])["cases"]
+    parts = [part for case in cases for part in case["parts"]]
+    assert parts and all(set(part) <= {"name", "colour", "sizes"} and part["name"] for part in parts)
+    assert {case["colour"] for case in cases if "colour" in case} <= {"red", "blue"}
+    assert any(case.get("spare") for case in cases)
+
+
+async def test_own_cases_stand_in_place_of_those_from_the_types(agent_tools: Make, tmp_path: Path) -> None:
+    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order")
+    cases = [{"parts": []}, {"parts": [{"name": "bolt", "colour": "blue"}], "colour": "red"}]
+    await _call(tools, "write_fixture_file", cases=[*cases, cases[0]])
+    assert json.loads(_written(tmp_path)["tests/fixtures/orders_order.json"])["cases"] == cases
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"parts": [{"colour": "red"}]},
+        {"parts": [{"name": "a", "weight": 1}]},
+        {"parts": [{"name": 1}]},
+        {"parts": [], "colour": "green"},
+        {"spare": None},
+        {"parts": [], "extra": 1},
+    ],
+)
+async def test_a_case_that_does_not_fit_the_projects_classes_is_refused(
+    agent_tools: Make, tmp_path: Path, case: dict[str, Any]
+) -> None:
+    value = await _call(agent_tools("sample_data", ORDERS, "kit/orders.py:order"), "write_fixture_file", cases=[case])
+    assert value["outcome"] == "error"
+    assert not [path for path in _written(tmp_path) if path.endswith(".json")]

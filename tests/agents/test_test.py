@@ -276,3 +276,36 @@ async def test_nothing_of_a_run_stays_in_the_workspace(agent_tools: Make, tmp_pa
     assert _written(tmp_path) == before
     assert "remora_change" not in next(iter(before.values()))
     assert (tmp_path / "src/kit/shapes.py").read_text() == SHAPES
+
+
+LISTS = """from dataclasses import dataclass
+
+
+@dataclass
+class Item:
+    price: int
+
+
+def total(items: list[Item]) -> int:
+    return sum(item.price for item in items)
+
+
+def parts(size: int):
+    if size < 1:
+        raise ValueError("too small")
+    yield size * 2
+"""
+
+
+async def test_a_list_of_the_projects_own_objects_can_be_tried(agent_tools: Make) -> None:
+    value = await _call(agent_tools("test", {"shop.py": LISTS}, "shop.py:total"), "analyze_signature")
+    assert value["candidate_actions"][0]["tool"] == "write_test_file"
+    assert any("Item(price=" in case for case in value["candidate_actions"][0]["args"]["cases"])
+
+
+@needs_sandbox
+async def test_a_generator_that_raises_is_ended_so_that_it_does(agent_tools: Make) -> None:
+    tools = agent_tools("test", {"shop.py": LISTS}, "shop.py:parts")
+    await _call(tools, "write_test_file", cases=["0 -> raises ValueError", "2 -> [4]"])
+    ran = await _call(tools, "run_tests")
+    assert ran["outcome"] == "success", ran["summary"]
