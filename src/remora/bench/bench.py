@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from remora.bench.shadow import Oracle
 from remora.bench.tasks import Task
 from remora.bench.trial import Place, Trial, run_trial
 from remora.config import ServerConfig
+from remora.ports import TokenCounter
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,14 @@ async def opened(row: Row, seed: int, models: Models, jobs: int = 1) -> AsyncIte
             # An oracle is no setting: what is opened for it is a policy that is never asked.
             name = "first-candidate" if row.decides == "oracle" else row.decides
             found = await open_.enter_async_context(deciders(ServerConfig(server=name, seed=seed)))
-            counter = weights_counter(models.embedded)
+            counter = _counter(models.embedded.gguf)
             yield replace(found, counter=counter) if counter else found
+
+
+@cache
+def _counter(gguf: Path | None) -> TokenCounter | None:
+    """The embedded model's own, also for rows without a model, so that their prompts can be compared."""
+    return weights_counter(ServerConfig(gguf=gguf))
 
 
 def cores() -> int:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from remora.app import App, Deciders, deciders
 from remora.bench.checks import check
@@ -28,6 +28,9 @@ from remora.errors import ConfigError, DecisionError
 from remora.events import ModelRequestEvent
 from remora.ports import AgentResult, Policy, Spawner
 from remora.subagent import SubagentDefinition
+
+if TYPE_CHECKING:
+    from remora.scripts import Agent
 
 NOT_THE_MODELS_FAULT = ("server_unreachable", "server_refused")
 """Ends that say nothing about a row: the bench stops, and can go on later."""
@@ -68,6 +71,18 @@ class Place:
     spawner: Spawner
     agents: Path | None = None
     """A folder of agents beside the bundled ones."""
+
+
+class _App(App):
+    """An app that loads each agent once for all trials: checking its scripts takes longer than many a run."""
+
+    _known: ClassVar[dict[tuple[Path, str], Agent]] = {}
+
+    def load_agents(self, operations: Sequence[str]) -> dict[str, Agent]:
+        folder = self.config.agents_dir
+        if missing := [name for name in operations if (folder, name) not in self._known]:
+            self._known.update({(folder, name): agent for name, agent in super().load_agents(missing).items()})
+        return {name: self._known[folder, name] for name in operations}
 
 
 async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Result:
@@ -115,7 +130,7 @@ async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path)
     state = place.streams / stream
     if state.exists():
         shutil.rmtree(state)  # of a trial that was cut off: what it had begun belongs to a project that is gone
-    app = App(project, state, run_config(trial.row, place.agents))
+    app = _App(project, state, run_config(trial.row, place.agents))
     watched = _Watched(trial, place.oracle(trial.task), found)
     began = time.monotonic()
     result = await _result(app, trial, watched)
