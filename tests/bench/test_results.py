@@ -38,7 +38,9 @@ def test_a_line_that_a_kill_cut_off_is_passed_over_and_the_next_one_is_whole(tmp
         file.path.write_bytes(whole[:cut])
         file.begin(head("remora bench --resume"))
         file.add(result("t2"))
-        assert "t2" in {one.task for one in read_results([file.path]).results}
+        stored = read_results([file.path])
+        assert stored.headers[-1].command == "remora bench --resume"
+        assert "t2" in {one.task for one in stored.results}
 
 
 def test_the_later_of_two_equal_trials_counts(tmp_path: Path) -> None:
