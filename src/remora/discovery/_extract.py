@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ _BLANK = re.compile(r"\s+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _OPEN = re.compile(r"([\[({]) ")
 _CLOSE = re.compile(r",? ([\])}])")
-_COMMENT = re.compile(r"#[^\r\n]*")
 _QUOTED = re.compile(r"""([rRuU]?)("{3}|'{3}|"|')(.*?)\s*(?:\2|$)""", re.DOTALL)
 
 Captured = Mapping[str, Sequence[Node]]
@@ -80,16 +79,18 @@ def extract(path: str, source: bytes, language: Mapped) -> FileFacts:
     """What stands in `source`. A syntax error hides only what it touches."""
     digest = sha256(source).hexdigest()
     source = source.removeprefix(b"\xef\xbb\xbf")
-    root = Parser(language.grammar).parse(as_the_grammar_wants(source)).root_node
-    captured = QueryCursor(language.query).captures(root)
-    return _File(path, source, captured, language).facts(digest)
+    shown = as_the_grammar_wants(source)
+    captured = QueryCursor(language.query).captures(Parser(language.grammar).parse(shown).root_node)
+    return _File(path, source, shown, captured, language).facts(digest)
 
 
 class _File:
     """One file while it is taken apart."""
 
-    def __init__(self, path: str, source: bytes, captured: Captured, language: Mapped) -> None:
+    def __init__(self, path: str, source: bytes, shown: bytes, captured: Captured, language: Mapped) -> None:
         self._path, self._source, self._captured, self._language = path, source, captured, language
+        self._shown = shown
+        """The source as the grammar has seen it: without lines that are only a comment, and every byte in its place."""
         self._defs = self._definitions()
         self._points, self._owners = _segments(self._defs)
 
@@ -103,7 +104,7 @@ class _File:
         line, at = 1, 0
         for index, (item, (qualified, in_class)) in enumerate(zip(self._defs, self._qualified(), strict=True)):
             line, at = line + self._source.count(b"\n", at, item.outer), item.outer
-            kinds = typed.get(index) or typed.get(FILE)
+            kinds = typed.get(FILE, {}) | typed.get(index, {})
             parameters = plain[index] + hinted[index]
             returns = item.kind == "function" and self._field(item.node, "returns") is not None
             own = int(in_class and item.kind == "function" and plain[index] > 0)
@@ -227,10 +228,11 @@ class _File:
     def _signature(self, item: _Found) -> str:
         body = self._field(item.node, "body")
         end = body.start_byte if body else item.end
-        text = self._source[item.start : end].decode("utf-8", "replace")
-        if "#" in text:
-            text = _COMMENT.sub("", text) if '"' not in text and "'" not in text else text
-        return _flat(text).removesuffix("{").rstrip().removesuffix(":").rstrip()
+        head = self._shown[item.start : end]
+        for comment in _comments(item.node, body) if b"#" in head or b"/" in head else ():
+            start, stop = comment.start_byte - item.start, comment.end_byte - item.start
+            head = head[:start] + b" " * (stop - start) + head[stop:]
+        return _flat(head.decode("utf-8", "replace")).removesuffix("{").rstrip().removesuffix(":").rstrip()
 
     def _typed(self) -> dict[int, dict[str, str]]:
         """By definition: names whose class is written beside them."""
@@ -292,6 +294,17 @@ def _segments(items: Sequence[_Found]) -> tuple[list[int], list[int]]:
     return points, owners
 
 
+def _comments(node: Node, body: Node | None) -> Iterator[Node]:
+    """The comments in what stands before a body."""
+    waiting = [child for child in node.children if child != body]
+    while waiting:
+        found = waiting.pop()
+        if found.type == "comment":
+            yield found
+        else:
+            waiting += found.children
+
+
 def _start(node: Node) -> int:
     return node.start_byte
 
@@ -325,6 +338,9 @@ def _coverage(typed: int, all_: int) -> float:
 
 
 def _flat(text: str) -> str:
+    """On one line, without blanks that only its line breaks made."""
+    if "\n" not in text and "  " not in text and "( " not in text:
+        return text.strip()[:MAX_LINE]
     return _CLOSE.sub(r"\1", _OPEN.sub(r"\1", _BLANK.sub(" ", text))).strip()[:MAX_LINE]
 
 

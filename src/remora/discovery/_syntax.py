@@ -131,4 +131,6 @@ def as_the_grammar_wants(source: bytes) -> bytes:
     for 8,000 lines. A line with a triple quote stays, as it may end a string, and so does one after a backslash. A
     `\\r` alone ends no line for the grammar.
     """
-    return _COMMENT_LINE.sub(lambda match: b" " * len(match[0]), _LONE_CR.sub(b"\n", source))
+    if b"\r" in source:
+        source = _LONE_CR.sub(b"\n", source)
+    return _COMMENT_LINE.sub(lambda match: b" " * len(match[0]), source) if b"#" in source else source

@@ -15,9 +15,10 @@ from remora.hub._models import EXTRACTOR, FILE_KEY, FileIndex, UpdateSource
 from remora.hub._rows import FileRows, keys_of
 from remora.kv import KVFile
 
-BATCH = 64
-"""Files of one transaction, at most."""
-BATCH_S = 0.25
+BATCH = 200
+"""Files of one transaction, at most,"""
+BATCH_S = 1.0
+"""and seconds that one may wait for others."""
 
 Stamp = tuple[int, ...]
 

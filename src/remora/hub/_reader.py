@@ -13,24 +13,25 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from sqlite3 import Connection
 from typing import Literal, Protocol, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from remora.discovery import CodeFiles, Mapped, extract, language_of
+from remora.discovery import MAX_FILE, CodeFiles, Mapped, extract, language_of
 from remora.errors import KVError, WorkspaceError
 from remora.hub._models import EXTRACTOR, FILE_KEY, NODE_KEY, FileIndex, NodeState, node_id_of, split_node_id
 from remora.hub._rows import FileRows, ref_key
-from remora.hub._targets import resolve, targets_of
+from remora.hub._targets import places_of, resolve, targets_of
 from remora.kv import KVFile, Row
 
 MAX_CALLERS = 50
 """Callers, callees and tests of one node that are looked for."""
 MAX_REFS = 400
 """Files that use a name, of which so many are looked at."""
-MAX_KEPT = 256
-"""Files whose facts a reader keeps in memory."""
+MAX_KEPT, MAX_RECORDS = 256, 2000
+"""Extracted files, and records, that readers keep in memory."""
 
 Model = TypeVar("Model", bound=BaseModel)
 Freshness = Literal["index", "workspace"]
@@ -53,34 +54,53 @@ class ProjectView:
     """The project's own files. No link is followed, so no path leads outside."""
 
     def __init__(self, files: CodeFiles) -> None:
-        self._files = files
+        self._root = str(files.root)
+        self._plain: set[str] = set()
+        """Folders that are no links, looked at once for each reader."""
 
     def look(self, path: str) -> bytes:
         """The file's bytes."""
-        parts = path.split("/")
-        if path.startswith("/") or {"", ".", ".."} & set(parts):
+        if path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
             raise WorkspaceError(f"`{path:.200}` is no path of the project")
-        place = self._files.root
-        for part in parts[:-1]:
-            place = place / part
-            if place.is_symlink():
+        self._check_folder(path.rpartition("/")[0])
+        handle = os.open(f"{self._root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        handle = os.open(place / parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            return file.read()
+            return _read(handle, found.st_size)
+        finally:
+            os.close(handle)
 
     def changed(self) -> Collection[str]:
         """None."""
+        self._plain.clear()
         return ()
+
+    def _check_folder(self, folder: str) -> None:
+        if folder and folder not in self._plain:
+            self._check_folder(folder.rpartition("/")[0])
+            if stat.S_ISLNK(os.lstat(f"{self._root}/{folder}").st_mode):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+            self._plain.add(folder)
 
 
 class Kept:
-    """Files that were extracted in memory, by path and hash. Shared by all who read one project."""
+    """What was read before: files that were extracted in memory, by path and hash, and records by their version."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[tuple[str, str], FileRows] = OrderedDict()
+        self._records: OrderedDict[tuple[str, int], BaseModel] = OrderedDict()
+
+    def record(self, model: type[Model], row: Row) -> Model:
+        """The record. Versions only grow, so one of the same version is the same. Raises `ValidationError`."""
+        found = self._records.pop((row.key, row.version), None)
+        if not isinstance(found, model):
+            found = model.model_validate_json(row.data)
+        self._records[row.key, row.version] = found
+        while len(self._records) > MAX_RECORDS:
+            self._records.popitem(last=False)
+        return found
 
     def get(self, path: str, digest: str, source: bytes, language: Mapped) -> FileRows:
         """What stands in the file."""
@@ -94,11 +114,13 @@ class Kept:
 class Reader:
     """One look at the index: all that it gives was proven while it was open. Blocks; throw it away afterwards."""
 
-    def __init__(self, kv: KVFile, view: View, kept: Kept) -> None:
-        self._kv, self._view, self._kept = kv, view, kept
+    def __init__(self, kv: KVFile, db: Connection | None, view: View, kept: Kept) -> None:
+        """Without `db`, nothing is known but what the files say."""
+        self._kv, self._db, self._view, self._kept = kv, db, view, kept
         self._own = frozenset(view.changed())
         self._proven: dict[str, _Proven | None] = {}
         self._stored: dict[str, FileIndex | None] = {}
+        self._nodes: dict[str, Row] = {}
         self.hashes: dict[str, str] = {}
         """By path, the SHA-256 of the bytes that facts were proven against."""
         self.problem = ""
@@ -107,7 +129,11 @@ class Reader:
     def states(self, node_ids: Iterable[str]) -> dict[str, NodeState]:
         """The nodes that are there now, with callees, callers and tests."""
         found: dict[str, NodeState] = {}
-        for node_id in dict.fromkeys(node_ids):
+        node_ids = list(dict.fromkeys(node_ids))
+        self._load([split_node_id(node_id)[0] for node_id in node_ids])
+        keys = [NODE_KEY + node_id for node_id in node_ids]
+        self._nodes = {row.key: row for row in self._ask(lambda db: self._kv.pick(db, keys))}
+        for node_id in node_ids:
             state = self.state(node_id)
             if state is not None:
                 found[node_id] = self._related(state)
@@ -145,7 +171,8 @@ class Reader:
         language = language_of(state.path)
         if file is None or language is None:
             return []
-        targets = targets_of(state.calls, state.qualified, file.index.imports, file.names, language.own_names)
+        targets = list(targets_of(state.calls, state.qualified, file.index.imports, file.names, language.own_names))
+        self._load([path for target in targets for path, _ in places_of(target, state.path, language)])
         found: dict[str, None] = {}
         for target in targets:
             place = resolve(target, state.path, language, self._known)
@@ -176,7 +203,7 @@ class Reader:
         if not name:
             return
         prefix = ref_key(name)
-        rows = self._ask(lambda: self._kv.scan(prefix, MAX_REFS))
+        rows = self._ask(lambda db: self._kv.begin_with(db, prefix, MAX_REFS))
         for row in rows:
             path = row.key[len(prefix) :]
             users = orjson.loads(row.data)
@@ -213,7 +240,7 @@ class Reader:
             return
         keys = [FILE_KEY + path for path in missing]
         self._stored |= dict.fromkeys(missing)
-        for row in self._ask(lambda: self._kv.get(keys)):
+        for row in self._ask(lambda db: self._kv.pick(db, keys)):
             index = self._typed(FileIndex, row)
             if index is not None and row.key == FILE_KEY + index.path:
                 self._stored[index.path] = index
@@ -244,7 +271,8 @@ class Reader:
     def _node(self, path: str, qualified: str, digest: str) -> NodeState | None:
         """The stored record, if it is of these bytes."""
         key = NODE_KEY + node_id_of(path, qualified)
-        for row in self._ask(lambda: self._kv.get([key])):
+        at_hand = self._nodes.get(key)
+        for row in [at_hand] if at_hand else self._ask(lambda db: self._kv.pick(db, [key])):
             state = self._typed(NodeState, row)
             if state is not None and (state.file_hash, state.node_id) == (digest, row.key[len(NODE_KEY) :]):
                 return state
@@ -252,17 +280,17 @@ class Reader:
 
     def _typed(self, model: type[Model], row: Row) -> Model | None:
         try:
-            return model.model_validate_json(row.data)
+            return self._kept.record(model, row)
         except ValidationError:
             self.problem = f"`{self._kv.path}`: the record {row.key!r:.80} is not one of the Hub's"
             return None
 
-    def _ask(self, read: Callable[[], list[Row]]) -> list[Row]:
+    def _ask(self, read: Callable[[Connection], list[Row]]) -> list[Row]:
         """What the index says; nothing where it cannot be used, and why is remembered."""
-        if self.problem:
+        if self.problem or self._db is None:
             return []
         try:
-            return read()
+            return read(self._db)
         except KVError as error:
             self.problem = error.message
             self._stored = dict.fromkeys(self._stored)
@@ -290,6 +318,14 @@ class _Proven:
         if self._states is None:
             self._states = self.rows.states()
         return self._states.get(qualified)
+
+
+def _read(handle: int, size: int) -> bytes:
+    """All bytes of a file, also of one that grows meanwhile."""
+    parts = [os.read(handle, size + 1)]
+    while parts[-1]:
+        parts.append(os.read(handle, 65536))
+    return b"".join(parts)
 
 
 def _may_mean(users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from remora.discovery import FileFacts, Mapped
 
-ROOTS = ("", "src", "lib")
+ROOTS = ("", "src/", "lib/")
 """Folders from which Python code is imported, below any folder that holds the importing file."""
 MAX_HOPS = 3
 """Modules that only pass a name on, one after the other."""
@@ -74,12 +74,7 @@ def resolve(
     if target.startswith(":"):
         return importer, target[1:]
     for _ in range(MAX_HOPS):
-        parts = target.split(".")
-        places = [
-            (path, ".".join(parts[end:]))
-            for end in range(len(parts), max(0, len(parts) - 3), -1)
-            for path in _paths(parts[:end], importer, language)
-        ]
+        places = places_of(target, importer, language)
         known = files([path for path, _ in places])
         passed_on = ""
         for path, qualified in places:
@@ -96,12 +91,27 @@ def resolve(
     return None
 
 
+def places_of(target: str, importer: str, language: Mapped) -> list[tuple[str, str]]:
+    """Where a dotted name may lead: files, and what it would be called in them. None for a name of the same file."""
+    if target.startswith(":"):
+        return []
+    parts = target.split(".")
+    return [
+        (path, ".".join(parts[end:]))
+        for end in range(len(parts), max(0, len(parts) - 3), -1)
+        for path in _paths(parts[:end], importer, language)
+    ]
+
+
 def _paths(module: Sequence[str], importer: str, language: Mapped) -> Iterator[str]:
     """Where a module may lie, the most likely place first: beside the importer, then further up."""
-    folder = importer.split("/")[:-1]
-    suffix = language.suffixes[0]
-    for depth in range(len(folder), -1, -1):
+    inside, suffix = "/".join(module), language.suffixes[0]
+    ends = [suffix, *(f"/{name}{suffix}" for name in language.package_files)]
+    folder, slash, _ = importer.rpartition("/")
+    while True:
         for root in ROOTS:
-            base = "/".join([*folder[:depth], *([root] if root else []), *module])
-            yield base + suffix
-            yield from (f"{base}/{name}{suffix}" for name in language.package_files)
+            for end in ends:
+                yield f"{folder}{slash}{root}{inside}{end}"
+        if not folder:
+            return
+        folder, slash, _ = folder.rpartition("/")

@@ -6,7 +6,8 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from sqlite3 import Connection
+from typing import Any, Self, TypeVar
 
 from remora.discovery import CodeFiles, languages
 from remora.errors import KVError
@@ -18,6 +19,8 @@ from remora.nodes import named_nodes
 from remora.ports import Pulled
 
 __all__ = ["HubClient", "refresh_context"]
+
+T = TypeVar("T")
 
 MAX_NODES = 16
 """Nodes that are looked up in one pull."""
@@ -64,12 +67,12 @@ class HubClient:
 
     async def node(self, node_id: str) -> NodeState | None:
         """All that is known of one node; None where there is no such node now."""
-        return await asyncio.to_thread(lambda: self.reader().states([node_id]).get(node_id))
+        return await asyncio.to_thread(self._look, lambda reader: reader.states([node_id]).get(node_id))
 
     async def hint(self, node_id: str) -> str:
         """What there is in place of a node that is not there."""
         path = split_node_id(node_id)[0]
-        found = await asyncio.to_thread(lambda: self.reader().names_in(path))
+        found = await asyncio.to_thread(self._look, lambda reader: reader.names_in(path))
         if found is None:
             return f"`{path:.200}` is not a file of code here: expected `path:qualified.name`"
         return f"`{path:.200}` has " + (", ".join(f"`{name}`" for name in found[:20]) or "no definitions")
@@ -77,10 +80,6 @@ class HubClient:
     async def health_check(self) -> bool:
         """Whether there is an index that can be read."""
         return await asyncio.to_thread(self._is_healthy)
-
-    def reader(self) -> Reader:
-        """A look at the index; for one thread."""
-        return Reader(self._kv, self._view, self._kept)
 
     def close(self) -> None:
         """No file is held open."""
@@ -91,21 +90,36 @@ class HubClient:
         return self._pull(node_ids, "")
 
     def _pull(self, node_ids: Sequence[str], waiting: str) -> Pulled:
-        with self._one:
-            reader = self.reader()
+        def pull(reader: Reader) -> Pulled:
             states = reader.states(list(dict.fromkeys(node_ids))[:MAX_NODES])
             facts = {
                 node: packet_facts(state, reader, brief=place > 0) for place, (node, state) in enumerate(states.items())
             }
-        if reader.problem:
+            freshness = {node: reader.freshness(node) for node in facts}
+            return Pulled(facts, dict(reader.hashes), freshness, reader.problem or waiting)
+
+        return self._look(pull)
+
+    def _look(self, ask: Callable[[Reader], T]) -> T:
+        """What the index says, proven; where it cannot be used, what the files say."""
+        problem = ""
+
+        def with_index(db: Connection | None) -> tuple[T, str]:
+            reader = Reader(self._kv, db, self._view, self._kept)
+            reader.problem = problem
+            return ask(reader), reader.problem
+
+        with self._one:
+            try:
+                found = self._kv.read(with_index, None)
+            except KVError as error:
+                found, problem = None, error.message
+            if found is None:
+                problem = problem or "There is no index yet: other files are not known"
+                found = with_index(None)
+        if found[1] and self._kv.path.exists():
             self._ask_for_repair()
-        missing = "" if self._kv.path.exists() else "There is no index yet: other files are not known"
-        return Pulled(
-            facts,
-            dict(reader.hashes),
-            {node: reader.freshness(node) for node in facts},
-            reader.problem or waiting or missing,
-        )
+        return found[0]
 
     def _is_healthy(self) -> bool:
         try:
