@@ -148,7 +148,7 @@ def _spoilt_task(
         id=f"{half}-lint-{number:03d}",
         operation="lint",
         half=half,
-        level=_level(codes, staying),
+        level=level_of(codes, staying),
         origin="generated",
         files=project.files(text, _rules(codes, staying, draw), more),
         path=project.path,
@@ -191,7 +191,7 @@ def _family(code: str) -> str:
     return WITHIN.get(code) or re.match(r"[A-Z]+", code)[0]  # type: ignore[index]
 
 
-def _level(codes: Sequence[str], staying: Sequence[str]) -> Level:
+def level_of(codes: Sequence[str], staying: Sequence[str]) -> Level:
     by_hand = sum(code not in FIXED_BY_RUFF for code in codes)
     if by_hand == 0 and len(codes) <= 2 and not staying:
         return "easy"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from benchmarks.tasks._bank import Module, Piece, modules
-from benchmarks.tasks._lint import BASE, _level, half_of
+from benchmarks.tasks._lint import BASE, half_of, level_of
 from benchmarks.tasks._projects import drawn, source
 from remora.bench.tasks import Half, LintCheck, Task
 
@@ -73,7 +73,7 @@ def _task(
         id=f"{half}-lint-file-{number:03d}",
         operation="lint",
         half=half,
-        level=_level(codes, ()),
+        level=level_of(codes, ()),
         origin="generated",
         files=project.files(text, rules),
         path=project.path,
