@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import orjson
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from remora.app import App, open_app
 from remora.cli._train import train
 from remora.config import Config, ServerConfig
-from remora.errors import ConfigError
+from remora.errors import ConfigError, MissingExtra
 from remora.events import (
     AgentEndEvent,
     AgentFinishedEvent,
@@ -28,7 +29,7 @@ from remora.events import (
     WorkspaceRejectedEvent,
 )
 from remora.subagent import SUBMIT_RESULT
-from remora.train import export_rows, proven, rows_of_stream
+from remora.train import export_rows, proven, rows_of_stream, run_training
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 LOOK = {"name": "look", "parameters": {"type": "object", "properties": {}}}
@@ -136,3 +137,9 @@ def test_the_command_line_writes_rows_of_made_up_agents(tmp_path: Path) -> None:
     done = CliRunner().invoke(train, ["rows", "--variety", "20", "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output
     assert orjson.loads(done.stdout)["rows"] == len(out.read_bytes().splitlines()) == 20
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+def test_training_without_torch_names_the_extra(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtra, match="torch"):
+        run_training(tmp_path / "model.gguf", [tmp_path / "rows.jsonl"], tmp_path / "out")

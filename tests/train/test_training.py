@@ -30,6 +30,61 @@ rows = tokenizer.rows([json.loads(line) for line in Path(sys.argv[2]).read_bytes
 print(json.dumps([[list(row.prompt), list(row.answer)] for row in rows]))
 """
 
+# An adapter of chance, strong on queries and keys: what comes of it depends on the order of every row.
+STRONG = """
+import json, sys
+from pathlib import Path
+import torch
+from training.gguf import Gguf, write_adapter
+from training.model import Llama
+from training.tokens import RowTokenizer, chatml
+gguf = Gguf(Path(sys.argv[1]))
+torch.set_num_threads(1)
+model = Llama(gguf, rank=16, alpha=32.0, dtype=torch.float32, seed=3)
+with torch.no_grad():
+    for block in model.blocks:
+        for name, layer in block.linear.items():
+            layer.b.copy_(torch.randn(layer.b.shape) * (0.3 if name in ("attn_q", "attn_k") else 0.005))
+ids = RowTokenizer(gguf).ids(chatml([{"role": "user", "content": "Name three colours, and the capital of France."}]))
+with torch.no_grad():
+    said = model.logits(model.hidden(torch.tensor([ids]))[0, -1]).log_softmax(-1).topk(10)
+meta = {"general.type": "adapter", "general.architecture": "llama", "adapter.type": "lora", "adapter.lora.alpha": 32.0}
+tensors = dict(model.adapter())
+write_adapter(Path(sys.argv[2]), tensors, meta)
+for name, tensor in tensors.items():
+    if name.endswith("lora_b") and ("attn_q" in name or "attn_k" in name):
+        halves = tensor.reshape(-1, 2, 32, 16)
+        tensors[name] = halves.swapaxes(1, 2).reshape(tensor.shape)
+write_adapter(Path(sys.argv[3]), tensors, meta)
+print(json.dumps({"prompt": ids, "said": dict(zip(said.indices.tolist(), said.values.tolist()))}))
+"""
+
+
+async def likeliest(gguf: Path, adapter: Path, prompt: list[int]) -> dict[int, float]:
+    """What llama.cpp would say next with this adapter: tokens and the logarithms of their chances."""
+    asked = {"prompt": prompt, "n_predict": 1, "n_probs": 40, "temperature": 0, "lora": [{"id": 0, "scale": 1.0}]}
+    async with EmbeddedServer(gguf, context=512, adapters=[adapter]) as server:
+        child = await server.ready()
+        async with httpx2.AsyncClient(base_url=child.url, headers={"Authorization": f"Bearer {child.key}"}) as client:
+            told = (await client.post("/completion", json=asked, timeout=60)).json()
+    return {item["id"]: item["logprob"] for item in told["completion_probabilities"][0]["top_logprobs"]}
+
+
+async def test_an_adapter_of_chance_changes_llama_cpp_by_as_much_as_it_changes_torch(tmp_path: Path) -> None:
+    gguf = smollm2()
+    good, permuted = tmp_path / "good.gguf", tmp_path / "permuted.gguf"
+    made = with_torch("-c", STRONG, gguf, good, permuted)
+    assert made.returncode == 0, made.stderr
+    told = json.loads(made.stdout)
+    wanted = {int(token): chance for token, chance in told["said"].items()}
+
+    async def apart(adapter: Path) -> float:
+        found = await likeliest(gguf, adapter, told["prompt"])
+        return sum(abs(found.get(token, -20.0) - chance) for token, chance in wanted.items()) / len(wanted)
+
+    assert await apart(good) < 0.15
+    assert await apart(permuted) > 0.5
+
 
 def code_tool(name: str) -> ToolSpec:
     schema = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
