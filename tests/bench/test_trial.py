@@ -114,8 +114,9 @@ async def test_withheld_candidates_are_nowhere(tmp_path: Path) -> None:
 async def test_a_planted_candidate_stands_first_and_can_be_called(tmp_path: Path) -> None:
     as_shipped, _ = await offered(tmp_path / "a.jsonl", "none")
     planted, _ = await offered(tmp_path / "b.jsonl", "planted")
-    assert planted[0][1:] == as_shipped[0]
-    assert planted[0][0] not in as_shipped[0]
+    assert planted[0] == as_shipped[0]  # before the first result
+    assert planted[1][1:] == as_shipped[1]
+    assert planted[1][0] not in as_shipped[1]
 
 
 async def test_an_unfamiliar_agent_works_alike_under_names_that_are_nowhere_else(tmp_path: Path) -> None:

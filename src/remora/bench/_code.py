@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from remora.discovery import python_tree
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ARGS = r"(?:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters)"
@@ -28,7 +30,7 @@ class Described:
 def parses(source: bytes) -> bool:
     """Whether this is Python."""
     try:
-        ast.parse(source)
+        python_tree(source)
     except (SyntaxError, ValueError):
         return False
     return True
@@ -36,7 +38,7 @@ def parses(source: bytes) -> bool:
 
 def definition(source: str, node: str) -> Definition | None:
     """The definition with this qualified name; None where there is none."""
-    return next((found for name, found in _definitions(ast.parse(source)) if name == node), None)
+    return next((found for name, found in _definitions(python_tree(source)) if name == node), None)
 
 
 def _definitions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, Definition]]:
@@ -55,7 +57,7 @@ def target_lines(source: str, node: str) -> set[int]:
         return set()
     everything = set(range(1, source.count("\n") + 2))
     own = _lines(found) if found else everything
-    inside = (each for each in ast.walk(found or ast.parse(source)) if isinstance(each, _FUNCTIONS))
+    inside = (each for each in ast.walk(found or python_tree(source)) if isinstance(each, _FUNCTIONS))
     return own - {row for each in inside if each is not found for row in _lines(each)}
 
 

@@ -17,7 +17,7 @@ from remora.bench.results import Key, Result
 from remora.bench.rows import Models, Row
 from remora.bench.shadow import Oracle
 from remora.bench.tasks import Task
-from remora.bench.trial import Place, Trial, run_trial
+from remora.bench.trial import Place, Trial, load_agents, run_trial
 from remora.config import ServerConfig
 from remora.ports import TokenCounter
 
@@ -58,6 +58,7 @@ async def run_bench(
     todo: Sequence[Trial], models: Models, place: Place, *, jobs: int = 1, keep: Callable[[Result], None]
 ) -> AsyncIterator[Result]:
     """The result of every trial, in the order in which they end; `keep` has had it by then."""
+    load_agents((trial.task.operation for trial in todo), place.agents)
     for (row, seed), group in groupby(todo, key=lambda trial: (trial.row, trial.seed)):
         async for result in _group(row, seed, list(group), models, place, jobs):
             keep(result)

@@ -39,7 +39,7 @@ CONTROLS: dict[str, Control] = {
     for control in (
         Control("none", "as shipped", False),
         Control("shuffled", "candidates in any order", True),
-        Control("planted", "a wrong candidate first", True),
+        Control("planted", "a wrong candidate first in every result", True),
         Control("withheld", "no candidates", False),
         Control("unfamiliar", "tools under other names and descriptions", True),
     )
@@ -65,6 +65,9 @@ def controlled(control: Control, task: Task, seed: int, deciders: Deciders, name
     change = _change(control.name, random.Random(f"{control.name} {seed} {task.id}"))  # noqa: S311 - repeatable
     if change is None:
         return Instead(deciders)
+    if control.name == "planted":
+        # Not before the first result: there, all that could be planted without arguments is the end itself.
+        return Instead(deciders, tools=lambda tools: _Offered(tools, change))
     rules = control.name != "withheld"
     return Instead(
         deciders,
@@ -117,18 +120,10 @@ def _some_value(schema: Mapping[str, Any]) -> Any:
 
 def _offering(definition: SubagentDefinition, change: Change, *, rules: bool) -> SubagentDefinition:
     """The definition with other candidates at the start, with its rules or without."""
-    specs = [ToolSpec(name=tool.name) for tool in definition.tools if tool.name not in _with_arguments(definition)]
-    offered = change([action.model_dump() for action in definition.candidate_actions], specs)
+    offered = change([action.model_dump() for action in definition.candidate_actions], ())
     actions = tuple(CandidateAction.model_validate(action) for action in offered)
     kept = definition.candidate_rules if rules else ()
     return definition.model_copy(update={"candidate_actions": actions, "candidate_rules": kept})
-
-
-def _with_arguments(definition: SubagentDefinition) -> set[str]:
-    """Tools that may need arguments: a definition does not tell, so all but those that it calls without any."""
-    without = {*definition.context, *(action.tool for action in definition.candidate_actions if not action.args)}
-    without |= {definition.check.tool} if definition.check else set()
-    return {tool.name for tool in definition.tools} - without
 
 
 class _Offered:

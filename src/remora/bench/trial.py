@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,6 +83,12 @@ class _App(App):
         if missing := [name for name in operations if (folder, name) not in self._known]:
             self._known.update({(folder, name): agent for name, agent in super().load_agents(missing).items()})
         return {name: self._known[folder, name] for name in operations}
+
+
+def load_agents(operations: Iterable[str], agents: Path | None) -> None:
+    """The agents are loaded before anything runs: Python's parser, which does it, wants no other thread beside it."""
+    here = Path.cwd()
+    _App(here, here, run_config(Row("", "", "oracle"), agents)).load_agents(sorted(set(operations)))
 
 
 async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Result:

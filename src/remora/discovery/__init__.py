@@ -13,6 +13,7 @@ from remora.discovery._discovery import TreeSitterDiscovery
 from remora.discovery._extract import FileFacts, NodeFacts, extract
 from remora.discovery._files import MAX_FILE, CodeFiles
 from remora.discovery._languages import Mapped, language_of, languages, load_language
+from remora.discovery._literal import python_tree
 
 __all__ = [
     "MAX_FILE",
@@ -26,4 +27,5 @@ __all__ = [
     "language_of",
     "languages",
     "load_language",
+    "python_tree",
 ]
