@@ -18,6 +18,9 @@ LIMIT = MemoryConfig().packet_size_limit
 DEADLINE_S = 900.0
 """Seconds after which one agent is stopped, whoever decides."""
 
+PATIENCE_S = 600.0
+"""Seconds that one decision may take: a busy machine must not look like a bad model."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -70,7 +73,8 @@ class Models:
 
     def config(self, row: Row, seed: int, threads: int | None = None) -> ServerConfig:
         """How the row's model is asked. Raises `ConfigError` where nothing says which one it is."""
-        drawn = {"seed": seed, "temperature": self.temperature}
+        patient = {"timeout_s": PATIENCE_S, "deadline_s": PATIENCE_S}
+        drawn = {"seed": seed, "temperature": self.temperature, **patient}
         if row.decides == "server":
             return self.server.model_copy(update=drawn)
         if row.adapter and row.adapter not in self.adapters:
