@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import chain
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 
 from remora.app import ensure_weights, open_app
 from remora.bench.oracle import Oracle
@@ -17,7 +16,7 @@ from remora.cli._console import HERE, JsonFlag, Project, StateDir, err, errors_a
 from remora.context.text import visible
 from remora.errors import ConfigError
 from remora.inference import EstimatedCounter
-from remora.train import Exported, Kept, Made, Trained, export_rows, run_training, suite_rows, variety, write_rows
+from remora.train import Exported, Kept, RowFile, Trained, export_rows, run_training, suite_rows, variety
 
 train = typer.Typer(
     help="Train an adapter for the embedded model from your own traces.",
@@ -26,6 +25,8 @@ train = typer.Typer(
     rich_markup_mode=None,
 )
 
+TOLD_EVERY = 25
+"""Runs after which a line says how far it is."""
 Out = Annotated[Path, typer.Option("--out", help="The file to write; packed where its name ends in .gz")]
 
 
@@ -84,25 +85,33 @@ def rows(
     with errors_as_sentences():
         if not made_up and suite is None:
             raise ConfigError("No rows are asked for: expected `--variety NUMBER`, `--suite FOLDER`, or both")
-        made = asyncio.run(_played(suite, tasks, episodes, seed, jobs)) if suite else []
-        packets = [row for each in made for row in each.packets]
-        kept = write_rows(out, chain(packets, variety(seed, made_up, EstimatedCounter(), unseen=unseen)))
-        told = [_kept(out, kept)]
-        if chats:
-            told.append(_kept(chats, write_rows(chats, [row for each in made for row in each.chats])))
+        with ExitStack() as open_:
+            file = open_.enter_context(RowFile(out))
+            talk = open_.enter_context(RowFile(chats)) if chats else None
+            if suite:
+                asyncio.run(_played(suite, tasks, episodes, seed, jobs, file, talk))
+            for row in variety(seed, made_up, EstimatedCounter(), unseen=unseen):
+                file.add(row)
+        told = [_kept(each.path, each.kept) for each in (file, talk) if each]
+        kept = file.kept
         print_json({"path": out, "rows": kept.rows, "repeated": kept.repeated}) if json else say("\n".join(told))
 
 
-async def _played(folder: Path, count: int | None, episodes: int, seed: int, jobs: int) -> list[Made]:
+async def _played(
+    folder: Path, count: int | None, episodes: int, seed: int, jobs: int, out: RowFile, chats: RowFile | None
+) -> None:
     found = read_suite(folder)
     todo = chosen_tasks(found, "train", (), count)
-    made: list[Made] = []
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
-        shown = bar.add_task("episodes", total=len(todo) * episodes)
-        async for each in suite_rows(found, todo, Oracle, episodes=episodes, seed=seed, jobs=jobs):
-            made.append(each)
-            bar.advance(shown)
-    return made
+    done = 0
+    async for made in suite_rows(found, todo, Oracle, episodes=episodes, seed=seed, jobs=jobs):
+        done += 1
+        for row in made.packets:
+            out.add(row)
+        if chats:
+            for row in made.chats:
+                chats.add(row)
+        if done % TOLD_EVERY == 0:
+            err.print(f"{done} of {len(todo) * episodes} runs, {out.kept.rows} rows")
 
 
 @train.command()

@@ -2,7 +2,7 @@
 
 from remora.train._export import Proven, proven, rows_of_stream
 from remora.train._exporting import Exported, export_rows
-from remora.train._rows import Kept, Row, answer_text, write_rows
+from remora.train._rows import Kept, Row, RowFile, answer_text, write_rows
 from remora.train._running import Trained, run_training
 from remora.train._suite import Made, suite_rows
 from remora.train.variety import variety
@@ -13,6 +13,7 @@ __all__ = [
     "Made",
     "Proven",
     "Row",
+    "RowFile",
     "Trained",
     "answer_text",
     "export_rows",

@@ -11,10 +11,10 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import orjson
 
@@ -62,23 +62,44 @@ def answer_text(tool: str, args: Mapping[str, Any], tools: Sequence[ToolSpec]) -
     return None if _NEVER_WRITTEN in text else text
 
 
+class RowFile:
+    """A file of rows, packed where its name ends in `.gz`, each prompt once. Until it is whole, it is a `.part`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kept = Kept()
+        self._part = path.with_name(path.name + ".part")
+        self._seen: set[str] = set()
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._open.enter_context(_opened(self._part, packed=self.path.suffix == ".gz"))
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._open.close()
+        if kind is None:
+            self._part.replace(self.path)
+
+    def add(self, row: Row) -> None:
+        """The row is in the file, unless its prompt was there already."""
+        known = digest(canonical(row.messages))
+        if known in self._seen:
+            self.kept.repeated += 1
+            return
+        self._seen.add(known)
+        self._file.write(orjson.dumps(asdict(row)) + b"\n")
+        self.kept.rows += 1
+        self.kept.by_operation[row.operation if row.origin != "variety" else "variety"] += 1
+
+
 def write_rows(path: Path, rows: Iterable[Row]) -> Kept:
-    """All rows in `path`, packed where its name ends in `.gz`; each prompt once. The file is whole or not there."""
-    kept, seen = Kept(), set[str]()
-    part = path.with_name(path.name + ".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _opened(part, packed=path.suffix == ".gz") as file:
+    """All rows in `path`, each prompt once. The file is whole or not there."""
+    with RowFile(path) as file:
         for row in rows:
-            known = digest(canonical(row.messages))
-            if known in seen:
-                kept.repeated += 1
-                continue
-            seen.add(known)
-            file.write(orjson.dumps(asdict(row)) + b"\n")
-            kept.rows += 1
-            kept.by_operation[row.operation if row.origin != "variety" else "variety"] += 1
-    part.replace(path)
-    return kept
+            file.add(row)
+    return file.kept
 
 
 def _order(spec: ToolSpec) -> list[str]:
