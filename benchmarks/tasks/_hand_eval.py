@@ -246,7 +246,7 @@ def hand_tasks() -> Iterator[Task]:
         "batches", "chunks.py", CHUNKS, "batches",
         TestCheck(mutants=(
             Mutant(path="lib/chunks.py", old="begin + size]", new="begin + size - 1]"),
-            Mutant(path="lib/chunks.py", old="size < 1", new="size < 0"),
+            Mutant(path="lib/chunks.py", old="range(0, len", new="range(1, len"),
         )),
         {"cases": ["[1, 2, 3] -> [[1, 2], [3]]", "[1, 2, 3], 3 -> [[1, 2, 3]]", "[1], 0 -> raises ValueError"]},
     )  # fmt: skip
