@@ -23,7 +23,7 @@ class Filling(World):
         self.used = [key for key in self.keys if key in used]
         args: dict[str, Schema] = {key: WHOLE if isinstance(self.values[key], int) else TEXT for key in self.used}
         if dice.maybe(0.3):
-            args[dice.one(("note", "comment"))] = {"type": "string", "default": ""}
+            args.setdefault(dice.one(("note", "comment")), {"type": "string", "default": ""})
         self.final = self.tool(words.WRITE, self.noun, described("write", self.noun), **args)
         self.known: dict[str, Any] = {}
         self.done = False

@@ -17,13 +17,15 @@ class Writing(World):
         self.noun = dice.noun()
         self.looks = self.tool([*words.READ, *words.LOOK], self.noun, described("look", self.noun))
         self.text_arg = dice.one(("text", "summary", "sentence", "content", self.noun))
-        extra: dict[str, Schema] = {"note": {"type": "string", "default": ""}} if dice.maybe(0.4) else {}
+        args: dict[str, Schema] = {self.text_arg: TEXT}
+        if dice.maybe(0.4):
+            args.setdefault("note", {"type": "string", "default": ""})
         told = (
             f"Write the {self.noun} from one sentence.",
             f"Put a new {self.noun} in place.",
             f"Set the {self.noun}.",
         )
-        self.writes = self.tool(words.WRITE, self.noun, told, **{self.text_arg: TEXT}, **extra)
+        self.writes = self.tool(words.WRITE, self.noun, told, **args)
         self.missing, self.old, self.full = dice.one(_STATES)
         self.state = dice.one((self.missing, self.missing, self.old, self.full))
         self.key = dice.one(("suggestion", "proposal", "draft", "short", f"{self.noun}_text"))
