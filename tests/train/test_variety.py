@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from remora.context.history import HISTORY
 from remora.context.render import RENDERERS
 from remora.inference import EstimatedCounter
 from remora.train import Row, variety
@@ -77,3 +78,14 @@ def test_unseen_rows_name_tools_by_words_that_no_other_row_has(rows: list[Row]) 
     unseen = spoken(list(variety(7, 400, EstimatedCounter(), unseen=True)))
     assert len(unseen) > 20
     assert not unseen & spoken(rows)
+
+
+def test_chats_are_the_same_turns_and_answers_with_results_in_full(rows: list[Row]) -> None:
+    chats = list(variety(7, 300, EstimatedCounter(), chats=True))
+    assert [row.answer for row in chats] == [row.answer for row in rows[:300]]
+    assert {row.renderer for row in chats} == {HISTORY}
+    for row in chats:
+        said = [message["role"] for message in row.messages]
+        assert said[:2] == ["system", "user"]
+        assert said[2:] == ["assistant", "user"] * (len(said[2:]) // 2)
+        assert all(" returned:\n" in message["content"] for message in row.messages[3::2])

@@ -68,7 +68,7 @@ def rows(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows")] = 1,
     unseen: Annotated[bool, typer.Option("--unseen", help="Made-up agents of words that no other rows have")] = False,
     out: Out = Path("rows.jsonl.gz"),
-    chats: Annotated[Path | None, typer.Option(help="Write the suite's runs as chat history too, to this file")] = None,
+    chats: Annotated[Path | None, typer.Option(help="Write the same turns as chat history too, to this file")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write rows of made-up agents, or of a suite of tasks that an oracle solves with the real tools.
@@ -92,6 +92,9 @@ def rows(
                 asyncio.run(_played(suite, tasks, episodes, seed, jobs, file, talk))
             for row in variety(seed, made_up, EstimatedCounter(), unseen=unseen):
                 file.add(row)
+            if talk:
+                for row in variety(seed, made_up, EstimatedCounter(), unseen=unseen, chats=True):
+                    talk.add(row)
         told = [_kept(each.path, each.kept) for each in (file, talk) if each]
         kept = file.kept
         print_json({"path": out, "rows": kept.rows, "repeated": kept.repeated}) if json else say("\n".join(told))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import orjson
 
+from remora.context.history import HISTORY
 from remora.context.models import CandidateAction, DecisionPacket
 from remora.context.projection import EMPTY, apply
 from remora.context.render import RENDERERS, Rendered, Style, render
@@ -24,6 +25,7 @@ from remora.events import (
     PacketDelta,
     ToolResultEvent,
     TurnStartEvent,
+    readable,
 )
 from remora.ports import TokenCounter
 from remora.subagent import SUBMIT_RESULT_TOOL
@@ -58,25 +60,30 @@ LIMITS = (900, 1100, 1300, 1600, 2000, 3000)
 """Tokens of a prompt by the estimate, which is about half as much again as the real count."""
 
 
-def variety(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = False) -> Iterator[Row]:
-    """So many rows of made-up agents. With `unseen`, of nouns and verbs that are never trained on."""
+def variety(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = False, chats: bool = False) -> Iterator[Row]:
+    """So many rows of made-up agents. With `unseen`, of nouns and verbs that are never trained on.
+
+    With `chats`, the same episodes as chat history would have shown them.
+    """
     made = number = 0
     while made < rows:
         name = f"{'unseen' if unseen else 'made'}-{seed}-{number}"
         number += 1
-        for row in episode(name, counter, unseen=unseen):
+        for row in episode(name, counter, unseen=unseen, chats=chats):
             if made < rows:
                 made += 1
                 yield row
 
 
-def episode(name: str, counter: TokenCounter, *, unseen: bool = False) -> Iterator[Row]:
+def episode(name: str, counter: TokenCounter, *, unseen: bool = False, chats: bool = False) -> Iterator[Row]:
     """The rows of one run of one made-up agent; the same for the same name."""
     dice = Dice(name, unseen=unseen)
     run = _Run(dice, dice.one(WORLDS)(dice), counter)
     for turn in range(1, MAX_TURNS + 1):
         row, step = run.turn(turn)
-        if row is not None:
+        if row is not None and chats:
+            yield Row(f"{name}-chat/{turn}", "variety", run.operation, HISTORY, row.chat, row.answer)
+        elif row is not None:
             yield Row(f"{name}/{turn}", "variety", run.operation, run.renderer, row.messages, row.answer)
         if step.tool == SUBMIT_RESULT_TOOL:
             return
@@ -85,6 +92,7 @@ def episode(name: str, counter: TokenCounter, *, unseen: bool = False) -> Iterat
 @dataclass(frozen=True)
 class _Shown:
     messages: tuple[dict[str, str], ...]
+    chat: tuple[dict[str, str], ...]
     answer: str
 
 
@@ -99,12 +107,17 @@ class _Run:
         self.operation = f"{dice.noun()}_{dice.noun()}"
         self.renderer = RENDERERS[self._style]
         self._packet = self._begun()
+        about = "\n".join(filter(None, [self._packet.goal, self._packet.node_summary]))
+        self._said = [{"role": "user", "content": about}]
+        self._result: dict[str, Any] = {}
+        """The latest result as its tool gave it, which the chat has not shown yet."""
 
     def turn(self, turn: int) -> tuple[_Shown | None, Step]:
         """The turn's prompt and right answer, where the prompt tells it; and the call that was made then."""
         self._packet = apply(self._packet, TurnStartEvent(turn=turn))
         control = self._dice.one(CONTROLS)
         shown = self._packet.model_copy(update={"candidate_actions": self._candidates(control)})
+        self._tell(shown)
         right = self._right(shown)
         row = self._row(shown, right)
         wrong = self._world.wrong()
@@ -126,7 +139,16 @@ class _Run:
         except BudgetError:
             return None
         answer = answer_text(right.tool, right.args, self._world.tools)
-        return _Shown(made.messages, answer) if answer and _tells(made, shown, right) else None
+        chat = ({"role": "system", "content": made.system}, *self._said)
+        return _Shown(made.messages, chat, answer) if answer and _tells(made, shown, right) else None
+
+    def _tell(self, shown: DecisionPacket) -> None:
+        """The chat hears of the latest result, with the candidates that are shown now."""
+        if self._result:
+            offered = [action.model_dump() for action in shown.candidate_actions]
+            text = readable(self._result["value"] | {"candidate_actions": offered})
+            self._said.append({"role": "user", "content": f"{self._result['tool']} returned:\n{text}"})
+            self._result = {}
 
     def _right(self, shown: DecisionPacket) -> Step:
         """The first candidate that is right; where none is, what the packet says by itself."""
@@ -155,6 +177,10 @@ class _Run:
         told = self._world.do(step)
         self._world.said = told.summary
         failed = told.outcome == "error"
+        written = answer_text(step.tool, step.args, self._world.tools) or ""
+        self._said.append({"role": "assistant", "content": written})
+        value = {"result": told.known, "summary": told.summary, "knowledge_delta": told.known, "outcome": told.outcome}
+        self._result = {"tool": step.tool, "value": value | ({"error": told.summary} if failed else {})}
         raw = orjson.dumps([told.summary, told.known], option=orjson.OPT_NON_STR_KEYS)
         delta = PacketDelta(
             action=ActionDelta(tool=step.tool, summary=told.summary, outcome=told.outcome),
