@@ -210,14 +210,20 @@ async def test_a_hub_whose_disk_hangs_is_asked_once(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     write(tmp_path / "p", FILES)
-    view = SlowView()
-    client = HubClient(tmp_path / "p", tmp_path / "p" / ".agentfs", view=view)
+    view, asked = SlowView(), []
+
+    class Counting(HubClient):
+        async def pull(self, node_ids: Sequence[str]) -> Pulled:
+            asked.append(node_ids)
+            return await super().pull(node_ids)
+
+    client = Counting(tmp_path / "p", tmp_path / "p" / ".agentfs", view=view)
     began = time.monotonic()
     events, packet = await pulled(client, turns=30)
     took = time.monotonic() - began
     view.release.set()
     assert [event.type for event in events] == ["notice"]
-    assert (packet.hub_context, view.reads) == (None, 1)
+    assert (packet.hub_context, view.reads, len(asked)) == (None, 1, 1)
     record_property("row 33", f"a Hub that hangs adds {took * 1000:.0f} ms to a run of 30 turns")
 
 

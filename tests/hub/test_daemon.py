@@ -16,6 +16,7 @@ from hub.conftest import FILES, until, write
 from hub.test_index import same
 from remora.errors import HubError
 from remora.hub import HubClient, start_daemon, status, stop_daemon
+from remora.hub._daemon import Daemon as Watcher
 from remora.hub._lock import WriterLock
 
 TAKE = "shop/stock.py:take"
@@ -193,6 +194,21 @@ def test_edits_while_others_read_are_never_seen_half(running: Path) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+def test_changed_rules_and_storms_make_it_look_at_all_files(
+    project: Path, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.mkdir()
+    watcher = Watcher(project, state)
+    watcher._sweep()
+    write(project, {".gitignore": "tests/\n"})
+    watcher._take({str(project / ".gitignore")})
+    assert "tests/test_cart.py" not in files_of(state)
+    monkeypatch.setattr("remora.hub._daemon.STORM", 3)
+    write(project, {"untold.py": ""})
+    watcher._take({str(project / f"told{number}.py") for number in range(5)})
+    assert "untold.py" in files_of(state)
 
 
 @pytest.mark.faults

@@ -193,3 +193,11 @@ def test_a_record_of_another_kind_is_damage(project: Path, state: Path) -> None:
     with pytest.raises(KVDamaged):
         list(index_of(project, state).sweep())
     assert index_now(project, state).changed == len(FILES)
+
+
+def test_a_folder_that_is_told_is_looked_into(project: Path, state: Path, tmp_path: Path) -> None:
+    index = index_of(project, state)
+    list(index.sweep())
+    write(project, {"new/a.py": "def f(): ...\n", "new/deep/b.py": ""})
+    assert index.touch(["new"]) == 2
+    assert same(project, state, tmp_path)

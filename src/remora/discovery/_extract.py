@@ -28,7 +28,7 @@ _BLANK = re.compile(r"\s+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _OPEN = re.compile(r"([\[({]) ")
 _CLOSE = re.compile(r",? ([\])}])")
-_QUOTED = re.compile(r"""([rRuU]?)("{3}|'{3}|"|')(.*?)\s*(?:\2|$)""", re.DOTALL)
+_OPENING = re.compile(r"""([rRuU]?)("{3}|'{3}|"|')""")
 
 Captured = Mapping[str, Sequence[Node]]
 
@@ -101,10 +101,10 @@ class _File:
         branches, plain = self._count("branch"), self._count("parameter.plain")
         hinted, docs, decorators = self._count("parameter.typed"), self._docs(), self._decorators()
         nodes = [self._file_node(digest, docs.get(FILE), calls.get(FILE, ()), raises.get(FILE, ()), by_owner)]
-        line, at = 1, 0
+        line, at, everywhere = 1, 0, typed.get(FILE, {})
         for index, (item, (qualified, in_class)) in enumerate(zip(self._defs, self._qualified(), strict=True)):
             line, at = line + self._source.count(b"\n", at, item.outer), item.outer
-            kinds = typed.get(FILE, {}) | typed.get(index, {})
+            kinds = everywhere | typed[index] if index in typed else everywhere
             parameters = plain[index] + hinted[index]
             returns = item.kind == "function" and self._field(item.node, "returns") is not None
             own = int(in_class and item.kind == "function" and plain[index] > 0)
@@ -346,10 +346,12 @@ def _flat(text: str) -> str:
 
 def _first_line(literal: str) -> str | None:
     """The first line of a docstring that says something; None for what is no text."""
-    found = _QUOTED.match(literal)
+    found = _OPENING.match(literal)
     if found is None:
         return None
-    text = found[3]
-    if "\\" in text[:MAX_LINE] and not found[1].lower().startswith("r"):
-        text = text_of_literal(literal) or text
-    return next((line.strip()[:MAX_LINE] for line in text.splitlines() if line.strip()), "")
+    if "\\" in literal and found[1] not in ("r", "R"):
+        text = text_of_literal(literal) or ""
+        return next((line.strip()[:MAX_LINE] for line in text.splitlines() if line.strip()), "")
+    text = literal[found.end() :].lstrip()
+    line = text.partition("\n")[0]
+    return line.partition(found[2])[0].strip()[:MAX_LINE]

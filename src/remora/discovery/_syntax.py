@@ -15,7 +15,7 @@ from remora.discovery._queries import bundled_query, language
 NOT_CODE = frozenset({"comment", "line_continuation"})
 Kind = Literal["function", "class"]
 
-_COMMENT_LINE = re.compile(rb"""(?<!\\\n)(?<!\\\r\n)^[ \t]*+\#(?:(?!\"\"\"|''')[^\r\n])*+(?=\r|\n|\Z)""", re.MULTILINE)
+_COMMENT_LINE = re.compile(rb"\n[ \t]*+#[^\r\n]*+")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 
 
@@ -133,4 +133,12 @@ def as_the_grammar_wants(source: bytes) -> bytes:
     """
     if b"\r" in source:
         source = _LONE_CR.sub(b"\n", source)
-    return _COMMENT_LINE.sub(lambda match: b" " * len(match[0]), source) if b"#" in source else source
+    return _COMMENT_LINE.sub(_blank, b"\n" + source)[1:] if b"#" in source else source
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    line, source, at = found[0], found.string, found.start()
+    continued = source[at - 1 : at] == b"\\" or source[max(0, at - 2) : at] == b"\\\r"
+    if continued or b'"""' in line or b"'''" in line:
+        return line
+    return b"\n" + b" " * (len(line) - 1)
