@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,7 +51,8 @@ def test_what_a_part_must_be_told_is_what_the_guide_says(part: Any) -> None:
     )
 
 
-async def test_the_stub_of_the_hub_knows_nothing_and_says_so() -> None:
+async def test_the_stub_of_the_hub_knows_nothing_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     client = get_hub_client()
     assert isinstance(client, HubClientStub)
     assert client is get_hub_client()

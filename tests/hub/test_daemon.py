@@ -242,6 +242,7 @@ def test_kills_at_random_moments_leave_the_old_records_or_the_new(
         timer.start()
         while is_there(pid):
             write(project, {f"burst/{rnd.randrange(60)}.py": f"def f{number}():\n    f{number}()\n"})
+        until(lambda: WriterLock(state).holder() is None)
         nodes = [f"burst/{n}.py:f{k}" for n in range(8) for k in range(number + 1)]
         for node, facts in HubClient(project, state).facts(nodes[:16]).facts.items():
             path, _, name = node.partition(":")

@@ -12,6 +12,7 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from sqlite3 import Connection
 from typing import Literal, Protocol, TypeVar
@@ -121,6 +122,7 @@ class Reader:
         self._proven: dict[str, _Proven | None] = {}
         self._stored: dict[str, FileIndex | None] = {}
         self._nodes: dict[str, Row] = {}
+        self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
         self.hashes: dict[str, str] = {}
         """By path, the SHA-256 of the bytes that facts were proven against."""
         self.problem = ""
@@ -175,7 +177,7 @@ class Reader:
         self._load([path for target in targets for path, _ in places_of(target, state.path, language)])
         found: dict[str, None] = {}
         for target in targets:
-            place = resolve(target, state.path, language, self._known)
+            place = self._resolve(target, state.path, language)
             if place is not None and place[1] and place != (state.path, state.qualified):
                 found[node_id_of(*place)] = None
             if len(found) >= MAX_CALLERS:
@@ -192,7 +194,7 @@ class Reader:
                 # A file that imports a name does not call it; it only counts as a user of a whole file.
                 if (path, user) == wanted or (user == "" and state.qualified and path != state.path):
                     continue
-                if any(resolve(target, path, language, self._known) == wanted for target in targets):  # type: ignore[arg-type]
+                if any(self._resolve(target, path, language) == wanted for target in targets):  # type: ignore[arg-type]
                     found.append(node_id_of(path, user))
             if len(found) >= MAX_CALLERS:
                 break
@@ -228,6 +230,12 @@ class Reader:
             return False
         return not qualified or any(part.lower().startswith(language.test_names) for part in qualified.split("."))
 
+    def _resolve(self, target: str, importer: str, language: Mapped) -> tuple[str, str] | None:
+        key = (target, importer)
+        if key not in self._resolved:
+            self._resolved[key] = resolve(target, importer, language, self._known)
+        return self._resolved[key]
+
     def _known(self, paths: Sequence[str]) -> Mapping[str, FileIndex]:
         """Those of the paths that are files of the project, proven."""
         self._load([path for path in paths if path not in self._own])
@@ -256,8 +264,7 @@ class Reader:
             return None
         try:
             source = self._view.look(path)
-            source.decode()
-        except (OSError, UnicodeDecodeError, WorkspaceError):
+        except (OSError, WorkspaceError):
             return None
         digest = sha256(source).hexdigest()
         self.hashes[path] = digest
@@ -265,6 +272,10 @@ class Reader:
         index = self._stored.get(path)
         if index is not None and index.file_hash == digest and index.extractor == EXTRACTOR:
             return _Proven(index, None, source, language)
+        try:
+            source.decode()
+        except UnicodeDecodeError:
+            return None
         rows = self._kept.get(path, digest, source, language)
         return _Proven(rows.index(), rows, source, language)
 
@@ -302,9 +313,13 @@ class _Proven:
 
     def __init__(self, index: FileIndex, rows: FileRows | None, source: bytes, language: Mapped) -> None:
         self.index, self.rows = index, rows
-        self.names = frozenset(index.nodes)
         self._source, self._language = source, language
         self._states: dict[str, NodeState] | None = None
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The definitions of the file."""
+        return frozenset(self.index.nodes)
 
     def state(self, reader: Reader, qualified: str) -> NodeState | None:
         """The node of that name."""

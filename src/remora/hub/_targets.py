@@ -6,6 +6,7 @@ A target is `:qualified` for a definition of the same file, else a dotted absolu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from remora.discovery import FileFacts, Mapped
@@ -91,27 +92,31 @@ def resolve(
     return None
 
 
-def places_of(target: str, importer: str, language: Mapped) -> list[tuple[str, str]]:
+def places_of(target: str, importer: str, language: Mapped) -> tuple[tuple[str, str], ...]:
     """Where a dotted name may lead: files, and what it would be called in them. None for a name of the same file."""
+    return _places(target, importer.rpartition("/")[0], language.suffixes[0], language.package_files)
+
+
+@lru_cache(maxsize=20_000)
+def _places(target: str, folder: str, suffix: str, package_files: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if target.startswith(":"):
-        return []
+        return ()
     parts = target.split(".")
-    return [
+    ends = [suffix, *(f"/{name}{suffix}" for name in package_files)]
+    return tuple(
         (path, ".".join(parts[end:]))
         for end in range(len(parts), max(0, len(parts) - 3), -1)
-        for path in _paths(parts[:end], importer, language)
-    ]
+        for path in _paths("/".join(parts[:end]), folder, ends)
+    )
 
 
-def _paths(module: Sequence[str], importer: str, language: Mapped) -> Iterator[str]:
+def _paths(module: str, folder: str, ends: Sequence[str]) -> Iterator[str]:
     """Where a module may lie, the most likely place first: beside the importer, then further up."""
-    inside, suffix = "/".join(module), language.suffixes[0]
-    ends = [suffix, *(f"/{name}{suffix}" for name in language.package_files)]
-    folder, slash, _ = importer.rpartition("/")
+    slash = "/" if folder else ""
     while True:
         for root in ROOTS:
             for end in ends:
-                yield f"{folder}{slash}{root}{inside}{end}"
+                yield f"{folder}{slash}{root}{module}{end}"
         if not folder:
             return
         folder, slash, _ = folder.rpartition("/")
