@@ -88,20 +88,23 @@ def asking(tree: Path, rounds: int) -> dict[str, float]:
     functions = [node for node in nodes if ":" in node]
     step = max(1, len(functions) // (10 * rounds))
     parts = [functions[round_ * step :: step * rounds][:10] for round_ in range(rounds)]
-    cold, warm = asyncio.run(_asked(client, parts))
+    cold, warm, cpu = asyncio.run(_asked(client, parts))
     client.close()
     return {
         "nodes": len(nodes),
         "warm_ms": round(median(warm), 2),
+        "warm_cpu_ms": round(cpu, 2),
         "warm_p95_ms": round(sorted(warm)[int(len(warm) * 0.95)], 2),
         "first_ms": round(median(cold), 2),
     }
 
 
-async def _asked(client: HubClient, parts: list[list[str]]) -> tuple[list[float], list[float]]:
-    """Milliseconds of the first time and of a later one, for each part."""
+async def _asked(client: HubClient, parts: list[list[str]]) -> tuple[list[float], list[float], float]:
+    """Milliseconds of the first time and of later ones, for each part; and the CPU time of a later one, on average."""
     cold = [await _ms(client, part) for part in parts]
-    return cold, [await _ms(client, part) for part in parts for _ in range(5)]
+    cpu = time.process_time()
+    warm = [await _ms(client, part) for part in parts for _ in range(5)]
+    return cold, warm, (time.process_time() - cpu) * 1000 / len(warm)
 
 
 async def _ms(client: HubClient, nodes: list[str]) -> float:

@@ -27,7 +27,7 @@ from remora.hub._rows import FileRows, ref_key
 from remora.hub._targets import places_of, resolve, targets_of
 from remora.kv import KVFile, Row
 
-MAX_CALLERS = 50
+MAX_CALLERS = 20
 """Callers, callees and tests of one node that are looked for."""
 MAX_REFS = 400
 """Files that use a name, of which so many are looked at."""
