@@ -7,12 +7,13 @@ from typing import Any
 import orjson
 
 from remora.hub._models import NodeState
-from remora.hub._reader import Reader
+from remora.hub._reader import Reader, Wanted
 
 MAX_CALLERS = 5
 MAX_TESTS = 3
 MAX_CALLEES = 4
 MAX_RAISES = 5
+IN_PACKETS = Wanted(MAX_CALLERS + 1, MAX_TESTS)
 MAX_TEXT = 160
 MAX_BYTES, MAX_BRIEF = 700, 250
 """Of one node's facts as JSON. What is beyond goes in this order: callees, callers, tests, the docstring."""
@@ -30,7 +31,7 @@ def packet_facts(state: NodeState, reader: Reader, *, brief: bool = False) -> di
         "raises": list(state.raises[:MAX_RAISES]),
         "calls": {} if brief else {node: line for node in state.callees[:MAX_CALLEES] if (line := _line(node, reader))},
         "callers": list(state.callers[:MAX_CALLERS]),
-        "more_callers": max(0, len(state.callers) - MAX_CALLERS),
+        "more_callers": len(state.callers) > MAX_CALLERS,
         "tests": list(state.related_tests[:MAX_TESTS]),
     }
     return _bounded({name: fact for name, fact in facts.items() if fact}, MAX_BRIEF if brief else MAX_BYTES)

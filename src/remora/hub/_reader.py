@@ -12,10 +12,10 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from sqlite3 import Connection
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -27,8 +27,16 @@ from remora.hub._rows import FileRows, ref_key
 from remora.hub._targets import places_of, resolve, targets_of
 from remora.kv import KVFile, Row
 
-MAX_CALLERS = 20
-"""Callers, callees and tests of one node that are looked for."""
+MAX_CALLEES = 20
+
+
+class Wanted(NamedTuple):
+    """How many callers and tests of a node are looked for: each takes the proof of a file."""
+
+    callers: int = 20
+    tests: int = 20
+
+
 MAX_REFS = 400
 """Files that use a name, of which so many are looked at."""
 MAX_KEPT, MAX_RECORDS = 256, 2000
@@ -128,7 +136,7 @@ class Reader:
         self.problem = ""
         """Why the index could not be used, where it could not."""
 
-    def states(self, node_ids: Iterable[str]) -> dict[str, NodeState]:
+    def states(self, node_ids: Iterable[str], wanted: Wanted = Wanted()) -> dict[str, NodeState]:  # noqa: B008 (immutable)
         """The nodes that are there now, with callees, callers and tests."""
         found: dict[str, NodeState] = {}
         node_ids = list(dict.fromkeys(node_ids))
@@ -138,7 +146,7 @@ class Reader:
         for node_id in node_ids:
             state = self.state(node_id)
             if state is not None:
-                found[node_id] = self._related(state)
+                found[node_id] = self._related(state, wanted)
         return found
 
     def state(self, node_id: str) -> NodeState | None:
@@ -157,8 +165,8 @@ class Reader:
         file = self._proven.get(split_node_id(node_id)[0])
         return "index" if file is not None and file.rows is None else "workspace"
 
-    def _related(self, state: NodeState) -> NodeState:
-        callers = self._callers(state)
+    def _related(self, state: NodeState, wanted: Wanted) -> NodeState:
+        callers = self._callers(state, wanted)
         tests = [node for node in callers if self._is_test(node)]
         return state.model_copy(
             update={
@@ -180,15 +188,16 @@ class Reader:
             place = self._resolve(target, state.path, language)
             if place is not None and place[1] and place != (state.path, state.qualified):
                 found[node_id_of(*place)] = None
-            if len(found) >= MAX_CALLERS:
+            if len(found) >= MAX_CALLEES:
                 break
         return list(found)
 
-    def _callers(self, state: NodeState) -> list[str]:
+    def _callers(self, state: NodeState, limits: Wanted) -> list[str]:
         name = state.qualified.rpartition(".")[2] or (_module_name(state.path) or "")
         wanted = (state.path, state.qualified)
         found: list[str] = []
-        for path, users in self._uses(name, state):
+        left = {False: limits.callers, True: limits.tests}
+        for path, users in self._uses(name, state, left):
             language = language_of(path)
             for user, targets in users.items() if language else ():
                 # A file that imports a name does not call it; it only counts as a user of a whole file.
@@ -196,11 +205,12 @@ class Reader:
                     continue
                 if any(self._resolve(target, path, language) == wanted for target in targets):  # type: ignore[arg-type]
                     found.append(node_id_of(path, user))
-            if len(found) >= MAX_CALLERS:
-                break
-        return sorted(found)[:MAX_CALLERS]
+                    left[_is_test_file(path)] -= 1
+        return sorted(found)
 
-    def _uses(self, name: str, wanted: NodeState) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
+    def _uses(
+        self, name: str, wanted: NodeState, left: Mapping[bool, int]
+    ) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
         """By file, the nodes that use a name: those of the index that are proven, and the workspace's own."""
         if not name:
             return
@@ -209,7 +219,9 @@ class Reader:
         for row in rows:
             path = row.key[len(prefix) :]
             users = orjson.loads(row.data)
-            file = self._prove(path) if path not in self._own and _may_mean(users, path, wanted) else None
+            if path in self._own or left[_is_test_file(path)] <= 0 or not _may_mean(users, path, wanted):
+                continue
+            file = self._prove(path)
             if file is None:
                 continue
             if file.rows is not None:
@@ -351,6 +363,12 @@ def _may_mean(users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) 
         for targets in users.values()
         for target in targets
     )
+
+
+@lru_cache(maxsize=20_000)
+def _is_test_file(path: str) -> bool:
+    language = language_of(path)
+    return language is not None and language.is_test_file(path)
 
 
 def _module_name(path: str) -> str:

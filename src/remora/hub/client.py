@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from remora.discovery import CodeFiles, languages
 from remora.errors import KVError
-from remora.hub._facts import packet_facts
+from remora.hub._facts import IN_PACKETS, packet_facts
 from remora.hub._models import DB, FILE_KEY, REPAIR, NodeState, split_node_id
 from remora.hub._reader import Kept, ProjectView, Reader, View
 from remora.kv import KVFile
@@ -91,7 +91,7 @@ class HubClient:
 
     def _pull(self, node_ids: Sequence[str], waiting: str) -> Pulled:
         def pull(reader: Reader) -> Pulled:
-            states = reader.states(list(dict.fromkeys(node_ids))[:MAX_NODES])
+            states = reader.states(list(dict.fromkeys(node_ids))[:MAX_NODES], IN_PACKETS)
             facts = {
                 node: packet_facts(state, reader, brief=place > 0) for place, (node, state) in enumerate(states.items())
             }
