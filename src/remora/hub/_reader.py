@@ -219,7 +219,7 @@ class Reader:
         for row in rows:
             path = row.key[len(prefix) :]
             users = orjson.loads(row.data)
-            if path in self._own or left[_is_test_file(path)] <= 0 or not _may_mean(users, path, wanted):
+            if path in self._own or left[_is_test_file(path)] <= 0 or not self._means(users, path, wanted):
                 continue
             file = self._prove(path)
             if file is None:
@@ -234,6 +234,14 @@ class Reader:
             file = self._prove(path)
             if file is not None and file.rows is not None and name in file.rows.refs:
                 yield path, file.rows.refs[name]
+
+    def _means(self, users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:
+        """Whether the file is worth the proof: by its record, it uses what is wanted."""
+        language, place = language_of(path), (wanted.path, wanted.qualified)
+        if language is None or not _may_mean(users, path, wanted):
+            return False
+        targets = (target for targets in users.values() for target in targets)
+        return any(self._resolve(target, path, language) == place for target in targets)
 
     def _is_test(self, node_id: str) -> bool:
         path, qualified = split_node_id(node_id)
