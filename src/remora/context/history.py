@@ -57,8 +57,14 @@ class History:
         """The event becomes part of the chat. `raw` is what a tool returned, in full."""
         message = self._message(event, raw)
         if message is not None:
-            text = canonical(message).decode() if "tool_calls" in message else str(message["content"])
-            self._said.append((message, self._counter.count(text) + MESSAGE_OVERHEAD))
+            self._say(message)
+        if isinstance(event, ModelResponseEvent) and event.error and not (self._native and event.calls):
+            # A chat in which one side speaks twice is refused by servers, and a model must learn what was wrong.
+            self._say(_user(_told_wrong(event)))
+
+    def _say(self, message: Message) -> None:
+        text = canonical(message).decode() if "tool_calls" in message else str(message["content"])
+        self._said.append((message, self._counter.count(text) + MESSAGE_OVERHEAD))
 
     def prompt(
         self, system_prompt: str, tools: Sequence[ToolSpec], *, calling: Calling, limit: int | None, cut: bool
@@ -107,6 +113,12 @@ class History:
             return {"role": "assistant", "content": text, "tool_calls": [_openai(call) for call in calls]}
         written = [canonical({"tool": call.tool, "args": call.args}).decode() for call in calls]
         return {"role": "assistant", "content": text or "\n".join(written)}
+
+
+def _told_wrong(event: ModelResponseEvent) -> str:
+    """What the packet says of an answer without a call that can be made."""
+    error = event.delta.error.set if isinstance(event.delta, PacketDelta) and event.delta.error else None
+    return error or f"That is no call that can be made: {event.error}"
 
 
 def _user(text: str) -> Message:

@@ -135,6 +135,10 @@ class _Fold:
             self._learn(key, item, event)
         if delta.error is not None:
             self._err(delta.error)
+        if type(delta) is not PlainDelta:
+            self._merge_rest(delta, event.ts)
+
+    def _merge_rest(self, delta: PacketDelta | PlainDelta, ts: str) -> None:
         if delta.diagnostics:
             self._tell(delta.diagnostics)
         if delta.candidate_actions is not None:
@@ -144,7 +148,7 @@ class _Fold:
         for excerpt in delta.excerpts:
             self._show(excerpt)
         if delta.hub is not None:
-            self._pull(delta.hub, event.ts)
+            self._pull(delta.hub, ts)
         if delta.extensions:
             self._extensions |= delta.extensions
 

@@ -20,8 +20,8 @@ from remora.trace._skim import Skim
 
 _STARTS = b'_start"'
 """The end of the names of `agent_start` and `turn_start`, which are folded without a delta."""
-_ENVELOPE = 90
-"""Bytes of a line within which its type stands."""
+_TYPE_AT = (50, 90)
+"""The bytes of a line among which its type stands: searching them is cheaper than cutting them out."""
 
 
 def read_changes(path: Path, to: int | None = None) -> Iterator[Change | Event]:
@@ -34,7 +34,7 @@ def read_changes(path: Path, to: int | None = None) -> Iterator[Change | Event]:
     skim, seq = Skim(path), 0
     for lines in skim:
         for number, line in enumerate(lines, start=seq):
-            if b'"delta"' in line or _STARTS in line[:_ENVELOPE]:
+            if b'"delta"' in line or line.find(_STARTS, *_TYPE_AT) >= 0:
                 change = _read(path, number, line)
                 if change.turn > last:
                     return

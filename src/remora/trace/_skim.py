@@ -15,7 +15,7 @@ from remora.trace._lines import MAX_LINE, SEAL
 from remora.trace._parse import TS_LENGTH, parse
 from remora.trace._reader import Position
 
-_CHUNK = 64 * 1024
+_CHUNK = 32 * 1024
 _TYPE = b'","type":"'
 _SEAL = _TYPE + SEAL.encode() + b'"'
 _SEAL_LENGTH = len(_SEAL)
