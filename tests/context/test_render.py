@@ -176,7 +176,17 @@ def test_slow_changing_fields_come_before_new_ones() -> None:
     names = list(shown(full_packet(), limit=5000))
     assert names[0] == "goal"
     assert names[-1] == "turn"
-    assert names.index("excerpts") < names.index("recent_actions") < names.index("knowledge") < names.index("last_error")
+    assert (
+        names.index("excerpts") < names.index("recent_actions") < names.index("knowledge") < names.index("last_error")
+    )
+
+
+def test_of_hub_facts_those_pulled_first_stay_longest() -> None:
+    made = packet()
+    made.hub_context = {f"a.py:f{number}": {"signature": "def f(" + "x, " * 20 + ")"} for number in range(30)}
+    kept = list(shown(made, limit=700)["hub_context"])
+    assert 0 < len(kept) < 30
+    assert kept == [f"a.py:f{number}" for number in range(len(kept))]
 
 
 def acted(turns: int) -> DecisionPacket:

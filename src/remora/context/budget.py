@@ -209,7 +209,7 @@ class _View:
             "node_summary": "" if gone["node_summary"] else packet.node_summary,
             "constraints": self._constraints,
             "excerpts": self._shown_excerpts(gone["excerpts"]),
-            "hub_context": dict(self._hub[gone["hub_context"] :]),
+            "hub_context": dict(self._hub[: len(self._hub) - gone["hub_context"]]),
             "extensions": dict(self._extensions[gone["extensions"] :]),
             "recent_actions": self._shown_actions(gone["recent_actions"], short=bool(gone["summaries"])),
             "knowledge": self._shown_knowledge(gone["knowledge"]),
