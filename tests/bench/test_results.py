@@ -70,3 +70,8 @@ def test_a_file_of_something_else_is_told_by_name(text: str, tmp_path: Path) -> 
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"other\.jsonl"):
         read_results([path])
+
+
+def test_of_paths_on_a_machine_only_the_names_are_kept() -> None:
+    told = head("remora bench --suite /home/me/tasks --adapter '/home/me/my adapter.gguf' --out out/a.jsonl").command
+    assert told == "remora bench --suite tasks --adapter 'my adapter.gguf' --out out/a.jsonl"

@@ -33,7 +33,12 @@ def header(command: str, tasks: Sequence[Task], temperature: float) -> Header:
 
 def _machine() -> dict[str, Any]:
     load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-    return {"cores": cores(), "cpu": _cpu(), "system": f"{platform.system()} {platform.release()}", "load": load}
+    return {
+        "cores": cores(),
+        "cpu": _cpu(),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "load": load,
+    }
 
 
 def _cpu() -> str:

@@ -143,13 +143,20 @@ def _made_by(headers: Sequence[Header]) -> str:
     """Where, when and by which commands the figures were made."""
     if not headers:
         return "Nothing was measured yet."
-    told = []
+    made: dict[str, list[Header]] = {}
     for header in headers:
         machine = header.machine
         where = f"{machine.get('cores', '?')} × {machine.get('cpu', '?')}, {machine.get('system', '?')}"
         versions = ", ".join(f"{name} {version}" for name, version in sorted(header.versions.items()))
-        told.append(f"{header.date} on {where} ({versions}):\n\n```console\n$ {header.command}\n```")
-    return "Measured " + "\n\nand ".join(dict.fromkeys(told))
+        made.setdefault(f"{where} ({versions})", []).append(header)
+    return "\n\n".join(_made_there(where, there) for where, there in made.items())
+
+
+def _made_there(where: str, headers: Sequence[Header]) -> str:
+    dates = sorted(header.date for header in headers)
+    when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+    commands = dict.fromkeys(f"$ {header.command}" for header in headers)
+    return "\n".join([f"Measured {when} on {where}:", "", "```console", *commands, "```"])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -6,12 +6,13 @@ was cut off by a kill is passed over. Where a task was tried twice in the same w
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from remora.errors import ConfigError
 
@@ -100,6 +101,12 @@ class Header(BaseModel):
     """Digest of the tasks that were asked for."""
     tasks: int
     temperature: float = 0.0
+
+    @field_validator("command")
+    @classmethod
+    def _names_only(cls, command: str) -> str:
+        """Results are published: of a path on somebody's machine only the name stays."""
+        return shlex.join(word.rpartition("/")[2] if word.startswith("/") else word for word in shlex.split(command))
 
 
 class Stored(NamedTuple):
