@@ -86,7 +86,7 @@ async def test_facts_that_can_no_longer_be_proven_are_removed() -> None:
         Pulled({"a.py:f": "x" * MAX_FACTS}),
         Pulled({7: 1}),  # type: ignore[dict-item]
     ],
-    ids=repr,
+    ids=["raises", "a text", "a dict", "nothing", "facts no dict", "a set", "an object", "too large", "a key no text"],
 )
 async def test_a_hub_that_breaks_is_told_once_and_loses_its_facts(trouble: Any) -> None:
     good = Pulled({"a.py:f": {"s": 1}})
