@@ -159,6 +159,7 @@ def sample(per_operation: int) -> list[Task]:
     return [each for name in TOOLS for each in [one for one in tasks if one.operation == name][:per_operation]]
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(probe().applies == "none", reason="no OS sandbox works here")
 async def test_the_oracle_solves_a_hard_task_of_each_operation(tmp_path: Path) -> None:
     results = await solved(sample(1), "none", tmp_path)

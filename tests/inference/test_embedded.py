@@ -191,6 +191,7 @@ def test_a_busy_machine_keeps_a_core_and_an_idle_one_gives_them_all() -> None:
     assert 1 <= threads_to_use() <= cores()
 
 
+@pytest.mark.faults
 async def test_an_adapter_works_only_in_requests_that_name_it(gguf: Path, tmp_path: Path) -> None:
     (tmp_path / "loud.gguf").write_bytes(lora(fill=3.0))
     prompt, _ = lint_prompt(GgufCounter(gguf))
