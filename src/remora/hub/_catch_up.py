@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,10 +34,11 @@ def make_state_dir(state_dir: Path) -> None:
     """The state directory is there, private, and git looks at none of it."""
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with (state_dir / ".gitignore").open("x") as file:
-            file.write("*\n")
+        file = os.open(state_dir / ".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return
+    with os.fdopen(file, "w", encoding="utf-8") as rules:
+        rules.write("*\n")
 
 
 def open_index(
