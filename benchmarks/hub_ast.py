@@ -5,29 +5,13 @@ from __future__ import annotations
 import ast
 import warnings
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
+
+from remora.discovery import NodeFacts
 
 BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.IfExp, ast.match_case)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
-
-
-class Facts(NamedTuple):
-    """What the index keeps of a node, by `ast`."""
-
-    qualified: str
-    kind: str
-    line: int
-    source_hash: str
-    signature: str
-    docstring: str | None
-    decorators: tuple[str, ...]
-    calls: tuple[str, ...]
-    raises: tuple[str, ...]
-    imports: tuple[str, ...]
-    line_count: int
-    complexity: int
-    hint_coverage: float
 
 
 class Pass:
@@ -36,11 +20,11 @@ class Pass:
     def __init__(self, source: bytes) -> None:
         self._text = source.decode()
         self._lines = self._text.splitlines(keepends=True)
-        self.nodes: list[Facts] = []
+        self.nodes: list[NodeFacts] = []
         self.imports: dict[str, str] = {}
         self.typed: dict[str, str] = {}
 
-    def run(self) -> list[Facts]:
+    def run(self) -> list[NodeFacts]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(self._text)
@@ -63,13 +47,13 @@ class Pass:
             in_class = kind == "class"
             self._scope(each, name, "class" if isinstance(each, ast.ClassDef) else "method" if in_class else "function")
 
-    def _facts(self, node: Any, qualified: str, kind: str, own: _Own) -> Facts:
+    def _facts(self, node: Any, qualified: str, kind: str, own: _Own) -> NodeFacts:
         decorators = getattr(node, "decorator_list", [])
         first = min([node.lineno, *(item.lineno for item in decorators)]) if kind != "file" else 1
         last = node.end_lineno if kind != "file" else len(self._lines)
         source = "".join(self._lines[first - 1 : last])
         doc = ast.get_docstring(node, clean=False)
-        return Facts(
+        return NodeFacts(
             qualified,
             kind,
             first,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import shutil
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
+from damage import emptied, garbage, truncated
 
 import remora
 from hub.conftest import FILES, write
@@ -76,18 +76,6 @@ def knows_files_that_never_were(db: Path, rnd: random.Random) -> None:
 
 def absent(db: Path, rnd: random.Random) -> None:
     db.unlink()
-
-
-def emptied(db: Path, rnd: random.Random) -> None:
-    db.write_bytes(b"")
-
-
-def garbage(db: Path, rnd: random.Random) -> None:
-    db.write_bytes(rnd.randbytes(rnd.choice([1, 100, 4096, 50_000])))
-
-
-def truncated(db: Path, rnd: random.Random) -> None:
-    os.truncate(db, rnd.randrange(db.stat().st_size))
 
 
 def bytes_changed(db: Path, rnd: random.Random) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sqlite3
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import emptied, garbage, truncated
 
 from remora.trace import Filter, TraceIndex
 from remora.trace._index_schema import SCHEMA
@@ -38,18 +38,6 @@ def deleted(db: Path, rnd: random.Random) -> None:
 
 def zeroed(db: Path, rnd: random.Random) -> None:
     db.write_bytes(bytes(db.stat().st_size))
-
-
-def emptied(db: Path, rnd: random.Random) -> None:
-    db.write_bytes(b"")
-
-
-def garbage(db: Path, rnd: random.Random) -> None:
-    db.write_bytes(rnd.randbytes(rnd.choice([1, 100, 4096, 50_000])))
-
-
-def truncated(db: Path, rnd: random.Random) -> None:
-    os.truncate(db, rnd.randrange(db.stat().st_size))
 
 
 def a_page_overwritten(db: Path, rnd: random.Random) -> None:

@@ -67,12 +67,12 @@ def controlled(control: Control, task: Task, seed: int, deciders: Deciders, name
         return Instead(deciders)
     if control.name == "planted":
         # Not before the first result: there, all that could be planted without arguments is the end itself.
-        return Instead(deciders, tools=lambda tools: _Offered(tools, change))
+        return Instead(deciders, tools=lambda tools: Offered(tools, change))
     rules = control.name != "withheld"
     return Instead(
         deciders,
         lambda definition: _offering(definition, change, rules=rules),
-        lambda tools: _Offered(tools, change),
+        lambda tools: Offered(tools, change),
     )
 
 
@@ -126,7 +126,7 @@ def _offering(definition: SubagentDefinition, change: Change, *, rules: bool) ->
     return definition.model_copy(update={"candidate_actions": actions, "candidate_rules": kept})
 
 
-class _Offered:
+class Offered:
     """Tools whose results offer other candidates."""
 
     def __init__(self, tools: Tools, change: Change) -> None:

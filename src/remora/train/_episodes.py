@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from remora.app import Deciders, Instead
+from remora.bench.controls import Offered
 from remora.bench.results import Choice
 from remora.bench.shadow import Oracle, is_among, plain
 from remora.bench.tasks import Task
 from remora.bench.unfamiliar import Renaming
 from remora.context.contracts import ToolSpec
 from remora.events import Call, CandidateAction
-from remora.ports import Decision, Prompt, ToolOutput, Tools
+from remora.ports import Decision, Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.train._rows import answer_text
 from remora.train.variety import CONTROLS, Control, Dice
@@ -73,7 +74,7 @@ class Episode:
         return Instead(
             replace(deciders, policy=lambda definition: explorer),
             lambda definition: self._definition(names.definition(definition) if names else definition),
-            lambda tools: _Offered(names.tools(tools) if names else tools, self),
+            lambda tools: Offered(names.tools(tools) if names else tools, self.offered),
         )
 
     def offered(self, actions: Sequence[Mapping[str, Any]], specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
@@ -190,23 +191,3 @@ class _Names(Renaming):
 
     def _described(self, name: str, otherwise: str) -> str:
         return otherwise
-
-
-class _Offered:
-    """Tools whose results offer what an episode shows."""
-
-    def __init__(self, tools: Tools, episode: Episode) -> None:
-        self._tools = tools
-        self._episode = episode
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        return self._tools.specs
-
-    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        """As the tool, but for its candidates. Raises `ToolError`."""
-        output = await self._tools.call(name, args)
-        if not isinstance(output.value, Mapping):
-            return output
-        shown = self._episode.offered(output.value.get("candidate_actions") or (), self.specs)
-        return replace(output, value={**output.value, "candidate_actions": shown})
