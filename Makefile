@@ -28,7 +28,7 @@ demo: $(VENV)/.agents ## set up and run lint, docstring and test agents on examp
 
 test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs, pytest
 	@echo "test: ruff" >&2
-	@$(BIN)/ruff check
+	@$(BIN)/ruff check --no-cache
 	@$(BIN)/ruff format --check --quiet
 	@echo "test: mypy --strict" >&2
 	@$(BIN)/mypy

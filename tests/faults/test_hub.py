@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 import pytest
-from damage import emptied, garbage, truncated
 
 import remora
+from damage import emptied, garbage, truncated
 from hub.conftest import FILES, write
 from remora.context.models import DecisionPacket
 from remora.context.projection import project as fold

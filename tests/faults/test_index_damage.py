@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damage import emptied, garbage, truncated
 
+from damage import emptied, garbage, truncated
 from remora.trace import Filter, TraceIndex
 from remora.trace._index_schema import SCHEMA
 
