@@ -44,7 +44,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "p"
 
 
-def make(root: Path, spawner: Any = None) -> Host:
+def make(root: Path, spawner: Any = None, beside: Path | None = None) -> Host:
     node = CodeNode(
         node_id="src/shop.py:Shop.total",
         node_type=NodeType.METHOD,
@@ -55,7 +55,8 @@ def make(root: Path, spawner: Any = None) -> Host:
         text="",
     )
     workspace = OverlayWorkspace(root, root.parent / "state/workspaces/A")
-    return Host(workspace, spawner or Asked(), commands=("ruff",), root=root, node=node, code=PythonCode())
+    code = PythonCode()
+    return Host(workspace, spawner or Asked(), commands=("ruff",), root=root, node=node, code=code, beside=beside)
 
 
 @pytest.fixture
@@ -195,3 +196,22 @@ async def test_what_held_the_projects_code_is_attached(root: Path) -> None:
     host = make(root, Unheld())
     await host.run_command(["ruff"])
     assert host.outputs == [("ruff sandbox", b"none")]
+
+
+@pytest.mark.parametrize("name", ["../shop.py", "/etc/passwd", "a/b.py", "..", "."])
+async def test_a_script_reads_nothing_but_files_of_its_own_folder(root: Path, name: str) -> None:
+    (root / "beside").mkdir()
+    (root / "beside" / "helper.py").write_text("print('é')\n")
+    host = make(root, beside=root / "beside").functions()
+    assert await host["read_beside"]("helper.py") == "print('é')\n"
+    with pytest.raises((PermissionError, IsADirectoryError)):
+        await host["read_beside"](name)
+    with pytest.raises(FileNotFoundError):
+        await host["read_beside"]("missing.py")
+
+
+async def test_a_link_that_leads_out_of_the_scripts_folder_is_not_followed(root: Path) -> None:
+    (root / "beside").mkdir()
+    (root / "beside" / "out.py").symlink_to(root / "src" / "shop.py")
+    with pytest.raises(PermissionError):
+        await make(root, beside=root / "beside").functions()["read_beside"]("out.py")

@@ -29,6 +29,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "node_facts": (("path", "node"), 1),
     "edit_node": (("path", "part", "text", "node"), 3),
     "replace_lines": (("path", "first", "last", "text"), 4),
+    "read_beside": (("name",), 1),
 }
 """Parameters of every host function, and how many of them are required."""
 
@@ -45,11 +46,13 @@ class Host:
         root: Path,
         node: CodeNode,
         code: CodeReader | None = None,
+        beside: Path | None = None,
     ) -> None:
         self._workspace = workspace
         self._spawner = spawner
         self._commands = commands
         self._root = root
+        self._beside = beside
         self._files = HostFiles(workspace)
         self._code = HostCode(self._files, code, node)
         self.outputs: list[tuple[str, bytes | Iterable[bytes]]] = []
@@ -58,6 +61,15 @@ class Host:
         """All host functions by name."""
         owners = (self, self._files, self._code)
         return {name: next(getattr(own, name) for own in owners if hasattr(own, name)) for name in SIGNATURES}
+
+    async def read_beside(self, name: str) -> str:
+        """The text of a file in the script's own folder, such as one to give to `run_command`."""
+        path = (self._beside or Path("/nowhere")) / text_of(name, "name")
+        if name != path.name or path.is_symlink():
+            raise PermissionError(f"`{name:.200}` does not lie beside the script: expected the name of a file there")
+        data = path.read_bytes()
+        fits(name, data)
+        return data.decode("utf-8")
 
     async def run_command(self, argv: Sequence[str], stdin: str = "", files: Any = None) -> dict[str, Any]:
         """How the program ended and what it said. Only programs that the agent's definition lists are run.

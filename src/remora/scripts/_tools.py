@@ -80,9 +80,14 @@ class ScriptTools:
             raise ToolNotFound(name, agent=self._definition.name, known=self._scripts)
         check_arguments(name, self._offered[name], args)
         script = self._scripts[name]
-        commands = self._definition.programs
         host = Host(
-            self._workspace, self._spawner, commands=commands, root=self._root, node=self._node, code=self._code
+            self._workspace,
+            self._spawner,
+            commands=self._definition.programs,
+            root=self._root,
+            node=self._node,
+            code=self._code,
+            beside=script.path.parent,
         )
         wanted = {spec.name for spec in script.externals}
         functions = {key: function for key, function in host.functions().items() if key in wanted}

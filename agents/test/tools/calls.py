@@ -1,0 +1,123 @@
+"""Calls the code under test as a test would, and writes down what came of it. It runs in the sandbox only."""
+
+import ast
+import asyncio
+import builtins
+import importlib
+import inspect
+import re
+import signal
+import time
+import types
+
+IMPORTS = {
+    "Decimal": "decimal", "Fraction": "fractions", "Path": "pathlib", "PurePath": "pathlib", "PurePosixPath": "pathlib",
+    "date": "datetime", "datetime": "datetime", "time": "datetime", "timedelta": "datetime", "UUID": "uuid",
+    "OrderedDict": "collections", "Counter": "collections", "defaultdict": "collections", "deque": "collections",
+    "StringIO": "io", "BytesIO": "io", "SimpleNamespace": "types",
+}  # fmt: skip
+HARMLESS = {
+    "abs", "bool", "bytearray", "bytes", "complex", "dict", "divmod", "enumerate", "float", "frozenset", "int", "iter",
+    "len", "list", "max", "min", "object", "ord", "chr", "range", "repr", "reversed", "round", "set", "slice", "sorted",
+    "str", "sum", "tuple", "type", "vars", "zip", "map", "filter", "print", "Ellipsis", "NotImplemented",
+}  # fmt: skip
+
+MEMBER = r"<([A-Za-z_]\w*\.[A-Za-z]\w*): [^<>]*>"
+"""How a member of an enumeration shows itself."""
+
+
+class Forbidden(Exception):
+    """A case wants more than values: it could do anything once its owner runs the test."""
+
+
+class Calls:
+    """Calls of one function, as expressions that a test can hold."""
+
+    def __init__(self, spec, module):
+        self.spec, self.module = spec, module
+        signal.signal(signal.SIGALRM, late)
+
+    def names_in(self, text):
+        """Where each name of an expression comes from; None for one that is nowhere."""
+        found = {}
+        tree = ast.parse(text, mode="eval")
+        own = {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
+        own |= {part.id for part in ast.walk(tree) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        for part in ast.walk(tree):
+            if isinstance(part, ast.Attribute) and part.attr.startswith("_") and part.attr != self.spec["name"]:
+                raise Forbidden(f"`{part.attr}` is not for a test")
+            if isinstance(part, ast.Name) and part.id not in own and not is_harmless(part.id):
+                found[part.id] = self.home(part.id)
+        return found
+
+    def home(self, name):
+        """The module to import a name from: where it was made, if that is known; None for one that is nowhere."""
+        there = getattr(self.module, name, None)
+        known = IMPORTS.get(name)
+        if known and (there is None or there is getattr(importlib.import_module(known), name)):
+            return known
+        if there is None or inspect.ismodule(there):
+            return None
+        made = getattr(there, "__module__", "") or ""
+        own = made.split(".")[0] == self.spec["module"].split(".")[0]
+        return made if own and getattr(importlib.import_module(made), name, None) is there else self.spec["module"]
+
+    def call(self, text):
+        """What a caller gets, how it is got, and the names that the expression needs."""
+        names = self.names_in(text)
+        if None in names.values():
+            unknown = next(name for name in names if names[name] is None)
+            raise Forbidden(f"`{unknown}` is not a name that {self.spec['module']} has")
+        value, how = ended(eval(text, space(names)))
+        return value, how, names
+
+    def written(self, value):
+        """An expression that equals the value, and the names it needs; None where there is none."""
+        if isinstance(value, float) and value != value:
+            return None, {}
+        text = repr(value).replace("datetime.datetime(", "datetime(").replace("datetime.date(", "date(")
+        text = text.replace("datetime.timedelta(", "timedelta(").replace("PosixPath(", "Path(")
+        text = re.sub(MEMBER, r"\1", text)
+        if len(text) > self.spec["longest"] or " at 0x" in text:
+            return None, {}
+        try:
+            names = self.names_in(text)
+            if None in names.values():
+                return None, {}
+            again = eval(text, space(names))
+            return (text, names) if again == value and type(again) is type(value) else (None, {})
+        except Exception:  # whatever the project's own `__eq__` or constructor does
+            return None, {}
+
+
+def late(number, frame):
+    raise TimeoutError("it did not end")
+
+
+def is_harmless(name):
+    kind = getattr(builtins, name, None)
+    return name in HARMLESS or (isinstance(kind, type) and issubclass(kind, BaseException))
+
+
+def space(names):
+    """The names that an expression needs, as the test will import them."""
+    return {name: getattr(importlib.import_module(source), name) for name, source in names.items() if source}
+
+
+def ended(value):
+    """What a caller would see: of a coroutine its result, of a generator its values."""
+    if inspect.iscoroutine(value):
+        return asyncio.run(value), "await"
+    if isinstance(value, types.GeneratorType) or type(value) in (map, filter, zip, enumerate, reversed):
+        return [item for item, _ in zip(value, range(1000), strict=False)], "list"
+    return value, ""
+
+
+def tomorrow(make):
+    """What `make` gives a day later, as far as the code asks `time.time`."""
+    now = time.time
+    time.time = lambda: now() + 90061.5
+    try:
+        return make()
+    finally:
+        time.time = now

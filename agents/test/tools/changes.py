@@ -1,0 +1,200 @@
+"""Changes a function in one place at a time, to see who notices. It runs beside the tests, in the sandbox only."""
+
+import ast
+import contextlib
+import copy
+import functools
+import gc
+import importlib
+import os
+import types
+
+FLIPS = {
+    "Lt": "GtE", "GtE": "Lt", "Gt": "LtE", "LtE": "Gt", "Eq": "NotEq", "NotEq": "Eq", "In": "NotIn", "NotIn": "In",
+    "Is": "IsNot", "IsNot": "Is", "And": "Or", "Or": "And", "Add": "Sub", "Sub": "Add", "Mult": "Add", "Div": "Mult",
+    "FloorDiv": "Mult", "Mod": "Mult", "Pow": "Mult", "LShift": "RShift", "RShift": "LShift", "BitAnd": "BitOr",
+    "BitOr": "BitAnd",
+}  # fmt: skip
+EDGES = {"Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt"}
+TWINS = {"lower": "upper", "upper": "lower", "min": "max", "max": "min", "any": "all", "all": "any", "lstrip": "rstrip",
+         "rstrip": "lstrip", "startswith": "endswith", "endswith": "startswith"}  # fmt: skip
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Changes:
+    """The function as it is (number 0), with an empty body (1), and with one place changed (2 and on)."""
+
+    def __init__(self, spec):
+        self.module = own_module(spec)
+        tree = parsed(self.module)
+        self.definition = defined(tree, spec)
+        made = changed_codes(self.module, tree, spec) if self.definition else []
+        self.live = functions_like(self.module, made[0][2]) if made else []
+        fit = len(self.live[0].__code__.co_freevars) if self.live else 0
+        self.kinds = [one for one in made if self.live and len(one[2].co_freevars) == fit]
+        self.caches = project_caches()
+
+    @contextlib.contextmanager
+    def made(self, number):
+        """The function is changed that way, for as long as it is asked for."""
+        originals = [one.__code__ for one in self.live]
+        for cache in self.caches:
+            cache.cache_clear()
+        for one in self.live:
+            one.__code__ = self.kinds[number][2] if number else one.__code__
+        try:
+            yield
+        finally:
+            for one, code in zip(self.live, originals, strict=True):
+                one.__code__ = code
+
+
+def project_caches():
+    """What keeps results of the project's own functions: a change must not be answered by the unchanged code."""
+    caches = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
+    files = [getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in caches]
+    here = os.getcwd() + os.sep
+    return [
+        one
+        for one, code in zip(caches, files, strict=True)
+        if code is None or os.path.abspath(code.co_filename).startswith(here)
+    ]
+
+
+def own_module(spec):
+    """The module under test. Raises `ImportError` where its name leads to another file."""
+    module = importlib.import_module(spec["module"])
+    if os.path.realpath(module.__file__) != os.path.realpath(spec["file"]):
+        raise ImportError(f"`{spec['module']}` is another file here: {module.__file__}")
+    return module
+
+
+def functions_like(module, code):
+    """Every function of this process that was made from the same lines: a decorator may hold it."""
+    return [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, types.FunctionType)
+        and one.__code__.co_filename == module.__file__
+        and (one.__code__.co_name, one.__code__.co_firstlineno) == (code.co_name, code.co_firstlineno)
+    ]
+
+
+def parsed(module):
+    with open(module.__file__, "rb") as file:
+        return ast.parse(file.read())
+
+
+def changed_codes(module, tree, spec):
+    """A label, a line and the code of each change; the code as it is comes first."""
+    found = defined(tree, spec)
+    made = [("", 0, code_of(module, tree, found))]
+    empty = copy.deepcopy(tree)
+    twin = defined(empty, spec)
+    twin.body.insert(0, ast.Return(None))
+    made.append(("empty body", 0, code_of(module, empty, twin)))
+    spots = places(found)
+    step = max(1, -(-len(spots) // spec["most"]))
+    for line, index, how in spots[::step]:
+        changed = copy.deepcopy(tree)
+        twin = defined(changed, spec)
+        change(list(ast.walk(ast.Module(twin.body, [])))[index], how)
+        made.append((f"line {line} {how}", line, code_of(module, changed, twin)))
+    return [one for one in made if one[2] is not None]
+
+
+def defined(tree, spec):
+    """The definition with this dotted name that begins at this line."""
+    here = [tree]
+    for name in spec["names"]:
+        here = [one for outer in here for one in ast.walk(outer) if isinstance(one, DEFINITIONS) and one.name == name]
+    mine = [one for one in here if first_line(one) == spec["first"]]
+    return mine[0] if mine else None
+
+
+def first_line(definition):
+    return min([definition.lineno, *(mark.lineno for mark in definition.decorator_list)])
+
+
+def places(function):
+    """Every place in the body that can be changed, in order of the text."""
+    skipped = beside_the_point(function)
+    found = []
+    for index, part in enumerate(ast.walk(ast.Module(function.body, []))):
+        if id(part) not in skipped:
+            found += [(getattr(part, "lineno", 0), index, how) for how in ways(part)]
+    return sorted(found)
+
+
+def beside_the_point(function):
+    """The parts that no result depends on: messages of errors, annotations, docstrings."""
+    skipped = set()
+    for part in ast.walk(function):
+        if isinstance(part, (ast.Raise, ast.Assert)):
+            skipped.update(id(inner) for inner in ast.walk(part))
+        if isinstance(part, ast.AnnAssign):
+            skipped.update(id(inner) for inner in ast.walk(part.annotation))
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
+            skipped.add(id(part.value))
+    return skipped
+
+
+def ways(part):
+    """How a part can be changed."""
+    if isinstance(part, (ast.BinOp, ast.AugAssign, ast.BoolOp)):
+        return ["operator"] if type(part.op).__name__ in FLIPS else []
+    if isinstance(part, ast.Compare):
+        kind = type(part.ops[0]).__name__
+        return ["comparison"] * (kind in FLIPS) + ["edge"] * (kind in EDGES)
+    if isinstance(part, ast.UnaryOp) and isinstance(part.op, (ast.Not, ast.USub)):
+        return ["sign"]
+    if isinstance(part, ast.Constant) and isinstance(part.value, (bool, int, float, str)):
+        return ["constant"]
+    if isinstance(part, ast.Return) and part.value and not is_none(part.value):
+        return ["return"]
+    if (isinstance(part, ast.Attribute) and part.attr in TWINS) or (isinstance(part, ast.Name) and part.id in TWINS):
+        return ["name"]
+    return []
+
+
+def is_none(value):
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def change(part, how):
+    """Changes the part in place."""
+    if how == "operator":
+        part.op = getattr(ast, FLIPS[type(part.op).__name__])()
+    elif how == "comparison":
+        part.ops[0] = getattr(ast, FLIPS[type(part.ops[0]).__name__])()
+    elif how == "edge":
+        part.ops[0] = getattr(ast, EDGES[type(part.ops[0]).__name__])()
+    elif how == "sign":
+        part.op = ast.UAdd() if isinstance(part.op, ast.USub) else ast.Not()
+        part.operand = part.operand if isinstance(part.op, ast.UAdd) else ast.UnaryOp(ast.Not(), part.operand)
+    elif how == "return":
+        part.value = ast.Constant(None)
+    elif how == "name" and isinstance(part, ast.Attribute):
+        part.attr = TWINS[part.attr]
+    elif how == "name":
+        part.id = TWINS[part.id]
+    elif isinstance(part.value, bool):
+        part.value = not part.value
+    else:
+        part.value = part.value + "?" if isinstance(part.value, str) else part.value + 1
+
+
+def code_of(module, tree, function):
+    """The compiled function of a changed tree; None where the change is no code."""
+    ast.fix_missing_locations(tree)
+    try:
+        whole = compile(tree, module.__file__, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    waiting = [whole]
+    while waiting:
+        code = waiting.pop()
+        if code.co_name == function.name and code.co_firstlineno == first_line(function):
+            return code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+    return None

@@ -1,0 +1,86 @@
+"""For one run only: calls the code with each case and tells what came of it. The test takes this file's place."""
+
+import builtins
+import contextlib
+import inspect
+import io
+import json
+import signal
+import types
+
+from _remora_calls import Calls, Forbidden, space, tomorrow
+from _remora_changes import own_module
+
+SPEC = json.loads(SPEC_TEXT)  # noqa: F821 (put in before it runs)
+
+
+def look(case, calls):
+    """What one call does today."""
+    signal.setitimer(signal.ITIMER_REAL, SPEC["seconds"])
+    try:
+        value, how, names = calls.call(case["call"])
+        text, more = calls.written(value)
+        again = tomorrow(lambda: calls.call(case["call"])[0])
+        same = text is not None and calls.written(again)[0] == text
+        told = {"value": text if same else None, "type": type(value).__name__, "how": how}
+        return {**told, "names": {**names, **(more if same else {})}, "float": isinstance(value, float)}
+    except SyntaxError as error:
+        return {"bad": f"is not Python: {error.msg}"}
+    except Forbidden as error:
+        return {"bad": str(error)}
+    except Exception as error:  # what the code raises is the answer
+        return raised(error, case, calls)
+    except SystemExit:
+        return {"bad": "it ends the program"}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def raised(error, case, calls):
+    """What a call that raised tells."""
+    try:
+        names = calls.names_in(case["call"])
+    except SyntaxError:
+        names = {}
+    kind = type(error).__name__
+    source = "" if hasattr(builtins, kind) else (SPEC["module"] if hasattr(calls.module, kind) else None)
+    told = {"raises": kind, "source": source, "message": str(error)[:120], "names": names}
+    return {**told, "how": how_ended(case, calls)}
+
+
+def how_ended(case, calls):
+    """How a call that raised must be ended: a generator or a coroutine raises only then."""
+    try:
+        value = eval(case["call"], space(calls.names_in(case["call"])))
+    except Exception:
+        return ""
+    if inspect.iscoroutine(value):
+        value.close()
+        return "await"
+    return "list" if isinstance(value, types.GeneratorType) else ""
+
+
+def expected(case, calls):
+    """Whether what the case's author expects is Python, and the names it needs."""
+    if case.get("expected") is None or case["expected"].startswith("raises "):
+        return {}
+    try:
+        names = calls.names_in(case["expected"])
+    except (SyntaxError, Forbidden) as error:
+        return {"bad": f"has an expectation that cannot be: {error}"}
+    return {"expected_names": names, "equal": None if None in names.values() else equal(case, names, calls)}
+
+
+def equal(case, names, calls):
+    try:
+        value, wanted = calls.call(case["call"])[0], eval(case["expected"], space(names))
+        return bool(value == wanted or (isinstance(value, float) and abs(value - wanted) <= 1e-6 * abs(wanted) + 1e-12))
+    except Exception:  # whatever the code does: the two cannot be compared
+        return None
+
+
+def test_look():
+    calls = Calls(SPEC, own_module(SPEC))
+    with contextlib.redirect_stdout(io.StringIO()):
+        told = [{**look(case, calls), **expected(case, calls)} for case in SPEC["cases"]]
+    print("\n" + SPEC["mark"] + json.dumps(told) + SPEC["mark"], flush=True)

@@ -1,0 +1,187 @@
+"""For one run only: tries many calls, and chooses the few that tell the code from the same code with one change.
+
+Calls vary the ones given: other values of the same types, taken from what the code itself compares with.
+"""
+
+import contextlib
+import io
+import json
+import random
+import signal
+import sys
+import time
+
+from _remora_calls import Calls, Forbidden, ended, space
+from _remora_changes import Changes
+from _remora_values import Values
+
+SPEC = json.loads(SPEC_TEXT)  # noqa: F821 (put in before it runs)
+MOST_CALLS = 3000
+MOST_SECONDS = 4.0
+"""Of work, so that a busy machine finds the same cases."""
+MOST_WAITING = 15.0
+PATIENCE = 1000
+"""Calls in a row that find nothing new: the changes that are left may be such that no call can notice."""
+SLOW = 0.05
+"""Seconds of a call that is too slow to be tried on every change."""
+LITTLE_PATIENCE = 200
+"""The same when every change is noticed: there may still be an error that no case shows."""
+LATE = 0.25
+REMEMBERED = 80
+SHORTER = 40
+"""How often a chosen call is tried in a shorter form."""
+
+
+class Case:
+    """A call, what came of it, and the changes that it notices."""
+
+    def __init__(self, text, outcome, usable):
+        self.text, self.outcome, self.usable = text, outcome, usable
+        self.notices = set()
+
+
+class Search:
+    """Tries calls until every change is noticed, or the time is up."""
+
+    def __init__(self, calls, changes, explicit):
+        self.calls, self.changes, self.explicit = calls, changes, explicit
+        self.random = random.Random(7)  # noqa: S311 (the same search every time)
+        self.values = Values(calls, changes, self.random)
+        self.tried, self.paths, self.cases = set(), set(), []
+        self.unnoticed = set(range(1, len(changes.kinds)))
+        self.turns = self.progress = 0
+        self.last = ("", (None, {}))
+        self.ends = time.process_time() + MOST_SECONDS
+        self.late = time.monotonic() + MOST_WAITING
+
+    def run(self, given):
+        """The cases found, those given first."""
+        for text in given:
+            self.attempt(text)
+        while self.cases and self.goes_on():
+            recent = self.cases[-12:] if self.random.random() < 0.5 else self.cases
+            self.attempt(self.values.varied(self.random.choice(recent).text))
+
+    def goes_on(self):
+        self.turns += 1
+        patience = PATIENCE if self.unnoticed else LITTLE_PATIENCE
+        is_hopeful = self.turns - self.progress < patience and self.turns < MOST_CALLS
+        return is_hopeful and time.process_time() < self.ends and time.monotonic() < self.late
+
+    def attempt(self, text):
+        """Remembers the call if it goes a new way or notices a change that none did."""
+        if text is None or text in self.tried or len(text) > SPEC["longest"]:
+            return
+        self.tried.add(text)
+        case, lines, slow = self.looked_at(text)
+        if case is None:
+            return
+        if case.usable and not slow:
+            case.notices = {number for number in self.unnoticed if self.notices(case, number)}
+            self.unnoticed -= case.notices
+        path = (lines, case.outcome[:2] if case.usable else "")
+        if case.notices or (path not in self.paths and len(self.cases) < REMEMBERED):
+            self.paths.add(path)
+            self.cases.append(case)
+            self.progress = self.turns
+
+    def looked_at(self, text):
+        """The call on the code as it is, the lines it went through, and whether it took long."""
+        lines, began = set(), time.monotonic()
+        with traced(self.changes.live[0].__code__, lines):
+            outcome, value = self.outcome(text, 0)
+        if outcome is None:
+            return None, None, False
+        raises = outcome[0] == "raises"
+        usable = outcome[1] in self.explicit if raises else self.calls.written(value)[0] is not None
+        return Case(text, outcome, usable), frozenset(lines), time.monotonic() - began > SLOW
+
+    def notices(self, case, number):
+        return self.outcome(case.text, number)[0] != case.outcome
+
+    def outcome(self, text, number):
+        """What the call does with a change, in a form that can be compared, and its value; None for what is no case."""
+        with self.changes.made(number):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, LATE)
+                code, names = self.prepared(text)
+                value = ended(eval(code, dict(names)))[0]
+                return ("value", type(value).__name__, repr(value)), value
+            except TimeoutError:
+                return (("late",) if number else None), None
+            except (Forbidden, SyntaxError, SystemExit, MemoryError):
+                return None, None
+            except Exception as error:  # what the code raises is an outcome
+                return ("raises", type(error).__name__), None
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def prepared(self, text):
+        """The call as code, and the names it needs: the last one again is not read again."""
+        if self.last[0] != text:
+            self.last = (text, (compile(text, "case", "eval"), space(self.calls.names_in(text))))
+        return self.last[1]
+
+    def chosen(self, given):
+        """The fewest calls that notice the most: of those given what notices anything, then the strongest first."""
+        usable = [case for case in self.cases if case.usable]
+        for case in usable:
+            case.notices = {number for number in range(1, len(self.changes.kinds)) if self.notices(case, number)}
+        kept = [case for case in usable if case.text in given and case.notices]
+        left = set().union(*(case.notices for case in usable)) - set().union(*(case.notices for case in kept))
+        while left and len(kept) < SPEC["kept"]:
+            best = max(usable, key=lambda case: (len(case.notices & left), case.outcome[0] == "value", -len(case.text)))
+            kept.append(self.shortened(best, best.notices & left))
+            left -= best.notices
+        kept += self.other_ends(usable, kept)
+        return list(dict.fromkeys(case.text for case in kept))
+
+    def other_ends(self, usable, kept):
+        """The shortest call for each error that the code raises and no case shows yet, while there is room."""
+        ends = {case.outcome: case for case in sorted(usable, key=lambda case: -len(case.text))}
+        shown = {case.outcome for case in kept}
+        missing = [case for end, case in ends.items() if end[0] == "raises" and end not in shown]
+        return missing[: max(0, SPEC["kept"] - len(kept))]
+
+    def shortened(self, case, needed):
+        """The same strength in fewer words, as far as a few tries find it."""
+        tries, better = 0, True
+        while better and tries < SHORTER:
+            better = False
+            for text in self.values.shorter(case.text):
+                tries += 1
+                other = self.looked_at(text)[0] if len(text) < len(case.text) and tries < SHORTER else None
+                if other and other.usable and all(self.notices(other, number) for number in needed):
+                    other.notices = case.notices
+                    case, better = other, True
+                    break
+        return case
+
+
+@contextlib.contextmanager
+def traced(code, lines):
+    """Collects the lines that are run of this code."""
+
+    def inside(frame, event, argument):
+        lines.add(frame.f_lineno)
+        return inside
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, argument: inside if frame.f_code is code else None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def test_search():
+    changes = Changes(SPEC)
+    found, missed = [], []
+    if len(changes.kinds) > 2:
+        search = Search(Calls(SPEC, changes.module), changes, SPEC["explicit"])
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            search.run(SPEC["given"] + SPEC["seeds"])
+            found = search.chosen(SPEC["given"])
+        missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
+    told = {"calls": found, "missed": missed, "changes": max(0, len(changes.kinds) - 1)}
+    print("\n" + SPEC["mark"] + json.dumps(told) + SPEC["mark"], flush=True)
