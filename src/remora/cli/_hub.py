@@ -22,6 +22,7 @@ from remora.cli._console import (
     print_json,
     say,
 )
+from remora.context.text import number
 
 hub = typer.Typer(help="The live index of the code.", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -40,7 +41,7 @@ def index(json: JsonFlag = False, project: Project = HERE, state_dir: StateDir =
         with Progress(*columns, console=err, transient=True, disable=json or not err.is_terminal) as bar:
             task = bar.add_task("files", total=None)
             done = app.hub_index(lambda now: bar.update(task, completed=now.done, total=now.total))
-        print_json(asdict(done)) if json else say(f"{done.total} files, {done.changed} changed")
+        print_json(asdict(done)) if json else say(f"{number(done.total, 'file')}, {done.changed} changed")
 
 
 @hub.command()

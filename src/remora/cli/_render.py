@@ -15,7 +15,7 @@ from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenRe
 from remora.app import EMBEDDED, NO_MODEL, Imports
 from remora.cli._console import out, say, tell
 from remora.cli._doctor import Finding
-from remora.context.text import one_line, visible
+from remora.context.text import number, one_line, visible
 from remora.events import Event, encode, readable, short_id
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
@@ -112,7 +112,7 @@ def agent_line(result: AgentResult) -> str:
 
 def verdicts(results: Sequence[AgentResult]) -> None:
     """How the agents did, by the files."""
-    say(f"\n{len(results)} agents, judged by the files, not by anyone's word:")
+    say(f"\n{number(len(results), 'agent')}, judged by the files, not by anyone's word:")
     for operation in sorted({result.operation for result in results}):
         mine = [result for result in results if result.operation == operation]
         counts = Counter(result.verdict or result.outcome for result in mine)

@@ -17,7 +17,8 @@ def status(found: HubStatus) -> None:
     """The daemon, and the index."""
     who = f" (process {found.pid}, since {found.since})" if found.pid else ""
     say(f"daemon  {found.daemon}{who}")
-    size = f", {found.files:,} files, {found.nodes:,} nodes, {found.bytes / 1e6:.1f} MB" if found.files else ""
+    held = f"{_many(found.files, 'file')}, {_many(found.nodes, 'node')}, {found.bytes / 1e6:.1f} MB"
+    size = f", {held}" if found.files else ""
     say(f"index   {found.index}{size}")
     say(f"at      {found.path}")
 
@@ -34,12 +35,16 @@ def node(found: NodeState) -> None:
         "callers": _names(found.callers),
         "tests": _names(found.related_tests),
         "imports": _names(found.imports),
-        "size": f"{found.line_count} lines, complexity {found.complexity}, types {found.hint_coverage:.0%}",
+        "size": f"{_many(found.line_count, 'line')}, complexity {found.complexity}, types {found.hint_coverage:.0%}",
         "proven": f"file {found.file_hash[:12]}, by {found.update_source}, {found.updated_at}",
     }
     for name, text in rows.items():
         if text:
             say(f"{name:<11} {text}")
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def _names(names: Iterable[str]) -> str:

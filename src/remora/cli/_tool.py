@@ -24,7 +24,7 @@ from remora.cli._console import (
     say,
 )
 from remora.cli._render_review import patch
-from remora.context.text import visible
+from remora.context.text import number, visible
 from remora.errors import ConfigError
 
 tool = typer.Typer(
@@ -166,4 +166,5 @@ def _show(done: ToolRun) -> None:
     print_json(done.value)
     patch(done.diff.splitlines())
     if done.changes:
-        say(f"{len(done.changes)} files changed, " + ("written" if done.written else "thrown away: use `--write`"))
+        kept = "written" if done.written else "thrown away: use `--write`"
+        say(f"{number(len(done.changes), 'file')} changed, {kept}")

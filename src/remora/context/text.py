@@ -19,6 +19,11 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def number(count: int, word: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 

@@ -95,11 +95,6 @@ def excerpt(label: str, lines: Sequence[str], start_line: int = 1) -> tuple[dict
     return ({"label": visible(label[:80]), "text": "\n".join(shown), "start_line": start_line},)
 
 
-def number(count: int, word: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def most(counts: Mapping[str, int], limit: int = 4) -> str:
     """The most frequent ones with their counts, most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from remora.context._summaries._base import excerpt, is_cut, lines_of, most, number, text_of
+from remora.context._summaries._base import excerpt, is_cut, lines_of, most, text_of
 from remora.context._summaries._generic import json_of
 from remora.context.summary import Summarized
+from remora.context.text import number
 
 _MYPY = re.compile(r"([^:\n]{1,400}):(\d{1,9}):(?:\d{1,9}:)? (error|note|warning): ")
 _MYPY_END = re.compile(r"Success: no issues found in (\d{1,9}) source files?|Found (\d{1,9}) errors? in ")

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remora.context._summaries._base import excerpt, is_cut, lines_of, most, number, some, text_of
+from remora.context._summaries._base import excerpt, is_cut, lines_of, most, some, text_of
 from remora.context.summary import Summarized
+from remora.context.text import number
 
 _DEFINITION = re.compile(r"(?:async )?(?:def|class) ([A-Za-z_]\w{0,80})")
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")

@@ -12,13 +12,12 @@ from remora.context._summaries._base import (
     excerpt,
     line_count,
     lines_of,
-    number,
     some,
     text_of,
     whole_text_of,
 )
 from remora.context.summary import Summarized
-from remora.context.text import one_line
+from remora.context.text import number, one_line
 
 MAX_FACTS = 5
 MAX_FACT = 80

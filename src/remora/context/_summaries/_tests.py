@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from remora.context._summaries._base import EXCERPT_LINES, excerpt, lines_of, number, text_of
+from remora.context._summaries._base import EXCERPT_LINES, excerpt, lines_of, text_of
 from remora.context._summaries._xml import Case, read_cases
 from remora.context.summary import Summarized
-from remora.context.text import one_line
+from remora.context.text import number, one_line
 
 _COUNT = re.compile(r"(\d{1,9}) ([a-z]{1,20})( [a-z]{1,20})?")
 _END = re.compile(r"(.{1,300}) in \d{1,9}(?:\.\d{1,9})?s\b")
