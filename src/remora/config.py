@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -196,29 +197,51 @@ def parse_yaml(text: str, file: Path | str) -> Any:
         raise DefinitionError(file, [f"not YAML: {error}"]) from error
 
 
-def validate(model: type[Model], value: Any, file: Path | str) -> Model:
+def validate(model: type[Model], value: Any, file: Path | str, *, hint: str | None = None) -> Model:
     """`value` as a `model`. Raises `ConfigError` that names each problem by its path, such as `$.tools[2].path`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         problems = [_problem(model, item["loc"], item["type"], item["msg"]) for item in error.errors(include_url=False)]
-        raise DefinitionError(file, problems) from error
+        raise DefinitionError(file, problems, hint=hint) from error
 
 
 def _problem(model: type[BaseModel], loc: tuple[int | str, ...], kind: str, message: str) -> str:
-    place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    around, path = _at(model, loc)
+    place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     if kind != "extra_forbidden":
         return f"{place}: {message}"
-    known = _fields_at(model, loc[:-1])
+    known = list(around.model_fields)
     close = difflib.get_close_matches(str(loc[-1]), known, n=1)
     expected = f"did you mean `{close[0]}`?" if close else "expected one of " + ", ".join(f"`{name}`" for name in known)
     return f"{place}: unknown key; {expected}"
 
 
-def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    for part in loc:
+def _at(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel], list[int | str]]:
+    """The innermost model around a place that pydantic names, and that place as the value itself has it."""
+    path: list[int | str] = []
+    tagged: dict[str, type[BaseModel]] = {}
+    for number, part in enumerate(loc):
+        if str(part) in tagged:
+            model, tagged = tagged[str(part)], {}  # the kind of a union: it says which, and is no part of the value
+            continue
+        path.append(part)
         field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            model = inner
-    return list(model.model_fields)
+        if field is None or number == len(loc) - 1:
+            continue
+        inner = _models_in(field.annotation)
+        tagged = _by_tag(inner, field.discriminator) if isinstance(field.discriminator, str) else {}
+        if len(inner) == 1:
+            model = inner[0]
+    return model, path
+
+
+def _by_tag(models: Sequence[type[BaseModel]], tag: str) -> dict[str, type[BaseModel]]:
+    return {str(model.model_fields[tag].default): model for model in models}
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a field may hold, by itself or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for each in get_args(annotation) for found in _models_in(each)]

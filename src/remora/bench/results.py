@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from remora.config import validate
 from remora.errors import ConfigError
 
 
@@ -116,30 +117,35 @@ class Stored(NamedTuple):
     results: tuple[Result, ...]
 
 
-class ResultFile:
-    """A file that grows by a line for each result."""
+class LineFile:
+    """A file that grows by whole lines of JSON."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def begin(self, header: Header) -> None:
-        """The file is there and its last line is whole, whatever was killed before."""
+    def mend(self) -> None:
+        """Its folder is there and its last line is whole, whatever was killed before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size:
             self._append(b"\n")
-        self.add(header)
 
-    def add(self, line: Header | Result) -> None:
+    def add(self, line: BaseModel) -> None:
         """The line is in the file."""
-        self._append(orjson.dumps(line.model_dump(mode="json", exclude_defaults=_is_result(line))) + b"\n")
+        whole = isinstance(line, Header)
+        self._append(orjson.dumps(line.model_dump(mode="json", exclude_defaults=not whole)) + b"\n")
 
     def _append(self, data: bytes) -> None:
         with self.path.open("ab", buffering=0) as file:
             file.write(data)
 
 
-def _is_result(line: Header | Result) -> bool:
-    return isinstance(line, Result)
+class ResultFile(LineFile):
+    """A file that grows by a line for each result."""
+
+    def begin(self, header: Header) -> None:
+        """The file is there, ready for results that were made so."""
+        self.mend()
+        self.add(header)
 
 
 def read_results(paths: Iterable[Path]) -> Stored:
@@ -166,10 +172,9 @@ def _lines(path: Path) -> Iterator[Header | Result]:
             if number > 1:
                 continue  # cut off by a kill: the task will be tried again
             raise ConfigError(f"`{path}` is no file of results: its first line is not JSON") from error
-        try:
-            yield Header.model_validate(value) if "bench" in value else Result.model_validate(value)
-        except (ValidationError, TypeError) as error:
-            raise ConfigError(f"`{path}`:{number} is no result: {error}") from error
+        where = f"{path}:{number}"
+        is_header = isinstance(value, dict) and "bench" in value
+        yield validate(Header, value, where) if is_header else validate(Result, value, where)
 
 
 def kept_lines(stored: Stored) -> bytes:

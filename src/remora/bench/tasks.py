@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from remora.errors import ConfigError
+from remora.config import validate
+from remora.errors import DefinitionError
 
 Half = Literal["train", "eval"]
 Level = Literal["easy", "medium", "hard"]
+_HINT = "The fields of a task: `docs/reference/bench.md`"
 
 
 class _Strict(BaseModel):
@@ -89,12 +91,15 @@ class Task(_Strict):
 
 
 def read_tasks(paths: Iterable[Path]) -> Iterator[Task]:
-    """The tasks of these JSONL files. Raises `ConfigError` that names the line of the first bad one."""
+    """The tasks of these JSONL files. Raises `DefinitionError` that names every problem of the first bad line."""
     for path in paths:
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            try:
-                yield Task.model_validate(orjson.loads(line))
-            except (orjson.JSONDecodeError, ValidationError) as error:
-                raise ConfigError(
-                    f"`{path}`:{number} is no task: {error}", hint="See `docs/reference/bench.md`"
-                ) from error
+            yield _task(line, f"{path}:{number}")
+
+
+def _task(line: bytes, where: str) -> Task:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DefinitionError(where, [f"not JSON: {error}"], hint=_HINT) from error
+    return validate(Task, value, where, hint=_HINT)
