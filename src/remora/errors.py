@@ -158,6 +158,8 @@ class ServerRefused(DecisionError):
     """The server answered that it will not do this: a wrong key, an unknown model, a redirect. A person must act."""
 
     code = "server_refused"
+    status: int = 0
+    """The HTTP status that it answered with."""
 
 
 class DecisionLate(DecisionError):

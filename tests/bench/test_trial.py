@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from remora.context.models import DecisionPacket
 from remora.errors import ConfigError
 from remora.events import AgentStartEvent, ModelRequestEvent, ToolCallEvent, ToolResultEvent
 
+Controlled = tuple[Path, dict[str, Result]]
+
 
 def opened(path: Path, result: Result) -> App:
     state = path.parent / result.stream
@@ -31,9 +34,9 @@ async def test_the_files_decide_and_not_the_agents_word(tmp_path: Path) -> None:
     assert any("F999" in problem for problem in hard.problems)
 
 
-async def test_a_result_tells_turns_prompts_and_agreement_and_keeps_its_stream(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    (result,) = await tried(path, [LINT], ["first-candidate"])
+def test_a_result_tells_turns_prompts_and_agreement_and_keeps_its_stream(controlled: Controlled) -> None:
+    path, results = controlled
+    result = results["none"]
     events = list(opened(path, result).library.events(result.agent_id))
     receipts = [event.tokens["total"] for event in events if isinstance(event, ModelRequestEvent)]
     assert (result.turns, result.asked, result.right_tools) == (len(receipts),) * 3
@@ -65,6 +68,13 @@ async def test_ruff_alone_may_mend_other_lines_of_the_file(tmp_path: Path) -> No
     assert (lint.turns, lint.prompt_tokens) == (0, 0)
 
 
+async def test_ruff_mends_what_is_not_surely_safe_only_where_it_is_told_to(tmp_path: Path) -> None:
+    files = {"pyproject.toml": SETTINGS, "app/code.py": MESSY.replace("x is None", "x == None")}
+    unsafe = task("unsafe", files=files, check={"kind": "lint", "gone": ["E711", "F541"]})
+    results = await tried(tmp_path / "r.jsonl", [unsafe], ["ruff-fix", "ruff-fix-unsafe"])
+    assert {one.row: one.problems for one in results} == {"ruff-fix": ("E711 is still there",), "ruff-fix-unsafe": ()}
+
+
 async def test_the_same_seed_draws_the_same_and_the_rows_differ_only_where_they_draw(tmp_path: Path) -> None:
     models = Models()
     rows = [ROWS["first-candidate"], ROWS["random"], ROWS["ruff-fix"]]
@@ -82,10 +92,18 @@ async def test_the_same_seed_draws_the_same_and_the_rows_differ_only_where_they_
     assert told[0] == told[1]
 
 
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Result]]:
+    """One task under every control, without a model: the file, and the results by control. They are only read."""
+    path = tmp_path_factory.mktemp("controlled") / "r.jsonl"
+    results = asyncio.run(tried(path, [LINT], ["first-candidate"], list(CONTROLS)))
+    return path, {result.control: result for result in results}
+
+
 @pytest.mark.parametrize("control", CONTROLS)
-async def test_a_controlled_stream_verifies_and_folds_to_what_was_shown(control: str, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    (result,) = await tried(path, [LINT], ["first-candidate"], [control])
+async def test_a_controlled_stream_verifies_and_folds_to_what_was_shown(control: str, controlled: Controlled) -> None:
+    path, results = controlled
+    result = results[control]
     app = opened(path, result)
     reports = app.library.verify()
     assert len(reports) == 2
@@ -95,25 +113,25 @@ async def test_a_controlled_stream_verifies_and_folds_to_what_was_shown(control:
     assert packet.turn == result.turns
 
 
-async def offered(path: Path, control: str) -> tuple[list[list[str]], Result]:
-    (result,) = await tried(path, [LINT], ["first-candidate"], [control])
+def offered(path: Path, result: Result) -> list[list[str]]:
+    """The tools of the candidates, each time that they were set."""
     events = opened(path, result).library.events(result.agent_id)
     found = []
     for event in events:
         if isinstance(event, AgentStartEvent | ToolResultEvent) and event.delta is not None:
             found.append([action.tool for action in event.delta.candidate_actions or ()])
-    return found, result
+    return found
 
 
-async def test_withheld_candidates_are_nowhere(tmp_path: Path) -> None:
-    found, result = await offered(tmp_path / "r.jsonl", "withheld")
-    assert not any(found)
-    assert result.solved is False  # without a model, there is nothing left to go by
+def test_withheld_candidates_are_nowhere(controlled: Controlled) -> None:
+    path, results = controlled
+    assert not any(offered(path, results["withheld"]))
+    assert results["withheld"].solved is False  # without a model, there is nothing left to go by
 
 
-async def test_a_planted_candidate_stands_first_and_can_be_called(tmp_path: Path) -> None:
-    as_shipped, _ = await offered(tmp_path / "a.jsonl", "none")
-    planted, _ = await offered(tmp_path / "b.jsonl", "planted")
+def test_a_planted_candidate_stands_first_and_can_be_called(controlled: Controlled) -> None:
+    path, results = controlled
+    as_shipped, planted = offered(path, results["none"]), offered(path, results["planted"])
     assert planted[0] == as_shipped[0]  # before the first result
     assert planted[1][1:] == as_shipped[1]
     assert planted[1][0] not in as_shipped[1]

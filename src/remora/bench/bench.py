@@ -19,6 +19,7 @@ from remora.bench.shadow import Oracle
 from remora.bench.tasks import Task
 from remora.bench.trial import Place, Trial, load_agents, run_trial
 from remora.config import ServerConfig
+from remora.errors import ConfigError
 from remora.ports import TokenCounter
 
 
@@ -111,13 +112,24 @@ async def opened(row: Row, seed: int, models: Models, jobs: int = 1) -> AsyncIte
             yield None
         elif row.asks_model:
             threads = models.embedded.threads or (max(1, cores() // jobs) if jobs > 1 else None)
-            yield await open_.enter_async_context(deciders(models.config(row, seed, threads)))
+            asked = await open_.enter_async_context(deciders(models.config(row, seed, threads)))
+            yield _with_adapter(row, asked)
         else:
             # An oracle is no setting: what is opened for it is a policy that is never asked.
             name = "first-candidate" if row.decides == "oracle" else row.decides
             found = await open_.enter_async_context(deciders(ServerConfig(server=name, seed=seed)))
             counter = _counter(models.embedded.gguf)
             yield replace(found, counter=counter) if counter else found
+
+
+def _with_adapter(row: Row, found: Deciders) -> Deciders:
+    """`found`. Raises `ConfigError` where the base model would be asked in place of a row's adapter."""
+    if row.adapter and "adapter" not in found.told:
+        raise ConfigError(
+            f"Row `{row.name}` needs an adapter: the bundled one is not for these weights",
+            hint=f"Name one that was trained on them with `{row.adapter_option} FILE`",
+        )
+    return found
 
 
 @cache

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from remora.app import App, Deciders
+from remora.bench.answers import Answer, Answers
 from remora.bench.bench import opened
 from remora.bench.results import Choice, Result
 from remora.bench.rows import ROWS, Models, Row
 from remora.bench.shadow import is_among, plain
+from remora.bench.trial import ends_all
 from remora.config import Config
 from remora.context.contracts import ToolSpec
+from remora.context.text import one_line
 from remora.errors import DecisionError, TraceError
 from remora.events import AgentStartEvent, BlobRef, Event, ModelRequestEvent, ToolResultEvent, readable, unpack
 from remora.ports import BlobStore, Prompt
@@ -65,6 +71,14 @@ class Again:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A failure that cannot be looked at: its stream is gone or unreadable."""
+
+    result: Result
+    why: str
+
+
+@dataclass(frozen=True)
 class Blindness:
     """The measure of our summaries and excerpts."""
 
@@ -78,6 +92,8 @@ class Blindness:
     rescued: int
     rescued_by_tool: Mapping[str, int]
     """By the tool whose output was hidden."""
+    lost: int = 0
+    """Failures that could not be looked at."""
 
     @property
     def share(self) -> float | None:
@@ -91,10 +107,10 @@ def failures(results: Sequence[Result]) -> list[Result]:
     return [one for one in shown if one.wrong_turn and one.choices]
 
 
-def measured(results: Sequence[Result], again: Sequence[Again]) -> Blindness:
+def measured(results: Sequence[Result], looked: Sequence[Again | Lost]) -> Blindness:
     """The counts of all failures."""
     failed = [one for one in results if not one.solved and one.turns and _row(one).memory == "packet"]
-    asked = [one for one in again if one.asked]
+    asked = [one for one in looked if isinstance(one, Again) and one.asked]
     rescued = [one for one in asked if one.rescued]
     return Blindness(
         failures=len(failed),
@@ -104,24 +120,61 @@ def measured(results: Sequence[Result], again: Sequence[Again]) -> Blindness:
         right_by_raw=sum(one.right_by_raw for one in asked),
         rescued=len(rescued),
         rescued_by_tool=dict(Counter(f"{one.sight.result.operation}.{one.sight.tool}" for one in rescued)),
+        lost=sum(isinstance(one, Lost) for one in looked),
     )
 
 
 async def look_again(
-    failed: Sequence[Result], folder: Path, models: Models | None, *, row: Row | None = None
-) -> AsyncIterator[Again]:
-    """Every failure, and what its own model says now; with `row` that row's model, without `models` nobody."""
+    failed: Sequence[Result],
+    folder: Path,
+    models: Models | None,
+    *,
+    row: Row | None = None,
+    answers: Answers | None = None,
+) -> AsyncIterator[Again | Lost]:
+    """Every failure, and what its own model says now; with `row` that row's model, without `models` nobody.
+
+    What stands in `answers` is not asked again; what is asked stands there before it is given.
+    """
     for name in dict.fromkeys(one.row for one in failed):
         group = [one for one in failed if one.row == name]
-        asking = row or ROWS[name]
-        if models is None or not asking.asks_model:
+        asking = row or _row(group[0])
+        async with _asker(asking, models) as asker:
             for one in group:
-                yield Again(await sight_of(one, folder))
-            continue
-        async with opened(asking, 0, replace(models, temperature=0.0)) as found:
-            for one in group:
-                sight = await sight_of(one, folder)
-                yield await _asked(sight, found) if found else Again(sight)
+                yield await _looked(one, folder, asker, answers)
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """Who is asked again, and under which name its answers are kept."""
+
+    model: str
+    found: Deciders
+
+
+@asynccontextmanager
+async def _asker(row: Row, models: Models | None) -> AsyncIterator[_Asker | None]:
+    """The row's model, ready to be asked; None where nobody is to be asked."""
+    if models is None or not row.asks_model:
+        yield None
+        return
+    async with opened(row, 0, replace(models, temperature=0.0)) as found:
+        yield _Asker(models.name(row), found) if found else None
+
+
+async def _looked(result: Result, folder: Path, asker: _Asker | None, answers: Answers | None) -> Again | Lost:
+    try:
+        sight = await sight_of(result, folder)
+    except (TraceError, ValidationError) as error:
+        return Lost(result, one_line(str(error)))
+    if asker is None:
+        return Again(sight)
+    answer = answers.of(result, asker.model) if answers else None
+    if answer is None:
+        answer = await _asked(sight, asker)
+        if answers is not None:
+            answers.add(answer)
+    return Again(sight, answer.packet, answer.with_raw, asked=True)
 
 
 async def sight_of(result: Result, folder: Path) -> Sight:
@@ -137,7 +190,9 @@ async def sight_of(result: Result, folder: Path) -> Sight:
 
 
 async def _sight(result: Result, events: Sequence[Event], asked: ModelRequestEvent, blobs: BlobStore) -> Sight:
-    start = next(event for event in events if isinstance(event, AgentStartEvent))
+    start = next((event for event in events if isinstance(event, AgentStartEvent)), None)
+    if start is None:
+        raise TraceError(f"The stream of `{result.agent_id}` has no beginning")
     last = next((event for event in reversed(events) if isinstance(event, ToolResultEvent)), None)
     specs = [ToolSpec.model_validate(tool) for tool in start.tools if tool.get("name") in asked.offered]
     messages = tuple([await _message(message, blobs) for message in asked.messages])
@@ -160,19 +215,21 @@ async def _raw(event: ToolResultEvent, blobs: BlobStore) -> Any:
     return unpack(await blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
 
 
-async def _asked(sight: Sight, found: Deciders) -> Again:
-    policy = found.policy(sight.definition)
+async def _asked(sight: Sight, asker: _Asker) -> Answer:
+    """Both answers. Raises `DecisionError` where nobody would answer for the other failures either."""
+    policy = asker.found.policy(sight.definition)
 
     async def call(prompt: Prompt) -> Choice | None:
         try:
             decision = await policy.decide(prompt)
         except DecisionError as error:
-            if error.ask_again:
-                return None
-            raise
+            if ends_all(error):
+                raise
+            return None
         return plain(decision.calls[0]) if decision.calls else None
 
-    return Again(sight, await call(sight.prompt), await call(with_raw(sight, found)), asked=True)
+    packet, raw = await call(sight.prompt), await call(with_raw(sight, asker.found))
+    return Answer(agent_id=sight.result.agent_id, model=asker.model, packet=packet, with_raw=raw)
 
 
 def with_raw(sight: Sight, found: Deciders) -> Prompt:

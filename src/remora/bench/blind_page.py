@@ -7,8 +7,9 @@ from html import escape
 
 import orjson
 
-from remora.bench.blind import MAX_RAW, Again, Blindness
-from remora.bench.results import Choice
+from remora.bench.blind import MAX_RAW, Again, Blindness, Lost
+from remora.bench.results import Choice, Result
+from remora.context.text import number
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 1400px; padding: 0 1rem;
@@ -21,21 +22,27 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #8886; b
 """
 
 
-def blind_page(measure: Blindness, again: Sequence[Again], title: str) -> str:
+def blind_page(measure: Blindness, looked: Sequence[Again | Lost], title: str) -> str:
     """One HTML page that needs nothing else."""
-    shown = "\n".join(map(_section, again))
+    return f"{page_head(title, told(measure))}{''.join(map(section, looked))}</body></html>\n"
+
+
+def page_head(title: str, words: str) -> str:
+    """The page up to its sections: with these alone behind it, a browser shows it too."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width"><title>{escape(title)}</title><style>{_STYLE}</style></head><body>'
-        f"<h1>{escape(title)}</h1><p>{escape(told(measure))}</p>{shown}</body></html>\n"
+        f"<h1>{escape(title)}</h1><p>{escape(words)}</p>\n"
     )
 
 
 def told(measure: Blindness) -> str:
     """The measure in sentences."""
-    lines = [f"{measure.failures} failed trials on two tracks."]
+    lines = [f"{number(measure.failures, 'failed trial')} on two tracks."]
     if measure.no_wrong_turn:
         lines.append(f"{measure.no_wrong_turn} of them had no turn that the oracle would not have taken.")
+    if measure.lost:
+        lines.append(f"{measure.lost} could not be looked at, because the stream is gone or unreadable.")
     if measure.share is None:
         lines.append("No model was asked again.")
         return " ".join(lines)
@@ -49,9 +56,11 @@ def told(measure: Blindness) -> str:
     return " ".join(lines)
 
 
-def _section(one: Again) -> str:
+def section(one: Again | Lost) -> str:
+    """One failure, as the page shows it."""
+    if isinstance(one, Lost):
+        return f"<h2>{escape(_where(one.result))}</h2><p>not looked at: {escape(one.why)}</p>\n"
     result, sight = one.sight.result, one.sight
-    where = f"{result.task}: {result.row}, {result.control}, seed {result.seed}, turn {result.wrong_turn}"
     facts = [
         ("failed because", "; ".join(result.problems)),
         ("it called", _call(result.wrong_call)),
@@ -64,10 +73,14 @@ def _section(one: Again) -> str:
     shown = "\n\n".join(str(message.get("content") or "") for message in sight.prompt.messages[1:])
     raw = sight.raw[:MAX_RAW] or "(no tool had run)"
     return (
-        f"<h2>{escape(where)}</h2><ul>{listed}</ul><div class=two>"
+        f"<h2>{escape(_where(result))}</h2><ul>{listed}</ul><div class=two>"
         f"<div><h3>what the model saw</h3><pre>{escape(shown)}</pre></div>"
-        f"<div><h3>raw output of {escape(sight.tool or 'no tool')}</h3><pre>{escape(raw)}</pre></div></div>"
+        f"<div><h3>raw output of {escape(sight.tool or 'no tool')}</h3><pre>{escape(raw)}</pre></div></div>\n"
     )
+
+
+def _where(result: Result) -> str:
+    return f"{result.task}: {result.row}, {result.control}, seed {result.seed}, turn {result.wrong_turn}"
 
 
 def _answer(call: Choice | None, right: bool) -> str:

@@ -34,6 +34,12 @@ class Row:
     """The name of the adapter that the embedded model is asked with; empty for the base model."""
     operations: tuple[str, ...] = ()
     """What it can do; empty for everything."""
+    options: tuple[str, ...] = ()
+    """What ruff is told beside `--fix`."""
+
+    @property
+    def adapter_option(self) -> str:
+        return "--adapter" if self.adapter == "packet" else f"--{self.adapter}-adapter"
 
     @property
     def asks_model(self) -> bool:
@@ -46,6 +52,13 @@ ROWS: dict[str, Row] = {
         Row("first-candidate", "no model: first candidate", "first-candidate"),
         Row("random", "no model: random candidate", "random"),
         Row("ruff-fix", "no agent: `ruff check --fix`", "ruff", operations=("lint",)),
+        Row(
+            "ruff-fix-unsafe",
+            "no agent: `ruff check --fix --unsafe-fixes`",
+            "ruff",
+            operations=("lint",),
+            options=("--unsafe-fixes",),
+        ),
         Row("embedded", "embedded base model, two tracks", "embedded"),
         Row("embedded-history", "embedded base model, chat history", "embedded", "history"),
         Row("embedded-cut", "embedded base model, history cut to the budget", "embedded", "cut history"),
@@ -78,8 +91,9 @@ class Models:
         if row.decides == "server":
             return self.server.model_copy(update=drawn)
         if row.adapter and row.adapter not in self.adapters:
-            option = "--adapter" if row.adapter == "packet" else f"--{row.adapter}-adapter"
-            raise ConfigError(f"Row `{row.name}` needs an adapter", hint=f"Name its file with `{option} FILE`")
+            raise ConfigError(
+                f"Row `{row.name}` needs an adapter", hint=f"Name its file with `{row.adapter_option} FILE`"
+            )
         # A base model is asked without any, also where one comes with the package.
         adapter = self.adapters.get(row.adapter, "none")
         own: dict[str, Any] = {"server": "embedded", "adapter": adapter, "adapters": {}, "threads": threads}

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from remora.bench.results import Choice
 from remora.bench.unfamiliar import Renaming
+from remora.errors import DecisionError
 from remora.events import Call
 from remora.ports import Decision, Policy, Prompt
 
@@ -52,6 +53,8 @@ class Shadowed:
         self._oracle = oracle
         self._names = names
         self.turns: list[Compared] = []
+        self.error: DecisionError | None = None
+        """Why there was no decision, if the last one failed."""
 
     @property
     def name(self) -> str:
@@ -62,9 +65,13 @@ class Shadowed:
         asked = self._names.prompt(prompt) if self._names else prompt
         choices = [self._names.call(call) if self._names else call for call in self._oracle.choices(asked)]
         decided: Decision | None = None
+        self.error = None
         try:
             decided = await self._policy.decide(prompt)
             return decided
+        except DecisionError as error:
+            self.error = error
+            raise
         finally:
             first = decided.calls[0] if decided and decided.calls else None
             if choices:

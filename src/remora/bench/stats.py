@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from statistics import fmean
 from typing import NamedTuple
 
@@ -33,10 +34,18 @@ def wilson(share: float, tasks: int) -> Interval:
 
 def by_tasks(values: Mapping[str, Sequence[tuple[float, float]]]) -> Interval:
     """A ratio of sums, such as right turns of all turns, or of values and ones for a mean; tasks are drawn again."""
-    groups = [(sum(above for above, _ in pairs), sum(below for _, below in pairs)) for pairs in values.values()]
+    above = [sum(each for each, _ in pairs) for pairs in values.values()]
+    below = [sum(each for _, each in pairs) for pairs in values.values()]
+    made = sorted(_ratio(map(above.__getitem__, drawn), map(below.__getitem__, drawn)) for drawn in _draws(len(above)))
+    low, high = (made[round(share * (len(made) - 1))] for share in (0.025, 0.975))
+    return Interval(_ratio(above, below), low, high)
+
+
+@cache
+def _draws(tasks: int) -> list[list[int]]:
+    """So many tasks drawn again, by their places: the same for every figure, whoever asks."""
     drawn = random.Random(SEED)  # noqa: S311 - repeatable on purpose
-    made = sorted(_ratio(drawn.choices(groups, k=len(groups))) for _ in range(DRAWS)) if groups else [0.0]
-    return Interval(_ratio(groups), made[round(0.025 * (len(made) - 1))], made[round(0.975 * (len(made) - 1))])
+    return [drawn.choices(range(tasks), k=tasks) for _ in range(DRAWS)] if tasks else [[]]
 
 
 def difference(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Interval:
@@ -48,6 +57,6 @@ def mean(values: Sequence[float]) -> float:
     return fmean(values) if values else 0.0
 
 
-def _ratio(groups: Sequence[tuple[float, float]]) -> float:
-    below = sum(each for _, each in groups)
-    return sum(each for each, _ in groups) / below if below else 0.0
+def _ratio(above: Iterable[float], below: Iterable[float]) -> float:
+    whole = sum(below)
+    return sum(above) / whole if whole else 0.0

@@ -24,7 +24,14 @@ from remora.bench.shadow import Compared, Oracle, Shadowed
 from remora.bench.suite import task_digest
 from remora.bench.tasks import Task
 from remora.config import ServerConfig
-from remora.errors import ConfigError, DecisionError
+from remora.errors import (
+    ConfigError,
+    CountingFailed,
+    DecisionError,
+    RemoraError,
+    ServerRefused,
+    ServerUnreachable,
+)
 from remora.events import ModelRequestEvent
 from remora.ports import AgentResult, Policy, Spawner
 from remora.subagent import SubagentDefinition
@@ -32,8 +39,8 @@ from remora.subagent import SubagentDefinition
 if TYPE_CHECKING:
     from remora.scripts import Agent
 
-NOT_THE_MODELS_FAULT = ("server_unreachable", "server_refused")
-"""Ends that say nothing about a row: the bench stops, and can go on later."""
+OF_THE_PROMPT = (400, 413, 422)
+"""HTTP statuses by which a server refuses one prompt, and may well take the next."""
 
 ELSEWHERE = "is not the target's, and was changed"
 """How a check tells of lines beside the target."""
@@ -98,10 +105,10 @@ async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Resul
         write_task(trial.task, before)
         write_task(trial.task, project)
         if found is None:
-            told = await _fixed_by_ruff(trial.task, project)
+            told = await _fixed_by_ruff(trial, project)
         else:
             told = await _run_agent(trial, place, found, project)
-        problems = (await check(trial.task, before, project, place.spawner)).problems
+        problems = (*told.pop("problems", ()), *(await check(trial.task, before, project, place.spawner)).problems)
     if found is None:
         # A person who lets ruff mend a file is glad of what it mends elsewhere in it.
         problems = tuple(problem for problem in problems if ELSEWHERE not in problem)
@@ -120,11 +127,12 @@ def write_task(task: Task, root: Path) -> None:
         place.write_text(text, encoding="utf-8", newline="")
 
 
-async def _fixed_by_ruff(task: Task, project: Path) -> dict[str, Any]:
+async def _fixed_by_ruff(trial: Trial, project: Path) -> dict[str, Any]:
     """What a person would do without any agent."""
     began = time.monotonic()
     # Not by the sandbox's spawner: that one lets ruff look and never write.
-    argv = [sys.executable, "-m", "ruff", "check", "--fix", "--no-cache", "--quiet", task.path]
+    how = ["--fix", *trial.row.options, "--no-cache", "--quiet"]
+    argv = [sys.executable, "-m", "ruff", "check", *how, trial.task.path]
     pipe = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*argv, cwd=project, stdout=pipe, stderr=pipe)
     await process.wait()
@@ -141,12 +149,21 @@ async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path)
     began = time.monotonic()
     result = await _result(app, trial, watched)
     wall = time.monotonic() - began
-    if result.reason in NOT_THE_MODELS_FAULT:
+    if result.reason == CountingFailed.__name__ or any(map(ends_all, watched.errors)):
         raise DecisionError(f"Task `{trial.task.id}`: {result.summary}", hint="Go on later with `--resume`")
     await app.accept(app.library.runs()[-1].stem)
     told = {"outcome": result.outcome, "reason": result.reason, "verdict": result.verdict, "turns": result.turns}
     told |= {"wall_s": round(wall, 3), "agent_id": result.agent_id, "stream": f"{place.streams.name}/{stream}"}
+    if result.reason == ServerRefused.code:
+        told |= {"problems": (result.summary,)}
     return told | _prompts(app, result) | _compared(watched.turns)
+
+
+def ends_all(error: RemoraError) -> bool:
+    """Whether nobody who is asked later would be answered: the server is gone, or knows no such key or model."""
+    if isinstance(error, ServerRefused):
+        return error.status not in OF_THE_PROMPT
+    return isinstance(error, ServerUnreachable | CountingFailed)
 
 
 async def _result(app: App, trial: Trial, watched: _Watched) -> AgentResult:
@@ -175,6 +192,11 @@ class _Watched:
     @property
     def turns(self) -> list[Compared]:
         return [turn for shadow in self._shadows for turn in shadow.turns]
+
+    @property
+    def errors(self) -> list[DecisionError]:
+        """Why whoever was asked last gave no decision."""
+        return [shadow.error for shadow in self._shadows if shadow.error]
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Deciders]:

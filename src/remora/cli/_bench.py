@@ -5,39 +5,34 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from remora.app import default_state_dir, ensure_weights, needs_weights, open_app, project_root
+from remora.app import default_state_dir, open_app, project_root
 from remora.cli._analyze import Model, Server
-from remora.cli._console import HERE, JsonFlag, err, errors_as_sentences, out, print_json, say
-from remora.cli._model import fetching
-from remora.context.text import visible
-from remora.errors import ConfigError
+from remora.cli._bench_models import Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
+from remora.cli._blind import blind
+from remora.cli._console import HERE, JsonFlag, err, errors_as_sentences, out, print_json, tell
+from remora.context.text import number, visible
+from remora.errors import ConfigError, ServerRefused
 
 if TYPE_CHECKING:
     from remora.bench.bench import Asked
-    from remora.bench.blind import Again
     from remora.bench.results import Result, Stored
-    from remora.bench.rows import Models
     from remora.bench.suite import Suite
     from remora.bench.trial import Trial
 
 bench = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
 
 SUITE = Path("benchmarks/tasks")
+ROW_HELP = "A row of the table, such as `adapter`, `ruff-fix` or `ruff-fix-unsafe`; all that are possible by default"
 Files = Annotated[list[Path], typer.Argument(help="Files of results; several are put together")]
-Adapter = Annotated[
-    str | None, typer.Option(help="For the `adapter` row: a LoRA adapter (GGUF), or `bundled`", metavar="FILE")
-]
-HistoryAdapter = Annotated[str | None, typer.Option(help="The adapter of the rows on chat history", metavar="FILE")]
 
 
 @bench.callback()
@@ -45,7 +40,7 @@ def run(
     ctx: typer.Context,
     suite: Annotated[Path, typer.Option(help="A folder with tasks (`*.jsonl`)")] = SUITE,
     half: Annotated[str, typer.Option(help="Which tasks: eval, train or all")] = "eval",
-    row: Annotated[list[str] | None, typer.Option(help="A row of the table; all that are possible by default")] = None,
+    row: Annotated[list[str] | None, typer.Option(help=ROW_HELP)] = None,
     control: Annotated[list[str] | None, typer.Option(help="A control, or `all`; none by default")] = None,
     operation: Annotated[list[str] | None, typer.Option("--operation", "-o", help="Only tasks of this agent")] = None,
     tasks: Annotated[int | None, typer.Option(min=1, help="No more tasks than these, spread over the suite")] = None,
@@ -54,7 +49,7 @@ def run(
     temperature: Annotated[float, typer.Option(min=0, help="Of models; above 0, every seed is a try of its own")] = 0.0,
     server: Server = None,
     model: Model = None,
-    gguf: Annotated[Path | None, typer.Option(help="Weights for the embedded rows in place of ours")] = None,
+    gguf: Gguf = None,
     adapter: Adapter = None,
     history_adapter: HistoryAdapter = None,
     jobs: Annotated[int, typer.Option(min=1, help="Trials at once, each with a model of its own")] = 1,
@@ -69,6 +64,7 @@ def run(
     Examples:
       remora bench --quick
       remora bench --row first-candidate --row oracle --control all --out results.jsonl
+      remora bench -o lint --row adapter --row ruff-fix --row ruff-fix-unsafe
       remora bench --server ollama --model qwen3:4b --out qwen.jsonl --jobs 2
       remora bench --out results.jsonl --resume
       remora bench report results.jsonl
@@ -82,7 +78,7 @@ def run(
     from remora.bench.suite import QUICK, chosen_tasks, read_suite
 
     with errors_as_sentences():
-        models = _models(server, model, gguf, adapter, history_adapter, threads, temperature)
+        models = models_of(server, model, gguf, adapter, history_adapter, threads, temperature)
         found = read_suite(suite)
         count = tasks or (QUICK if quick else None)
         chosen = chosen_tasks(found, _half(half), operation or (), count)
@@ -96,29 +92,6 @@ def _half(name: str) -> Any:
     if name not in ("eval", "train", "all"):
         raise ConfigError(f"There is no half `{name}`: expected `eval`, `train` or `all`")
     return None if name == "all" else name
-
-
-def _models(
-    server: str | None,
-    model: str | None,
-    gguf: Path | None,
-    adapter: str | None,
-    history_adapter: str | None,
-    threads: int | None,
-    temperature: float,
-) -> Models:
-    """Who is asked: the user's own settings say where keys and weights are, flags say the rest."""
-    from remora.bench.rows import Models
-
-    config = open_app(HERE, flags={"server.server": server, "server.model": model}).config.server
-    own = config.model_copy(update={"server": "embedded", "model": "", "gguf": gguf or config.gguf, "threads": threads})
-    named = {"packet": adapter, "history": history_adapter}
-    adapters: dict[str, Path | str] = {
-        name: word if word == "bundled" else Path(word) for name, word in named.items() if word
-    }
-    # Only a server that was named here has rows: the user's everyday one is not asked hundreds of times by itself.
-    asked = config if server is not None else own
-    return Models(asked, own, adapters, temperature)
 
 
 def _place_of_results(path: Path | None, *, resume: bool) -> Path:
@@ -144,32 +117,33 @@ def _run(found: Suite, asked: Asked, path: Path, jobs: int, *, quiet: bool) -> S
 
     done = {result.key for result in read_results([path] if path.exists() else []).results}
     todo = trials(asked, done)
-    if any(row.decides == "embedded" for row in asked.rows) and needs_weights(asked.models.embedded):
-        with fetching(quiet=quiet) as progress:
-            ensure_weights(asked.models.embedded, progress)
+    fetch_weights(asked.rows, asked.models, quiet=quiet)
     file = ResultFile(path)
     if todo:
         file.begin(header(shlex.join(["remora", *sys.argv[1:]]), asked.tasks, asked.models.temperature))
-    err.print(Text(visible(f"{len(todo)} trials, {len(done)} done before; results go to {path}")))
+    err.print(Text(visible(f"{number(len(todo), 'trial')}, {len(done)} done before; results go to {path}")))
     place = make_place(path, found.agents, Oracle)
     asyncio.run(_watched(run_bench(todo, asked.models, place, jobs=jobs, keep=file.add), todo, jobs, quiet=quiet))
-    return read_results([path])
+    stored = read_results([path])
+    tell(_refused(stored.results))
+    return stored
+
+
+def _refused(results: Sequence[Result]) -> list[str]:
+    """A sentence for each row of which a server refused prompts: those trials count as failed."""
+    rows = Counter(one.row for one in results if one.reason == ServerRefused.code)
+    return [f"row `{row}`: the server refused a prompt in {number(count, 'trial')}" for row, count in rows.items()]
 
 
 async def _watched(results: AsyncIterator[Result], todo: list[Trial], jobs: int, *, quiet: bool) -> None:
     from remora.bench.estimate import Estimate
 
     estimate, solved = Estimate(todo, jobs), 0
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=err, transient=True, disable=quiet or not err.is_terminal
-    ) as bar:
-        place = bar.add_task("trials", total=len(todo))
+    with bar("trials", len(todo), quiet=quiet) as shown:
         async for result in results:
             estimate.note(result)
             solved += result.solved
-            told = f"{result.row} {result.control}: {solved} solved, {_left(estimate.seconds())}"
-            bar.update(place, advance=1, description=told)
+            shown.step(f"{result.row} {result.control}: {solved} solved, {_left(estimate.seconds())}")
 
 
 def _left(seconds: float | None) -> str:
@@ -228,46 +202,4 @@ def report(
         _tell(stored, json=json)
 
 
-@bench.command()
-def blind(
-    file: Annotated[Path, typer.Argument(help="A file of results, with its streams beside it")],
-    row: Annotated[list[str] | None, typer.Option(help="Only failures of this row")] = None,
-    server: Server = None,
-    model: Model = None,
-    gguf: Annotated[Path | None, typer.Option(help="Weights for the embedded rows in place of ours")] = None,
-    adapter: Adapter = None,
-    ask: Annotated[bool, typer.Option(help="Ask the model again; without it, only show")] = True,
-    limit: Annotated[int | None, typer.Option(min=1, help="No more failures than these")] = None,
-    page: Annotated[Path | None, typer.Option(help="The report; beside the results by default")] = None,
-    json: JsonFlag = False,
-) -> None:
-    """Would the raw output have helped? Shows packet and raw at the turn that decided, and asks the model again.
-
-    \b
-    Examples:
-      remora bench blind results.jsonl
-      remora bench blind results.jsonl --row embedded --no-ask
-    """
-    from remora.bench.blind import failures, measured
-    from remora.bench.blind_page import blind_page, told
-    from remora.bench.results import read_results
-
-    with errors_as_sentences():
-        models = _models(server, model, gguf, adapter, None, None, 0.0)
-        results = [one for one in read_results([file]).results if not row or one.row in row]
-        failed = failures(results)[:limit]
-        again = asyncio.run(_again(failed, file.parent, models if ask else None))
-        measure = measured(results, again)
-        place = page or file.with_suffix(".blind.html")
-        place.write_text(blind_page(measure, again, f"Blindness check of {file.name}"), encoding="utf-8")
-        print_json(measure) if json else say(told(measure))
-        err.print(Text(visible(f"wrote {place}")))
-
-
-async def _again(failed: list[Result], folder: Path, models: Models | None) -> list[Again]:
-    from remora.bench.blind import look_again
-    from remora.bench.rows import ROWS
-
-    row = ROWS["server"] if models and models.has_server else None
-    found = models and replace(models, temperature=0.0)
-    return [one async for one in look_again(failed, folder, found, row=row)]
+bench.command()(blind)

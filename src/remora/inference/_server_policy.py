@@ -162,7 +162,9 @@ class ServerPolicy:
         hint = (
             f"Is `{self.endpoint.model}` a model of this server, and the key right?" if status in (401, 404) else None
         )
-        return ServerRefused(f"`{self.name}` refused with HTTP {status}: {told}", hint=hint, **said.fields())
+        refused = ServerRefused(f"`{self.name}` refused with HTTP {status}: {told}", hint=hint, **said.fields())
+        refused.status = status
+        return refused
 
     def _unreachable(self, why: str, retry_after: str | None = None) -> ServerUnreachable:
         error = ServerUnreachable(
