@@ -74,7 +74,7 @@ def started(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     return run
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.faults), signal.SIGINT])
 def test_a_bench_that_was_ended_goes_on_where_it_stopped(how: signal.Signals, here: Path) -> None:
     write_suite(here / "suite", MANY)
     words = ["--suite", "suite", "--row", "first-candidate", "--out", "r.jsonl"]
@@ -200,7 +200,7 @@ def test_a_blindness_check_that_was_ended_keeps_what_was_asked_and_goes_on(
         _, talk = run.communicate(timeout=60)
     if how is signal.SIGINT:
         assert (run.returncode, b"Traceback" in talk) == (130, False)
-        assert "1 were asked again" in page.read_text(encoding="utf-8")
+        assert "1 was asked again" in page.read_text(encoding="utf-8")
     assert page.read_text(encoding="utf-8").count("<h2>") == 1
     assert kept.read_bytes().count(b"\n") == 1
     with FakeServer(served(2)) as server:

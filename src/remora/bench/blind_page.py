@@ -46,8 +46,9 @@ def told(measure: Blindness) -> str:
     if measure.share is None:
         lines.append("No model was asked again.")
         return " ".join(lines)
+    were = "was" if measure.asked_again == 1 else "were"
     lines.append(
-        f"{measure.asked_again} were asked again: {measure.right_by_packet} right with the packet alone, "
+        f"{measure.asked_again} {were} asked again: {measure.right_by_packet} right with the packet alone, "
         f"{measure.right_by_raw} with packet and raw output. Raw rescues {measure.rescued} ({measure.share:.0%})."
     )
     worst = sorted(measure.rescued_by_tool.items(), key=lambda item: -item[1])
