@@ -1,4 +1,4 @@
-"""The `sample_data` agent's tools on real files. They run no code."""
+"""The `sample_data` agent's tools on real files, without a sandbox: no code is run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _written(folder: Path) -> dict[str, str]:
     return {path.relative_to(upper).as_posix(): path.read_text() for path in sorted(upper.rglob("*")) if path.is_file()}
 
 
-def _shape(make: Make, name: str) -> ScriptTools:
-    return make("sample_data", PACKAGE, f"kit/shapes.py:{name}")
+def _shape(make: Make, name: str, **more: str) -> ScriptTools:
+    return make("sample_data", {**PACKAGE, **more}, f"kit/shapes.py:{name}", sandbox=False)
 
 
 WRITTEN = [
@@ -79,7 +79,7 @@ async def test_values_fit_their_types(agent_tools: Make, tmp_path: Path) -> None
         "def f(a: int, b: Optional[float], c: List[Dict[str, int]], d: 'str | None', e: Literal['x', 'y'],\n"
         "      g: tuple[int, str], h: bool, i: set[str], j: date, k: dict[str, list[float]], l: bytes): ...\n"
     )
-    await _call(agent_tools("sample_data", {"a.py": code}, "a.py:f"), "write_fixture_file")
+    await _call(agent_tools("sample_data", {"a.py": code}, "a.py:f", sandbox=False), "write_fixture_file")
     first = json.loads(_written(tmp_path)["tests/fixtures/a_f.json"])["cases"][0]
     assert first == {
         "a": 3, "b": 1.5, "c": [{"a": 3}, {}], "d": "a", "e": "x", "g": [3, "a"], "h": True,
@@ -127,14 +127,14 @@ async def test_the_same_call_writes_the_same_file_and_edited_ones_are_left_alone
     (tmp_path / ".agentfs/workspaces/AGENT" / path).unlink()
     fixture = json.loads(text)
     fixture["cases"][0]["name"] = "mine"
-    edited = agent_tools("sample_data", {**PACKAGE, path: json.dumps(fixture)}, "kit/shapes.py:level")
+    edited = _shape(agent_tools, "level", **{path: json.dumps(fixture)})
     await _call(edited, "write_fixture_file")
     assert list(_written(tmp_path)) == ["tests/fixtures/shapes_level_remora.json"]
 
 
 async def test_windows_line_ends_tabs_and_names_beyond_ascii_are_read(agent_tools: Make, tmp_path: Path) -> None:
     code = "def größe(länge: int,\r\n\tstraße: str = 'ß') -> str:\r\n\treturn straße * länge\r\n"
-    tools = agent_tools("sample_data", {"src/ä.py": code}, "src/ä.py:größe")
+    tools = agent_tools("sample_data", {"src/ä.py": code}, "src/ä.py:größe", sandbox=False)
     await _call(tools, "write_fixture_file")
     fixture = json.loads(_written(tmp_path)["tests/fixtures/ä_größe.json"])
     assert fixture["parameters"] == {"länge": "int", "straße": "str"}
@@ -157,7 +157,7 @@ ORDERS = {
 
 
 async def test_objects_of_the_projects_own_classes_have_samples(agent_tools: Make, tmp_path: Path) -> None:
-    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order")
+    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order", sandbox=False)
     value = await _call(tools, "write_fixture_file")
     assert value["outcome"] == "success", value["summary"]
     cases = json.loads(_written(tmp_path)["tests/fixtures/orders_order.json"])["cases"]
@@ -168,7 +168,7 @@ async def test_objects_of_the_projects_own_classes_have_samples(agent_tools: Mak
 
 
 async def test_own_cases_stand_in_place_of_those_from_the_types(agent_tools: Make, tmp_path: Path) -> None:
-    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order")
+    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order", sandbox=False)
     cases = [{"parts": []}, {"parts": [{"name": "bolt", "colour": "blue"}], "colour": "red"}]
     await _call(tools, "write_fixture_file", cases=[*cases, cases[0]])
     assert json.loads(_written(tmp_path)["tests/fixtures/orders_order.json"])["cases"] == cases
@@ -188,6 +188,7 @@ async def test_own_cases_stand_in_place_of_those_from_the_types(agent_tools: Mak
 async def test_a_case_that_does_not_fit_the_projects_classes_is_refused(
     agent_tools: Make, tmp_path: Path, case: dict[str, Any]
 ) -> None:
-    value = await _call(agent_tools("sample_data", ORDERS, "kit/orders.py:order"), "write_fixture_file", cases=[case])
+    tools = agent_tools("sample_data", ORDERS, "kit/orders.py:order", sandbox=False)
+    value = await _call(tools, "write_fixture_file", cases=[case])
     assert value["outcome"] == "error"
     assert not [path for path in _written(tmp_path) if path.endswith(".json")]
