@@ -73,18 +73,22 @@ async def test_clean_code_leads_to_the_end(lint_tools: Make) -> None:
     assert value["candidate_actions"][0]["tool"] == "submit_result"
 
 
-async def test_following_the_candidates_fixes_all_that_is_safe(lint_tools: Make, tmp_path: Path) -> None:
+async def test_following_the_candidates_fixes_the_safe_then_the_suggested(lint_tools: Make, tmp_path: Path) -> None:
     tools = lint_tools(MANY)
     value = await _call(tools, "run_linter")
     told = []
     while (action := value["candidate_actions"][0])["tool"] != "submit_result":
         value = await _call(tools, action["tool"], **action["args"])
         told.append(value["summary"])
-    assert told == ["Fixed 3 F401, 3 errors left: E741, F541, E711", "Fixed 1 F541, 2 errors left: E741, E711"]
-    assert action["args"]["summary"] == "2 errors left without a safe fix: E741, E711"
-    assert _now(tmp_path) == b"\nl = 1\nx = 'a'\n\n\ndef f():\n    y = f == None\n    return y\n"
+    assert told == [
+        "Fixed 3 F401, 3 errors left: E741, F541, E711",
+        "Fixed 1 F541, 2 errors left: E741, E711",
+        "Replaced lines 7-7, fixed 1 error, 1 error left: E741",
+    ]
+    assert action["args"]["summary"] == "1 error left without a safe fix: E741"
+    assert _now(tmp_path) == b"\nl = 1\nx = 'a'\n\n\ndef f():\n    y = f is None\n    return y\n"
     assert (tmp_path / "a.py").read_bytes() == MANY
-    assert (await _call(tools, "run_linter"))["knowledge_delta"]["lint_errors_remaining"] == 2
+    assert (await _call(tools, "run_linter"))["knowledge_delta"]["lint_errors_remaining"] == 1
 
 
 async def test_a_fix_leaves_other_nodes_lines_alone(lint_tools: Make, tmp_path: Path) -> None:

@@ -1,0 +1,267 @@
+"""What has no safe fix is offered as an edit, where one can be computed; and no edit is offered that is refused."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remora.ports import ToolOutput
+from remora.scripts import ScriptTools
+
+Make = Callable[..., ScriptTools]
+Edit = tuple[int, int, str]
+RULES = 'target-version = "py311"\nlint.select = ["B", "C4", "E", "EM", "ERA", "F", "PLW", "RET", "SIM", "T20", "UP"]\n'
+
+
+@pytest.fixture
+def tools(lint_tools: Make, tmp_path: Path) -> Make:
+    """The lint agent's real tools, on a file as it was at first, with many rules on."""
+
+    def make(data: bytes, *owned: tuple[int, int]) -> ScriptTools:
+        shutil.rmtree(tmp_path / ".agentfs", ignore_errors=True)
+        (tmp_path / "ruff.toml").write_text(RULES)
+        return lint_tools(data, *owned)
+
+    return make
+
+
+async def call(tools: ScriptTools, name: str, **args: Any) -> dict[str, Any]:
+    value: dict[str, Any] = (await tools.call(name, args)).value
+    return value
+
+
+def now(folder: Path) -> bytes:
+    upper = folder / ".agentfs/workspaces/AGENT/a.py"
+    return (upper if upper.exists() else folder / "a.py").read_bytes()
+
+
+def offered(value: dict[str, Any]) -> list[Edit]:
+    """The edits among the candidates, which stand before the end and nowhere else."""
+    *steps, end = value["candidate_actions"]
+    assert end["tool"] == "submit_result"
+    assert {step["tool"] for step in steps} <= {"edit_lines"}
+    return [(step["args"]["first"], step["args"]["last"], step["args"]["text"]) for step in steps]
+
+
+def runs(output: ToolOutput) -> int:
+    return sum(name == "ruff stdout" for name, _ in output.outputs)
+
+
+OFFERS: dict[str, tuple[str, Edit, str]] = {
+    "B006": (
+        'def f(x=[]):\n    """Doc."""\n    return x\n',
+        (1, 3, 'def f(x=None):\n    """Doc."""\n    if x is None:\n        x = []\n    return x'),
+        'def f(x=None):\n    """Doc."""\n    if x is None:\n        x = []\n    return x\n',
+    ),
+    "B007": (
+        "def f(xs):\n    for n, x in enumerate(xs):\n        xs.add(x)\n",
+        (2, 2, "    for _n, x in enumerate(xs):"),
+        "def f(xs):\n    for _n, x in enumerate(xs):\n        xs.add(x)\n",
+    ),
+    "B011": (
+        "def f():\n    assert False\n",
+        (2, 2, "    raise AssertionError()"),
+        "def f():\n    raise AssertionError()\n",
+    ),
+    "B018": ("def f(x):\n    x\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "C408, in a nested function with tabs": (
+        "def f():\n\tdef g():\n\t\treturn dict()\n\treturn g\n",
+        (3, 3, "\t\treturn {}"),
+        "def f():\n\tdef g():\n\t\treturn {}\n\treturn g\n",
+    ),
+    "C414, beside words that are not ASCII": (
+        "def f(é):\n    return 'ñ😀', sorted(list(é)), '日本'\n",
+        (2, 2, "    return 'ñ😀', sorted(é), '日本'"),
+        "def f(é):\n    return 'ñ😀', sorted(é), '日本'\n",
+    ),
+    "E701, with a step of two": (
+        "def f(x):\n  if x: return 1  # one\n  return 2\n",
+        (2, 2, "  if x:\n    return 1  # one"),
+        "def f(x):\n  if x:\n    return 1  # one\n  return 2\n",
+    ),
+    "E701, whose body goes on": (
+        "def f(y):\n    for x in y: f(\n        x)\n",
+        (2, 2, "    for x in y:\n        f("),
+        "def f(y):\n    for x in y:\n        f(\n        x)\n",
+    ),
+    "E711, after a byte order mark and with no last newline": (
+        "\ufeffx = 1\ny = x == None",
+        (2, 2, "y = x is None"),
+        "\ufeffx = 1\ny = x is None",
+    ),
+    "EM102, under a decorator": (
+        "@staticmethod\ndef f(x):\n    raise ValueError(f'no {x}')\n",
+        (3, 3, "    msg = f'no {x}'\n    raise ValueError(msg)"),
+        "@staticmethod\ndef f(x):\n    msg = f'no {x}'\n    raise ValueError(msg)\n",
+    ),
+    "ERA001": ("def f(x):\n    # x = sorted(x)\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "F841": ("def f(x):\n    y = x\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "PLW0127, under a long header": (
+        "def f(\n    x,\n):\n    x = x\n    return x + 1\n",
+        (4, 4, ""),
+        "def f(\n    x,\n):\n    return x + 1\n",
+    ),
+    "RET504": (
+        "def f(x):\n    y = x + 1\n    return y\n",
+        (2, 3, "    return x + 1"),
+        "def f(x):\n    return x + 1\n",
+    ),
+    "SIM102, with line ends of Windows": (
+        "def f(x, y):\r\n    if x:\r\n        if y:\r\n            f(y, x)\r\n",
+        (2, 4, "    if x and y:\n        f(y, x)"),
+        "def f(x, y):\r\n    if x and y:\r\n        f(y, x)\r\n",
+    ),
+    "SIM210": (
+        "def f(x):\n    return True if x == 1 else False\n",
+        (2, 2, "    return x == 1"),
+        "def f(x):\n    return x == 1\n",
+    ),
+    "T201": ("def f(x):\n    print(x)\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "UP031, whose suggestion has a safe fix of its own": (
+        "def f(x):\n    return 'a %s' % (x,)\n",
+        (2, 2, "    return f'a {x}'"),
+        "def f(x):\n    return f'a {x}'\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "edit", "after"), OFFERS.values(), ids=OFFERS.keys())
+async def test_a_computed_edit_is_offered_and_taken(
+    tools: Make, tmp_path: Path, data: str, edit: Edit, after: str
+) -> None:
+    made = tools(data.encode(), (1, 99))
+    value = await call(made, "run_linter")
+    assert offered(value) == [edit]
+    assert "left without a safe fix" in value["candidate_actions"][-1]["args"]["summary"]
+    taken = await call(made, "edit_lines", first=edit[0], last=edit[1], text=edit[2])
+    assert (taken["error"], taken["outcome"]) == (None, "success")
+    assert now(tmp_path) == after.encode()
+
+
+async def test_a_reason_says_whose_suggestion_it_is(tools: Make) -> None:
+    value = await call(tools(b"def f(x):\n    x\n    y = x == None\n    return y\n"), "run_linter")
+    assert [step["reason"] for step in value["candidate_actions"]] == [
+        "For B018: this line does nothing",
+        "ruff suggests it for E711; may change behaviour",
+        "ruff suggests it for RET504; may change behaviour",
+        "Nothing has a safe fix",
+    ]
+
+
+NOT_OFFERED = {
+    "no suggestion": (b"def f(l):\n    if type(l) == str:\n        return 1\n    return 2\n", (1, 99)),
+    "an edit that begins in another node's lines": (b"def f(x=[]):\n    y = 1\n    return x, y\n", (1, 1)),
+    "more lines than an edit may have": (b"x = dict(\n" + b"    # why\n" * 40 + b"    a=1,\n)\n", (1, 99)),
+    "longer than a prompt can bear": (b"x = 1\ny = x == None, '" + b"a" * 700 + b"'  # noqa: E501\n", (1, 99)),
+    "the only statement of a block": (b"def f(x):\n    if x:\n        x\n    return x\n", (1, 99)),
+    "a name tried for being there": (
+        b"def f():\n    try:\n        f.g()\n        f\n    except NameError:\n        return 1\n    return 2\n",
+        (1, 99),
+    ),
+    "an attribute, which may do something": (b"def f(x):\n    x.y\n    return x\n", (1, 99)),
+    "an attribute of a module": (b"x = 1\nx = x\n", (1, 99)),
+    "half of an assignment": (b"def f(x, y):\n    x, y = x, 1\n    return x, y\n", (1, 99)),
+    "two statements in a line": (b"def f(x):\n    x; f(x)  # noqa: E702\n    return x\n", (1, 99)),
+    "no longer Python": (b"def f(:\n    x\n", (1, 99)),
+}
+
+
+@pytest.mark.parametrize(("data", "owned"), NOT_OFFERED.values(), ids=NOT_OFFERED.keys())
+async def test_what_is_not_sure_or_too_long_is_not_offered(tools: Make, data: bytes, owned: tuple[int, int]) -> None:
+    value = await call(tools(data, owned), "run_linter")
+    assert value["result"]["errors"]
+    assert offered(value) == []
+
+
+async def test_a_refused_edit_is_not_offered_but_those_that_hold_are(tools: Make, tmp_path: Path) -> None:
+    made = tools(b"def f(x):\n    return x == None\n")
+    refused = await call(made, "edit_lines", first=2, last=2, text="return x != None")
+    assert refused["outcome"] == "error"
+    assert offered(refused) == [(2, 2, "    return x is None")]
+    stuck = await call(tools(b"l = 1\nprint = l\n"), "edit_lines", first=1, last=1, text="I = 1\n")
+    assert stuck["outcome"] == "error"
+    assert stuck["candidate_actions"][0]["tool"] == "submit_result"
+
+
+async def test_safe_fixes_come_before_suggestions(tools: Make) -> None:
+    made = tools(b"def f(x):\n    import os\n    return x == None\n")
+    assert [step["tool"] for step in (await call(made, "run_linter"))["candidate_actions"]] == ["apply_fix"]
+    assert offered(await call(made, "apply_fix", code="F401")) == [(2, 2, "    return x is None")]
+
+
+BLOCKS = (
+    "y = dict(a=x)",
+    "if x == None: return 1",
+    "print('é😀', x)",
+    "x",
+    "x = x",
+    "if x:\n    if y:\n        x = list(y)",
+    "for n, y in enumerate(x):\n    x = sorted(list(y))",
+    "# y = sorted(x)",
+    "y = '%s!' % (x,)",
+    "if not x:\n    raise ValueError(f'no {x}')",
+    "def g(z=[]):\n    w = z\n    return w",
+    "@f\ndef h(z=dict()):\n    outcome = z + 1\n    return outcome",
+    "y = True if x == 1 else False",
+    "try:\n    y\n    x = y\nexcept KeyError:\n    print(x)",
+    "assert False, x",
+)
+
+
+def many(*seeds: int) -> list[Any]:
+    """Seeds for the long runs."""
+    return [pytest.param(seed, marks=pytest.mark.faults) for seed in seeds]
+
+
+def drawn(seed: int) -> bytes:
+    """A function of some blocks at some depth, with one or the other kind of indentation and line end."""
+    draw = random.Random(seed)
+    lines = ["def f(x, y):"]
+    for block in draw.sample(BLOCKS, 6):
+        deeper = draw.random() < 0.3
+        lines += ["    if f:"] if deeper else []
+        lines += [("        " if deeper else "    ") + line for line in block.split("\n")]
+    text = "\n".join([*lines, "    return y", ""])
+    text = text.replace("    ", "\t") if draw.random() < 0.3 else text
+    return (text.replace("\n", "\r\n") if draw.random() < 0.3 else text).encode()
+
+
+@pytest.mark.parametrize("seed", [4, *many(0, 1, 2, 3, 5)])
+async def test_nothing_is_offered_that_is_refused_or_touches_other_lines(
+    tools: Make, tmp_path: Path, seed: int
+) -> None:
+    data = drawn(seed)
+    count = data.count(b"\n")
+    for owned in ((1, count), (count // 3, 2 * count // 3)):
+        output = await tools(data, owned).call("run_linter", {})
+        if output.value["candidate_actions"][0]["tool"] == "apply_fix":
+            continue
+        edits = offered(output.value)
+        assert len(edits) <= 3
+        assert sum(len(text) for _, _, text in edits) <= 600
+        assert runs(output) <= 7
+        for first, last, text in edits:
+            assert owned[0] <= first <= last <= owned[1]
+            taken = await call(tools(data, owned), "edit_lines", first=first, last=last, text=text)
+            assert taken["error"] is None
+            was, then = data.splitlines(keepends=True), now(tmp_path).splitlines(keepends=True)
+            assert then[: first - 1] == was[: first - 1]
+            assert then[len(then) - (len(was) - last) :] == was[last:]
+
+
+@pytest.mark.parametrize("seed", [6, *many(7, 8, 9)])
+async def test_following_the_candidates_ends_with_nothing_that_could_be_mended(tools: Make, seed: int) -> None:
+    made = tools(drawn(seed))
+    value = await call(made, "run_linter")
+    left = [len(value["result"]["errors"])]
+    while (step := value["candidate_actions"][0])["tool"] != "submit_result":
+        value = await call(made, step["tool"], **step["args"])
+        assert value["error"] is None
+        left.append(len(value["result"]["errors"]))
+    assert left == sorted(left, reverse=True)
+    assert left[-1] < left[0]
