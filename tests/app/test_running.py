@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import remora
+from inference.fakes import FakeServer, answer
 from remora.app import App
 from remora.errors import ConfigError
 from remora.events import RunEndEvent
@@ -57,6 +58,15 @@ def test_a_limit_that_no_prompt_fits_is_refused_before_anything_is_recorded(root
     with pytest.raises(ConfigError, match="Agent `lint`"):
         asyncio.run(project.analyze([root / "a.py"], ["lint"]))
     assert not project.library.runs()
+
+
+def test_tools_that_take_too_much_as_the_servers_own_are_told_with_the_mode_that_takes_less(root: Path) -> None:
+    with FakeServer(answer("{}")) as server:
+        project = opened(root, server__server=server.url, server__model="m")
+        with pytest.raises(ConfigError, match="too small") as told:
+            asyncio.run(project.analyze([root / "a.py"], ["lint"]))
+    assert "server.mode: json" in (told.value.hint or "")
+    assert "packet_size_limit" in (told.value.hint or "")
 
 
 def test_without_the_packet_the_run_is_the_same_but_for_its_prompts(root: Path) -> None:

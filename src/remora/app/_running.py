@@ -289,7 +289,9 @@ class Running(Agents):
         try:
             check_limit(fixed, found.limit(self._wanted_limit()), counter.count)
         except BudgetError as error:
-            raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=error.hint) from error
+            # Tools as the server's own take twice the tokens of tools in the prompt's text.
+            shorter = "Set `server.mode: json` if the server can hold a reply to a schema. " if beside else ""
+            raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=f"{shorter}{error.hint}") from error
 
     def _check_state_dir(self) -> None:
         """Raises `ConfigError` if nothing could be recorded."""
