@@ -231,6 +231,22 @@ def drawn(seed: int) -> bytes:
     return (text.replace("\n", "\r\n") if draw.random() < 0.3 else text).encode()
 
 
+RETURNED = b"def f(x):\n    y = x + 1\n    return y\n"
+
+
+async def test_the_words_of_an_offered_edit_with_other_line_numbers_mean_that_edit(tools: Make, tmp_path: Path) -> None:
+    made = tools(RETURNED)
+    assert offered(await call(made, "run_linter")) == [(2, 3, "    return x + 1")]
+    value = await call(made, "edit_lines", first=3, last=3, text="    return x + 1")
+    assert value["summary"].startswith("Replaced lines 2-3, fixed 1 error")
+    assert now(tmp_path) == b"def f(x):\n    return x + 1\n"
+
+
+async def test_whoever_reads_on_keeps_what_was_offered(tools: Make) -> None:
+    made = tools(RETURNED)
+    assert offered(await call(made, "read_file", line=2)) == offered(await call(made, "run_linter"))
+
+
 @pytest.mark.parametrize("seed", [4, *many(0, 1, 2, 3, 5)])
 async def test_nothing_is_offered_that_is_refused_or_touches_other_lines(
     tools: Make, tmp_path: Path, seed: int
