@@ -10,13 +10,13 @@ from types import ModuleType
 ROOT = Path(__file__).parents[2]
 
 
-def part(name: str) -> ModuleType:
-    """A module of `benchmarks.tasks`."""
+def part(name: str, suite: str = "tasks") -> ModuleType:
+    """A module of `benchmarks.tasks`, or of another suite."""
     tests = {key: sys.modules.pop(key) for key in [*sys.modules] if key.partition(".")[0] == "benchmarks"}
     sys.path.insert(0, str(ROOT))
     try:
         sys.modules.update(_LOADED)
-        found = importlib.import_module(f"benchmarks.tasks.{name}")
+        found = importlib.import_module(f"benchmarks.{suite}.{name}")
         _LOADED.update({key: sys.modules[key] for key in sys.modules if key.partition(".")[0] == "benchmarks"})
         return found
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,9 @@ class Follower:
         if not prompt.candidates:
             return (Call(call_id="o", tool="submit_result", args={"summary": "It is done"}),)
         return tuple(Call(call_id="o", tool=action.tool, args=action.args) for action in prompt.candidates)
+
+    def asked(self, calls: Sequence[Call]) -> None:
+        """Candidates tell all that it needs."""
 
     async def decide(self, prompt: Prompt) -> Decision:
         return Decision(calls=self.choices(prompt)[:1])

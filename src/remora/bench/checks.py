@@ -16,7 +16,7 @@ import orjson
 
 from remora.bench._code import changed_lines, definition, described, parses, target_lines, without_docstring
 from remora.bench._fixtures import FIXTURE_TEST
-from remora.bench.tasks import DocstringCheck, LintCheck, SampleDataCheck, Task, TestCheck
+from remora.bench.tasks import DocstringCheck, FilesCheck, LintCheck, SampleDataCheck, Task, TestCheck
 from remora.errors import ToolError
 from remora.ports import Spawner
 
@@ -72,6 +72,8 @@ async def _judged(case: _Case) -> Problems:
             return await _test(case, wanted)
         case SampleDataCheck() as wanted:
             return await _sample_data(case, wanted)
+        case FilesCheck() as wanted:
+            return _files(case, wanted)
 
 
 def files_of(root: Path) -> dict[str, bytes]:
@@ -84,7 +86,7 @@ def files_of(root: Path) -> dict[str, bytes]:
 def _strays(case: _Case) -> Problems:
     """Files that should be as they were, and are not."""
     was, now = files_of(case.before), files_of(case.after)
-    gone = [f"`{path}` is gone" for path in was if path not in now]
+    gone = [f"`{path}` is gone" for path in was if path not in now and not _is_named(case.task, path)]
     changed = [path for path in was if path in now and was[path] != now[path]]
     other = [f"`{path}` was changed" for path in changed if not _may_change(case.task, path)]
     new = [f"`{path}` is new" for path in now if path not in was and not _may_be_new(case.task, path)]
@@ -92,14 +94,23 @@ def _strays(case: _Case) -> Problems:
 
 
 def _may_change(task: Task, path: str) -> bool:
+    if _is_named(task, path):
+        return True
     return path == task.path and isinstance(task.check, LintCheck | DocstringCheck)
 
 
 def _may_be_new(task: Task, path: str) -> bool:
     where = PurePosixPath(path)
+    if _is_named(task, path):
+        return True
     if isinstance(task.check, TestCheck):
         return where.name.startswith("test_") and where.suffix == ".py"
     return isinstance(task.check, SampleDataCheck) and where.suffix == ".json" and "fixtures" in where.parts
+
+
+def _is_named(task: Task, path: str) -> bool:
+    """Whether the check itself says what becomes of the file."""
+    return isinstance(task.check, FilesCheck) and path in task.check.files
 
 
 def _broken(case: _Case) -> Problems:
@@ -190,6 +201,15 @@ async def _sample_data(case: _Case, wanted: SampleDataCheck) -> Problems:
     spec = {"fixture": new[0], "module": _module(case), "node": case.task.node, "cases": wanted.cases}
     code = await _pytest(case, [HIDDEN_TEST], {HIDDEN_TEST: FIXTURE_TEST.replace("SPEC", repr(spec), 1)})
     return () if code == PASSED else ("the cases cannot be given to the function",)
+
+
+def _files(case: _Case, wanted: FilesCheck) -> Problems:
+    now = files_of(case.after)
+    problems = [f"`{path}` is there" for path, text in wanted.files.items() if text is None and path in now]
+    kept = {path: text.encode() for path, text in wanted.files.items() if text is not None}
+    problems += [f"`{path}` is not there" for path in kept if path not in now]
+    problems += [f"`{path}` has another text" for path, text in kept.items() if now.get(path, text) != text]
+    return tuple(problems)
 
 
 def _module(case: _Case) -> str:

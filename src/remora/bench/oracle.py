@@ -1,17 +1,20 @@
 """The oracle: solves tasks through the same port as a model, from what the prompt shows.
 
-Where a task stands, and so which call is right, it reads from the prompt alone. From the task it takes only what a
-model would have to write: a sentence, an expected value, a line that puts things right.
+For the four bundled agents, where a task stands, and so which call is right, it reads from the prompt alone. From the
+task it takes only what a model would have to write: a sentence, an expected value, a line that puts things right. For
+any other agent the task names the calls; which of them were made it is told, and the prompt shows what came of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from remora.bench._seen import Seen, seen
+from remora.bench.results import Choice
+from remora.bench.route import Route
 from remora.bench.tasks import Task
 from remora.errors import DecisionError
 from remora.events import Call
@@ -35,6 +38,7 @@ class Oracle:
         self._task = task
         self._known = dict(names or {})
         self._here = {known: new for new, known in self._known.items()}
+        self._route = Route(task.solution["calls"]) if "calls" in task.solution else None
 
     async def decide(self, prompt: Prompt) -> Decision:
         """The call that is preferred now. Raises `DecisionError` for a prompt without a tool that would be right."""
@@ -42,6 +46,11 @@ class Oracle:
         if not calls:
             raise DecisionError(f"No tool that is offered would help with task `{self._task.id}`")
         return Decision(calls=calls[:1], finish="tool_calls")
+
+    def asked(self, calls: Sequence[Call]) -> None:
+        """Whoever decides has asked for these calls."""
+        if self._route:
+            self._route.asked([Choice(tool=self._known.get(call.tool, call.tool), args=call.args) for call in calls])
 
     def choices(self, prompt: Prompt) -> tuple[Call, ...]:
         """All calls that would be right now, the preferred one first."""
@@ -56,6 +65,9 @@ class Oracle:
         )
 
     def _steps(self, shown: Seen) -> list[Step]:
+        if self._route:
+            left = self._route.next(shown.actions)
+            return [(call.tool, call.args) for call in left] or [_submit("All that was to be done is done")]
         ways = {"lint": _lint, "docstring": _docstring, "test": _test, "sample_data": _sample_data}
         way = ways.get(self._task.operation)
         return list(way(shown, self._task.solution)) if way else []

@@ -17,6 +17,8 @@ PAGE = "tasks.md"
 BEGIN = "<!-- figures: `remora bench report` -->"
 END = "<!-- end of figures -->"
 _HEADINGS = ("row", "tasks × seeds", "solved", "right tool", "turns", "prompt tokens a run", "largest prompt", "wall s")
+_SHORT = _HEADINGS[:5]
+"""What is told of agents that were never trained on."""
 
 
 def page_files(stored: Stored, page: str) -> dict[str, str]:
@@ -46,11 +48,26 @@ def figures(stored: Stored, summary: Summary) -> str:
     parts += ["![Tasks solved, by row](tasks-solved.svg)", "![Prompt tokens a run, by row](tasks-tokens.svg)"]
     if summary.comparisons:
         parts += ["### Against no model", "\n".join(map(_compared, summary.comparisons))]
+    if summary.own:
+        parts += _never_trained_on(summary.own)
     for operation in summary.operations:
         parts += [f"### {operation}", table(summary.of(operation=operation))]
     if len(summary.controls) > 1:
         parts += ["### Controls", _controls(summary), "![Tasks solved under each control](tasks-controls.svg)"]
     return "\n\n".join(parts)
+
+
+def _never_trained_on(summary: Summary) -> list[str]:
+    """How the rows do on agents that came with their suite."""
+    agents = ", ".join(f"`{name}`" for name in summary.operations)
+    told = f"{agents}: agents that came with their suite. The bundled adapter was not trained on them."
+    rows = [_cells(line)[: len(_SHORT)] for line in summary.of()]
+    parts = [
+        "### Agents never trained on",
+        told,
+        "\n".join(_row(cells) for cells in (_SHORT, ["---"] * len(_SHORT), *rows)),
+    ]
+    return [*parts, "\n".join(map(_compared, summary.comparisons))] if summary.comparisons else parts
 
 
 def table(lines: Sequence[Line]) -> str:

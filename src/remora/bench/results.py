@@ -78,6 +78,8 @@ class Result(BaseModel):
     exact: bool = False
     """Whether these were counted by the model's own tokenizer."""
     wall_s: float = 0.0
+    own_agent: bool = False
+    """Whether the agent came with the suite: the bundled adapter was not trained on it."""
     agent_id: str = ""
     stream: str = ""
     """The state folder that holds the stream, relative to the folder of the results."""

@@ -27,6 +27,10 @@ class Oracle(Protocol):
         """All right calls at this point; none where it cannot say."""
         ...
 
+    def asked(self, calls: Sequence[Call]) -> None:
+        """Whoever decides has asked for these calls."""
+        ...
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -68,6 +72,7 @@ class Shadowed:
         self.error = None
         try:
             decided = await self._policy.decide(prompt)
+            self._oracle.asked(self._names.calls_back(decided.calls) if self._names else decided.calls)
             return decided
         except DecisionError as error:
             self.error = error

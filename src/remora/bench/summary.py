@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remora.bench.controls import CONTROLS
 from remora.bench.results import Result
@@ -56,6 +56,8 @@ class Summary:
 
     lines: tuple[Line, ...]
     comparisons: tuple[Comparison, ...]
+    own: Summary | None = None
+    """The same for agents that came with their suite, where the table is of bundled ones; never mixed with these."""
 
     def of(self, control: str = "none", operation: str = "") -> list[Line]:
         """The lines under one control, for one operation or for all."""
@@ -73,6 +75,13 @@ class Summary:
 
 def summarized(results: Sequence[Result]) -> Summary:
     """The table of these results."""
+    own = [result for result in results if result.own_agent]
+    if not 0 < len(own) < len(results):
+        return _summarized(results)
+    return replace(_summarized([result for result in results if not result.own_agent]), own=_summarized(own))
+
+
+def _summarized(results: Sequence[Result]) -> Summary:
     groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
     for result in results:
         for operation in ("", result.operation):

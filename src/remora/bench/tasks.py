@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from remora.config import validate
 from remora.errors import DefinitionError
@@ -69,7 +69,14 @@ class SampleDataCheck(_Strict):
     cases: int = 1
 
 
-Check = Annotated[LintCheck | DocstringCheck | TestCheck | SampleDataCheck, Field(discriminator="kind")]
+class FilesCheck(_Strict):
+    """These files have exactly these texts afterwards; one without a text does not exist."""
+
+    kind: Literal["files"] = "files"
+    files: dict[str, str | None]
+
+
+Check = Annotated[LintCheck | DocstringCheck | TestCheck | SampleDataCheck | FilesCheck, Field(discriminator="kind")]
 
 
 class Task(_Strict):
@@ -87,7 +94,25 @@ class Task(_Strict):
     """The qualified name of the function, method or class in it; empty for the file itself."""
     check: Check
     solution: dict[str, Any] = Field(default_factory=dict)
-    """What a good answer says where text is asked for: for the oracle alone."""
+    """What a good answer says where text is asked for, or all its `calls`: for the oracle alone."""
+
+    @field_validator("solution")
+    @classmethod
+    def _sound(cls, solution: dict[str, Any]) -> dict[str, Any]:
+        """A solution whose `calls` an oracle can make."""
+        calls = solution.get("calls", [])
+        if not isinstance(calls, list) or not all(map(_is_call, _flat(calls))):
+            raise ValueError("`calls` must be a list of `{tool, args}`, or of lists of these")
+        return solution
+
+
+def _flat(calls: list[Any]) -> list[Any]:
+    return [call for each in calls for call in (each if isinstance(each, list) else [each])]
+
+
+def _is_call(value: Any) -> bool:
+    known = isinstance(value, dict) and {"tool"} <= value.keys() <= {"tool", "args"}
+    return known and isinstance(value["tool"], str) and isinstance(value.get("args", {}), dict)
 
 
 def read_tasks(paths: Iterable[Path]) -> Iterator[Task]:

@@ -114,6 +114,7 @@ async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Resul
         problems = tuple(problem for problem in problems if ELSEWHERE not in problem)
     task = trial.task
     told |= {"operation": task.operation, "level": task.level, "half": task.half}
+    told |= {"own_agent": place.agents is not None and (place.agents / task.operation).is_dir()}
     return Result(**trial.key._asdict(), solved=not problems, problems=problems, **told)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -82,6 +82,10 @@ class Renaming:
 
     def call(self, call: Call) -> Call:
         return call.model_copy(update={"tool": self.new(call.tool)})
+
+    def calls_back(self, calls: Sequence[Call]) -> tuple[Call, ...]:
+        """The calls by the old names."""
+        return tuple(call.model_copy(update={"tool": self.old(call.tool)}) for call in calls)
 
     def _draw(self, names: list[str]) -> None:
         if self._names:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from remora.bench.bench import Asked
     from remora.bench.results import Result, Stored
     from remora.bench.suite import Suite
+    from remora.bench.summary import Line, Summary
     from remora.bench.trial import Trial
 
 bench = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
@@ -153,23 +154,38 @@ def _left(seconds: float | None) -> str:
 
 
 def _tell(stored: Stored, *, json: bool) -> None:
-    from remora.bench.page import percent
     from remora.bench.summary import summarized
 
     summary = summarized(stored.results)
     if json:
-        print_json({"headers": stored.headers, "lines": summary.lines, "against_no_model": summary.comparisons})
+        told: dict[str, Any] = {"headers": stored.headers, "lines": summary.lines}
+        told |= {"against_no_model": summary.comparisons, "own_agents": summary.own and summary.own.lines}
+        print_json(told)
         return
+    _print_tables(summary)
+    if summary.own:
+        _print_tables(summary.own, "agents of the suite's own")
+
+
+def _print_tables(summary: Summary, about: str = "") -> None:
     for control in summary.controls:
-        table = Table(title=None if control == "none" else f"control: {control}", title_justify="left", box=None)
-        for heading in ("row", "tasks", "seeds", "solved", "right tool", "turns", "prompt tokens", "largest", "wall s"):
-            table.add_column(heading, justify="left" if heading == "row" else "right")
-        for line in summary.of(control):
-            right = percent(line.right_tool) if line.right_tool else "–"
-            figures = [f"{line.turns.value:.1f}", f"{line.prompt_tokens.value:,.0f}", f"{line.largest_prompt:,}"]
-            cells = [line.title, str(line.tasks), str(line.seeds), percent(line.success), right, *figures]
-            table.add_row(*(Text(visible(cell)) for cell in [*cells, f"{line.wall_s.value:.2f}"]))
-        out.print(table)
+        _print_table(
+            summary.of(control), ", ".join(filter(None, [about, "" if control == "none" else f"control: {control}"]))
+        )
+
+
+def _print_table(lines: Sequence[Line], title: str) -> None:
+    from remora.bench.page import percent
+
+    table = Table(title=title or None, title_justify="left", box=None)
+    for heading in ("row", "tasks", "seeds", "solved", "right tool", "turns", "prompt tokens", "largest", "wall s"):
+        table.add_column(heading, justify="left" if heading == "row" else "right")
+    for line in lines:
+        right = percent(line.right_tool) if line.right_tool else "–"
+        figures = [f"{line.turns.value:.1f}", f"{line.prompt_tokens.value:,.0f}", f"{line.largest_prompt:,}"]
+        cells = [line.title, str(line.tasks), str(line.seeds), percent(line.success), right, *figures]
+        table.add_row(*(Text(visible(cell)) for cell in [*cells, f"{line.wall_s.value:.2f}"]))
+    out.print(table)
 
 
 @bench.command()

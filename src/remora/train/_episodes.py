@@ -120,6 +120,7 @@ class _Explorer:
         right = label(choices, prompt)
         self._episode.labels[prompt.turn] = (prompt, right)
         made = self._stray(prompt, choices) or right
+        self._episode.oracle.asked(self._names.calls_back([made]) if self._names else [made])
         # As a model would have written it, so that a chat of this run looks like a chat with a model.
         text = answer_text(made.tool, made.args, prompt.tools) or ""
         return Decision(calls=(made,), text=text, finish="stop")

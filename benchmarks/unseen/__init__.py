@@ -1,0 +1,1 @@
+"""Tasks for agents that no adapter was trained on, checked by their files."""

@@ -1,0 +1,31 @@
+"""`python -m benchmarks.unseen`: writes `eval.jsonl`, the same bytes each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from benchmarks.unseen._backlog import backlog_tasks
+from benchmarks.unseen._copyright import copyright_tasks
+from benchmarks.unseen._facade import facade_tasks
+from remora.bench.tasks import Task
+
+FOLDER = Path(__file__).parent
+
+
+def suite() -> Iterator[Task]:
+    """Every task, agent by agent."""
+    yield from backlog_tasks()
+    yield from facade_tasks()
+    yield from copyright_tasks()
+
+
+def encoded() -> bytes:
+    """The suite's file."""
+    return b"".join(orjson.dumps(task.model_dump(mode="json")) + b"\n" for task in suite())
+
+
+if __name__ == "__main__":
+    (FOLDER / "eval.jsonl").write_bytes(encoded())

@@ -1,0 +1,32 @@
+"""How tasks of this suite are put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from remora.bench.tasks import FilesCheck, Level, Task
+
+Planned = dict[str, Any]
+"""A call of the solution."""
+
+
+def call(tool: str, **args: object) -> Planned:
+    """One call of a solution."""
+    return {"tool": tool, "args": args} if args else {"tool": tool}
+
+
+def made(
+    name: str, level: Level, files: dict[str, str], path: str, after: dict[str, str | None], calls: list[Any]
+) -> Task:
+    """A task: `name` begins with its agent's name. What `after` does not name must be as it was."""
+    return Task(
+        id=name,
+        operation=name.partition("-")[0],
+        half="eval",
+        level=level,
+        origin="hand",
+        files=files,
+        path=path,
+        check=FilesCheck(files={path: files[path], **after}),
+        solution={"calls": calls},
+    )
