@@ -153,7 +153,7 @@ async def test_a_syntax_error_elsewhere_in_the_file_is_told_too(lint_tools: Make
 async def test_a_project_whose_settings_are_broken_is_a_tool_error(lint_tools: Make, tmp_path: Path) -> None:
     tools = lint_tools(b"x = 1\n")
     (tmp_path / "ruff.toml").write_text("nonsense = [")
-    with pytest.raises(ToolFailed, match=r"run_linter\.pym:\d+: RuntimeError: ruff failed"):
+    with pytest.raises(ToolFailed, match=r"findings\.py:\d+: RuntimeError: ruff failed"):
         await _call(tools, "run_linter")
 
 

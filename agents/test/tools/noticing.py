@@ -6,7 +6,7 @@ import signal as _signal
 import pytest as _pytest
 from _remora_changes import Changes as _Changes
 
-_SPEC = _json.loads(SPEC_TEXT)  # noqa: F821 (put in before it runs)
+_SPEC = _json.loads(SPEC_TEXT)
 _ALL = _Changes(_SPEC)
 
 

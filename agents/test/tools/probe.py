@@ -11,7 +11,7 @@ import types
 from _remora_calls import Calls, Forbidden, space, tomorrow
 from _remora_changes import own_module
 
-SPEC = json.loads(SPEC_TEXT)  # noqa: F821 (put in before it runs)
+SPEC = json.loads(SPEC_TEXT)
 
 
 def look(case, calls):

@@ -15,7 +15,7 @@ from _remora_calls import Calls, Forbidden, ended, space
 from _remora_changes import Changes
 from _remora_values import Values
 
-SPEC = json.loads(SPEC_TEXT)  # noqa: F821 (put in before it runs)
+SPEC = json.loads(SPEC_TEXT)
 MOST_CALLS = 3000
 MOST_SECONDS = 4.0
 """Of work, so that a busy machine finds the same cases."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from remora.scripts._externals import external_problems
 from remora.scripts._parse import Parsed, look
 from remora.scripts._pool import MB, SETTLE_S
 from remora.scripts._problems import Problem
-from remora.scripts._read import read_script
+from remora.scripts._read import read_beside, read_script
+from remora.scripts._shared import joined, place_of
 from remora.scripts._stubs import stubs
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _problems(file: Path, checker: pydantic_monty.Monty, our_host: bool) -> list
     text = read_script(file)
     if isinstance(text, Problem):
         return [text]
-    parsed = look(text)
+    parsed = look(text, read_beside(file))
     if not parsed.source:
         return parsed.problems
     unknown = external_problems(parsed.externals) if our_host else ()
@@ -101,21 +102,31 @@ def _types(parsed: Parsed, file: Path, checker: pydantic_monty.Monty) -> Iterato
     known = {(problem.line, problem.column) for problem in parsed.problems}
     try:
         with session:
-            session.feed_run(parsed.source)
+            session.feed_run(joined(parsed.shared, parsed.source))
     except pydantic_monty.MontyTypingError as error:
-        found = (_problem(item) for item in orjson.loads(str(error)))
+        found = (_placed(_problem(item), parsed) for item in orjson.loads(str(error)))
         yield from (problem for problem in found if (problem.line, problem.column) not in known)
     except pydantic_monty.MontyCrashedError as error:
         raise ToolFailed(f"{file}: its check did not end: {error}") from error
     except pydantic_monty.MontyError as error:
-        yield from _refused(error, known)
+        yield from _refused(error, known, parsed)
 
 
-def _refused(error: Any, known: set[tuple[int, int]]) -> Iterator[Problem]:
+def _refused(error: Any, known: set[tuple[int, int]], parsed: Parsed) -> Iterator[Problem]:
     """What Monty's own parser does not take, if nobody has said so yet."""
-    frames = error.traceback() if hasattr(error, "traceback") else []
-    if frames and (frames[-1].line, frames[-1].column) not in known:
-        yield Problem(frames[-1].line, frames[-1].column, str(error)[:300], "scripts are a part of Python")
+    for frame in (error.traceback() if hasattr(error, "traceback") else [])[-1:]:
+        problem = Problem(frame.line, frame.column, str(error)[:300], "scripts are a part of Python")
+        problem = _placed(problem, parsed)
+        if (problem.line, problem.column) not in known:
+            yield problem
+
+
+def _placed(problem: Problem, parsed: Parsed) -> Problem:
+    """The problem where its author finds it: in the script, or in a file that it takes in."""
+    file, line = place_of(problem.line, "", parsed.shared)
+    if not file:
+        return replace(problem, line=line)
+    return replace(problem, line=1, column=1, what=f"{file}:{line}:{problem.column}: {problem.what}")
 
 
 def _problem(item: dict[str, Any]) -> Problem:

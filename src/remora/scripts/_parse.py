@@ -7,10 +7,12 @@
     @external
     async def read_file(path: str) -> str: ...          a host function, awaited in the code below
 
+    from counting import words                          functions of `counting.py`, which lies beside the script
     text = await read_file(path)
-    {"summary": f"{len(text)} characters"}              the last expression is the result
+    {"summary": f"{words(text)} words"}                 the last expression is the result
 
-The declarations are blanked out, not cut out, so every line and column of the code stays where its author sees it.
+The declarations are blanked out, not cut out, so every line and column of the code stays where its author sees it. What
+is imported from beside the script is taken in whole and runs before it, held to the same rules.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from remora.context.schema import problems
 from remora.errors import DefinitionError
 from remora.scripts._problems import Problem
 from remora.scripts._schema import from_annotation
-from remora.scripts._unsupported import unsupported
+from remora.scripts._shared import Beside, Shared
+from remora.scripts._unsupported import MODULES, unsupported
 
 HEADERS = ("grail", "remora.scripts")
 NAMES = ("Input", "external")
@@ -62,21 +65,28 @@ class Parsed:
     description: str = ""
     inputs: list[InputSpec] = field(default_factory=list)
     externals: list[ExternalSpec] = field(default_factory=list)
+    shared: list[Shared] = field(default_factory=list)
+    """What runs before it, in this order."""
     source: str = ""
     """The code that runs: the text with its declarations blanked out."""
     problems: list[Problem] = field(default_factory=list)
 
 
-def parse(text: str, file: Path | str) -> Parsed:
+def parse(text: str, file: Path | str, beside: Beside = lambda name: None) -> Parsed:
     """What the script says. Raises `DefinitionError` with every problem at its line and column."""
-    parsed = look(text)
+    parsed = look(text, beside)
     if parsed.problems:
         raise DefinitionError(file, [str(problem) for problem in parsed.problems])
     return parsed
 
 
-def look(text: str) -> Parsed:
+def look(text: str, beside: Beside = lambda name: None) -> Parsed:
     """What the script says, as far as it can be understood, with every problem in order of its place."""
+    return _look(text, beside, within=())
+
+
+def _look(text: str, beside: Beside, within: tuple[str, ...]) -> Parsed:
+    """The same for code that others take in, whose names are `within`."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -84,7 +94,7 @@ def look(text: str) -> Parsed:
         return Parsed(problems=[problem])
     except (ValueError, RecursionError, MemoryError) as error:
         return Parsed(problems=[Problem(1, 1, f"not Python: {str(error) or 'nested too deeply'}", "write it simpler")])
-    reader = _Reader(tree, text)
+    reader = _Reader(tree, text, beside, within)
     reader.read()
     reader.parsed.problems.sort()
     return reader.parsed
@@ -93,9 +103,11 @@ def look(text: str) -> Parsed:
 class _Reader:
     """Goes once over the top level, collecting declarations and every problem."""
 
-    def __init__(self, tree: ast.Module, text: str) -> None:
+    def __init__(self, tree: ast.Module, text: str, beside: Beside, within: tuple[str, ...]) -> None:
         self.tree = tree
         self.text = text
+        self.beside = beside
+        self.within = within
         self.lines = text.split("\n")
         self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip())
         self.imported: set[str] = set()
@@ -106,10 +118,11 @@ class _Reader:
         for statement in self.tree.body:
             self.statement(statement)
         self.misplaced()
-        for node, what, hint in unsupported(self.tree):
+        taken_in = {*self.within, *(shared.file.removesuffix(".py") for shared in self.parsed.shared)}
+        for node, what, hint in unsupported(self.tree, taken_in):
             self.problem(node, what, hint)
         self.awaited()
-        if not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr):
+        if not self.within and (not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr)):
             self.problem(self.tree.body[-1] if self.tree.body else None, "no result", "end the file with an expression")
         self.parsed.source = _blank(self.text, self.declarations)
 
@@ -122,6 +135,8 @@ class _Reader:
         match statement:
             case ast.ImportFrom(module=module) if module in HEADERS:
                 self.header(statement)
+            case ast.ImportFrom(module=str(module), level=0) if module not in MODULES:
+                self.take_in(statement, module)
             case ast.Import(names=names) if any(alias.name in HEADERS for alias in names):
                 self.problem(statement, f"`{ast.unparse(statement)}`", "write `from grail import Input, external`")
             case ast.AnnAssign(value=ast.Call(func=ast.Name(id="Input")) as call):
@@ -139,7 +154,30 @@ class _Reader:
                 self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", "import `Input` and `external`")
             self.imported.add(alias.name)
 
+    def take_in(self, statement: ast.ImportFrom, module: str) -> None:
+        """Code from beside the script, with what it declares and takes in itself."""
+        text = self.beside(module)
+        if text is None:
+            return
+        self.own_lines(statement)
+        found = Parsed() if module in self.within else _look(text, self.beside, (*self.within, module))
+        self.parsed.problems += [
+            Problem(statement.lineno, 1, f"{module}.py:{each.line}:{each.column}: {each.what}", each.hint)
+            for each in found.problems
+        ]
+        defined = _defined(text)
+        for alias in statement.names:
+            if alias.name not in defined or alias.asname:
+                self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", f"name what `{module}.py` defines")
+        for shared in (*found.shared, Shared(f"{module}.py", found.source)):
+            if all(shared.file != had.file for had in self.parsed.shared) and shared.source:
+                self.parsed.shared.append(shared)
+        had = {one.name for one in self.parsed.externals}
+        self.parsed.externals += [one for one in found.externals if one.name not in had]
+
     def input(self, statement: ast.AnnAssign, call: ast.Call) -> None:
+        if self.within:
+            self.problem(statement, "an input in shared code", "declare it in the script")
         self.declare(statement, "Input")
         name = statement.target.id if isinstance(statement.target, ast.Name) else ""
         if not name or len(call.args) != 1 or not _is_text(call.args[0]) or ast.literal_eval(call.args[0]) != name:
@@ -186,7 +224,12 @@ class _Reader:
                 function, f"external `{function.name}` takes more than plain parameters", "name each parameter"
             )
         names = tuple(argument.arg for argument in arguments.args)
-        self.parsed.externals.append(ExternalSpec(function.name, names, function.lineno, _signature(function)))
+        found = ExternalSpec(function.name, names, function.lineno, _signature(function))
+        had = [one for one in self.parsed.externals if one.name == found.name]
+        if not had:
+            self.parsed.externals.append(found)
+        elif had[0].signature != found.signature:
+            self.problem(function, f"`{found.name}` is declared otherwise elsewhere", "declare it the same everywhere")
 
     def declare(self, statement: ast.stmt, word: str) -> None:
         self.own_lines(statement)
@@ -225,6 +268,17 @@ class _Reader:
         if name in self.names:
             self.problem(statement, f"`{name}` is declared twice", "keep one declaration")
         self.names.add(name)
+
+
+def _defined(text: str) -> set[str]:
+    """The names that a module's top level gives; none for what is no Python, which is told elsewhere."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    targets = [node for part in body if isinstance(part, ast.Assign | ast.AnnAssign) for node in ast.walk(part)]
+    return names | {node.id for node in targets if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _is_external(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

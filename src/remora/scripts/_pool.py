@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from remora.errors import MissingExtra, ToolError, ToolFailed, ToolLimitExceeded
 from remora.scripts._calls import HostCalls, HostFunction
 from remora.scripts._inside import REFUSED, Surroundings
+from remora.scripts._shared import Shared, joined, place_of
 from remora.scripts._values import NotPlain, plain
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class ScriptPool:
         inputs: Mapping[str, Any],
         externals: Mapping[str, HostFunction],
         limits: Limits = DEFAULT,
+        shared: Sequence[Shared] = (),
     ) -> ScriptOutput:
         """The script's plain result and prints. Raises `ToolError`, carrying the prints, whatever the script does."""
         prints = _Prints()
@@ -93,9 +95,9 @@ class ScriptPool:
         )
         try:
             async with session:
-                code, offset = self._surroundings.around(source, tuple(externals))
+                code, offset = self._surroundings.around(joined(shared, source), tuple(externals))
                 named = {self._surroundings.hidden(name): function for name, function in externals.items()}
-                run = _Run(session, file, prints, limits, offset)
+                run = _Run(session, file, prints, limits, offset, shared)
                 value = await run.feed(code, dict(inputs), named)
             return ScriptOutput(_checked(file, value), prints.text())
         except ToolError as error:
@@ -112,7 +114,8 @@ class _Run:
     prints: _Prints
     limits: Limits
     offset: int
-    """Lines of ours that stand before the script."""
+    """Lines of ours that stand before the script and what it takes in."""
+    shared: Sequence[Shared] = ()
 
     async def feed(self, code: str, inputs: dict[str, Any], externals: Mapping[str, HostFunction]) -> Any:
         """The value of the last expression. Raises `ToolError`; nothing of the feed is left behind."""
@@ -153,7 +156,8 @@ class _Run:
         if kind == "TypeError" and message.startswith(REFUSED):
             return ToolFailed(f"{self.file}: its result cannot be used: {message[len(REFUSED) :]}")
         line = next((frame.line - self.offset for frame in reversed(frames) if frame.line > self.offset), None)
-        place = self.file if line is None else f"{self.file}:{line}"
+        file, line = (self.file, None) if line is None else place_of(line, self.file, self.shared)
+        place = file if line is None else f"{file}:{line}"
         return ToolFailed(f"{place}: {kind}: {message}" if message else f"{place}: {kind}")
 
     def _limit(self, kind: str, message: str, *, raised: bool) -> str:

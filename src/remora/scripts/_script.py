@@ -14,7 +14,8 @@ from remora.scripts._check import CheckResult, check_files
 from remora.scripts._parse import ExternalSpec, InputSpec, parse
 from remora.scripts._pool import DEFAULT, Limits, ScriptPool
 from remora.scripts._problems import Problem
-from remora.scripts._read import read_script
+from remora.scripts._read import read_beside, read_script
+from remora.scripts._shared import Shared, joined
 from remora.scripts._stubs import stubs, write_artefacts
 from remora.scripts._values import MAX_IN, NotPlain, plain
 
@@ -30,6 +31,8 @@ class Script:
     externals: tuple[ExternalSpec, ...]
     source: str
     """The code that runs: every line where it stands in the file."""
+    shared: tuple[Shared, ...] = ()
+    """What it takes in from files beside it, which runs before it."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -71,7 +74,10 @@ class Script:
         if missing:
             raise ToolArgumentsInvalid(self.name, [f"host function `{name}` is missing" for name in missing])
         bound = self.bind(inputs or {})
-        return (await pool.run(self.path.name, self.source, inputs=bound, externals=given, limits=limits)).value
+        done = await pool.run(
+            self.path.name, self.source, inputs=bound, externals=given, limits=limits, shared=self.shared
+        )
+        return done.value
 
 
 def load(path: Path | str, grail_dir: Path | str | None = None) -> Script:
@@ -80,7 +86,7 @@ def load(path: Path | str, grail_dir: Path | str | None = None) -> Script:
     text = read_script(path)
     if isinstance(text, Problem):
         raise DefinitionError(path, [str(text)])
-    parsed = parse(text, path)
+    parsed = parse(text, path, read_beside(path))
     script = Script(
         name=path.stem,
         path=path,
@@ -88,6 +94,7 @@ def load(path: Path | str, grail_dir: Path | str | None = None) -> Script:
         inputs=tuple(parsed.inputs),
         externals=tuple(parsed.externals),
         source=parsed.source,
+        shared=tuple(parsed.shared),
     )
     if grail_dir is not None:
         _keep(script, Path(grail_dir))
@@ -101,7 +108,7 @@ def _keep(script: Script, folder: Path) -> None:
         "parameters": script.parameters,
         "externals": {spec.name: spec.signature for spec in script.externals},
     }
-    write_artefacts(folder, script.name, {"stubs": script.stubs, "code": script.source}, tool)
+    write_artefacts(folder, script.name, {"stubs": script.stubs, "code": joined(script.shared, script.source)}, tool)
 
 
 def check_arguments(tool: str, schema: Mapping[str, Any], values: Mapping[str, Any]) -> None:

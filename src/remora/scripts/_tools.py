@@ -94,8 +94,14 @@ class ScriptTools:
         inputs = script.bind({**args, **await self._system_inputs(script)})
         limits = LIMITS[self._entries[name].limits]
         try:
-            file = script.path.name
-            done = await self._pool.run(file, script.source, inputs=inputs, externals=functions, limits=limits)
+            done = await self._pool.run(
+                script.path.name,
+                script.source,
+                inputs=inputs,
+                externals=functions,
+                limits=limits,
+                shared=script.shared,
+            )
         except ToolError as error:
             error.outputs = tuple(host.outputs)
             raise

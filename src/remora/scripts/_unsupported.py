@@ -6,7 +6,7 @@ Found by trying (pydantic-monty 1.4); `tests/scripts/test_unsupported.py` tries 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 Found = tuple[ast.AST, str, str]
 """Where, what, and what to do instead."""
@@ -32,15 +32,15 @@ NO_BUILTINS = frozenset({
 _DECLARED_ELSEWHERE = ("grail", "remora.scripts")
 
 
-def unsupported(tree: ast.Module) -> Iterator[Found]:
-    """Everything in the script that would fail only when it runs."""
+def unsupported(tree: ast.Module, taken_in: Collection[str] = ()) -> Iterator[Found]:
+    """Everything in the script that would fail only when it runs. `taken_in`: modules that lie beside it."""
     defined = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     defined |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     defined |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree):
         yield from _statements(node)
-        yield from _imports(node)
+        yield from _imports(node, taken_in)
         yield from _names(node, defined)
         yield from _calls(node, functions)
 
@@ -72,7 +72,7 @@ def _class(node: ast.ClassDef, name: str) -> Iterator[Found]:
             yield mark, f"method `{part.name}` has a decorator", "write a plain method, or a function beside the class"
 
 
-def _imports(node: ast.AST) -> Iterator[Found]:
+def _imports(node: ast.AST, taken_in: Collection[str]) -> Iterator[Found]:
     hint = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", or a host function"
     match node:
         case ast.Import(names=names):
@@ -80,14 +80,18 @@ def _imports(node: ast.AST) -> Iterator[Found]:
                 if alias.name not in (*MODULES, *_DECLARED_ELSEWHERE):
                     yield alias, f"module `{alias.name}` does not exist in scripts", hint
         case ast.ImportFrom(level=level) if level:
-            yield node, "a script cannot import from beside it", "write what it needs into the script"
+            yield (
+                node,
+                "a relative import does not work in scripts",
+                "write `from NAME import …` for `NAME.py` beside it",
+            )
         case ast.ImportFrom(names=[ast.alias(name="*")]):
             yield node, "`import *` does not work in scripts", "name what you import"
         case ast.ImportFrom(module="typing", names=names):
             for alias in names:
                 if alias.name not in TYPING:
                     yield alias, f"`typing.{alias.name}` does not exist in scripts", "use a dict, or leave it out"
-        case ast.ImportFrom(module=str(module)) if module not in (*MODULES, *_DECLARED_ELSEWHERE):
+        case ast.ImportFrom(module=str(module)) if module not in (*MODULES, *_DECLARED_ELSEWHERE, *taken_in):
             yield node, f"module `{module}` does not exist in scripts", hint
 
 

@@ -1,0 +1,173 @@
+"""What the code refuses: conditions before `raise`, judged on whole cases."""
+
+import re
+
+from places import class_file
+from samples import json_of, split_top
+
+from remora.scripts import external
+
+
+@external
+async def read_file(path: str) -> str: ...
+
+
+COMPARED = ("<=", ">=", "==", "!=", "<", ">", "in", "not in", "is", "is not")
+CONSTANTS = {}
+"""What texts in conditions stand for. A script's patterns are made anew at each use, which takes long."""
+
+
+def body_of(text, facts):
+    """The function's statements, without texts in three quotes and without comments."""
+    lines = text.replace("\r", "").split("\n")[max(0, (facts["body_line"] or facts["first"]) - facts["first"]) :]
+    body = re.sub(r"(?s)\"{3}.*?\"{3}|'{3}.*?'{3}", "", "\n".join(lines))
+    return re.sub(r"(?m)[ \t]+#[^\n\"']*$", "", body)
+
+
+def named_numbers(source):
+    """Numbers that a module gives a name to: `LOW = 1`, `LOW, HIGH = 1, 6`."""
+    found = {}
+    for left, right in re.findall(r"(?m)^([A-Za-z_][\w, ]*)(?::[^=\n]*)?=[ \t]*([^=\s#][^\n#]*)", source):
+        names = [name.strip() for name in left.split(",") if name.strip()]
+        parts = split_top(right.strip().strip("()"), ",") if len(names) > 1 else [right.strip()]
+        for name, part in zip(names, parts):
+            number = json_of(part.replace("_", ""))
+            if isinstance(number, (int, float)) and not isinstance(number, bool):
+                found[name] = number
+    return found
+
+
+async def numbers_named(body, source):
+    """The named numbers that the body uses: of its own module, and of those of the project that it imports from."""
+    found = named_numbers(source)
+    for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]+\b", body)):
+        file = None if name in found else await class_file(name, source)
+        found = {**named_numbers(await read_file(file) if file else ""), **found}
+    return {name: number for name, number in found.items() if re.search(rf"\b{name}\b", body)}
+
+
+def guards_of(body):
+    """Conditions under which the function raises: an `if` before `raise`, a failed `assert`, a divisor of zero."""
+    found = re.findall(r"(?m)^[ \t]*(?:el)?if ([^\n]+):[ \t]*\n?[ \t]*raise\b", body)
+    found += [f"not ({split_top(test, ',')[0]})" for test in re.findall(r"(?m)^[ \t]*assert ([^\n]+)", body)]
+    plain = re.sub(r"\"[^\"\n]*\"|'[^'\n]*'", '""', body)
+    divisors = re.findall(r"(?://?|%)=?[ ]*(len\([\w.]+\)|[A-Za-z_][\w.]*(?![\w(.]))", plain)
+    return found + [f"{name} == 0" for name in divisors]
+
+
+def loops_of(body):
+    """What each variable of a loop runs over: `for mark in marks`."""
+    found = re.findall(r"\bfor ([\w, ]+?) in ([^\n:\]]+)", body)
+    return {names.split(",")[-1].strip(): over for names, over in found}
+
+
+def looped(guard, loops, parameters):
+    """The variable of a loop that a condition asks for; an empty text if there is none."""
+    own = [one["name"] for one in parameters]
+    return next(iter([name for name in loops if name not in own and re.search(rf"\b{name}\b", guard)]), "")
+
+
+def elements(over, known):
+    """The values that a loop sees, as far as it runs over a value that we know."""
+    words = over.replace("(", " ").replace(")", " ").replace(",", " ").replace(".", " ").split()
+    names = [name for name in words if name in known]
+    value = known[names[0]] if names else []
+    if isinstance(value, dict):
+        return list(value.values()) if ".items(" in over or ".values(" in over else list(value)
+    return list(value) if isinstance(value, (list, str)) else []
+
+
+def operand(text, known):
+    """The value of a constant or a name, alone in a list; an empty list if we cannot tell."""
+    text = text.strip()
+    if text not in CONSTANTS:
+        CONSTANTS[text] = [None] if text == "None" else [one for one in [json_of(text)] if one is not None]
+    if CONSTANTS[text]:
+        return CONSTANTS[text]
+    if text.startswith("len(") and text.endswith(")"):
+        inner = operand(text[4:-1], known)
+        return [len(inner[0])] if inner and isinstance(inner[0], (str, list, dict)) else []
+    if text[:1] in ("(", "[", "{") and text[-1:] in (")", "]", "}"):
+        parts = [operand(part, known) for part in split_top(text[1:-1], ",") if part]
+        return [[part[0] for part in parts]] if parts and all(parts) else []
+    names = text.removesuffix(".strip()").split(".")
+    if names[0] not in known:
+        return []
+    value = known[names[0]]
+    for name in names[1:]:
+        if not isinstance(value, dict) or name not in value:
+            return []
+        value = value[name]
+    return [value.strip() if isinstance(value, str) and text.endswith(".strip()") else value]
+
+
+def clauses(text, word):
+    """The parts of a condition between `and` or `or` that stand outside brackets."""
+    parts, held = [], ""
+    for part in text.split(f" {word} "):
+        held = f"{held} {word} {part}" if held else part
+        if held.count("(") == held.count(")"):
+            parts.append(held)
+            held = ""
+    return [*parts, held] if held else parts
+
+
+def unwrapped(text):
+    """The text without a pair of brackets around all of it."""
+    text = text.strip()
+    inner = text[1:-1]
+    is_one = text[:1] == "(" and text[-1:] == ")" and inner.count("(") == inner.count(")")
+    return inner.strip() if is_one and inner.find("(") <= inner.find(")") else text
+
+
+def holds(test, known):
+    """Whether a condition holds; None if we cannot tell."""
+    test = unwrapped(test)
+    for word, wins in (("or", True), ("and", False)):
+        parts = clauses(test, word)
+        if len(parts) > 1:
+            told = [holds(part, known) for part in parts]
+            return wins if wins in told else (None if None in told else not wins)
+    if test.startswith("not "):
+        told = holds(test[4:], known)
+        return None if told is None else not told
+    return chain_holds(test, known)
+
+
+def chain_holds(test, known):
+    """Whether a chain of comparisons such as `LOW <= mark <= HIGH` holds, or a single value is true."""
+    marks, texts = [], [""]
+    for word in test.replace(" not in ", " not_in ").replace(" is not ", " is_not ").split(" "):
+        if word.replace("_", " ") in COMPARED:
+            marks.append(word.replace("_", " "))
+            texts.append("")
+        else:
+            texts[-1] = f"{texts[-1]} {word}"
+    values = [operand(text, known) for text in texts]
+    if not all(values):
+        return None
+    try:
+        pairs = zip(values, marks, values[1:])
+        return all(compared(left[0], mark, right[0]) for left, mark, right in pairs) if marks else bool(values[0][0])
+    except TypeError:
+        return None
+
+
+def compared(left, mark, right):
+    if mark in ("==", "is"):
+        return left == right
+    if mark in ("!=", "is not"):
+        return left != right
+    if mark in ("in", "not in"):
+        return (left in right) == (mark == "in")
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[mark]
+
+
+def is_rejected(case, code):
+    """Whether the code itself says that it raises for these arguments, as far as that can be read."""
+    known = {**code["named"], **case}
+    for guard, inner in code["guards"]:
+        rounds = [{**known, inner: one} for one in elements(code["loops"][inner], known)] if inner else [known]
+        if any(holds(guard, each) is True for each in rounds):
+            return True
+    return False

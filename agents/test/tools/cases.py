@@ -1,0 +1,120 @@
+"""Calls of a function that a test can make."""
+
+import re
+
+from places import class_file
+from samples import KNOWN, kind_of, names_in, required, samples
+
+from remora.scripts import external
+
+
+@external
+async def node_facts(path: str, node: str = "") -> dict: ...
+
+
+MOST_CASES = 16
+
+
+async def construct(name, text):
+    """An expression that makes an object of a class; nothing where we cannot tell."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        return []
+    file = await class_file(name, text)
+    try:
+        found = await node_facts(file, name) if file else None
+    except ValueError:
+        return []
+    if not found or found["kind"] != "class":
+        return []
+    if "Enum" in found["bases"]:
+        return [f"list({name})[0]"]
+    if "__init__" in found["methods"]:
+        wanted = (await node_facts(file, f"{name}.__init__"))["parameters"][1:]
+    else:
+        wanted = [{**field, "kind": "keyword_only"} for field in found["fields"]]
+    parts = []
+    for parameter in required(wanted):
+        values = samples(kind_of(parameter), [], [])
+        if not values:
+            return []
+        parts.append(argument(parameter, values[0][0]))
+    return [f"{name}({', '.join(parts)})"]
+
+
+def argument(parameter, text):
+    return f"{parameter['name']}={text}" if parameter["kind"] == "keyword_only" else text
+
+
+async def learn(parameters, text):
+    """Finds out how to make what the parameters want and no type of ours covers."""
+    for parameter in parameters:
+        for name in names_in(kind_of(parameter)):
+            if not samples(name, [], []) and name not in KNOWN:
+                made = await construct(name, text)
+                if made:
+                    KNOWN[name] = made
+
+
+def argument_lists(parameters, texts, numbers):
+    """Arguments to try, the most telling first: all that is required, then each optional one, then other values."""
+    needed = required(parameters)
+    extra = [one for one in parameters if one["default"] is not None]
+    values = {one["name"]: [pair[0] for pair in samples(kind_of(one), texts, numbers)] for one in [*needed, *extra]}
+    if not all(values[one["name"]] for one in needed):
+        return []
+    rows = [{}]
+    rows += [{one["name"]: turn for one in needed} for turn in range(1, 4)]
+    for turn in range(3):
+        rows += [{one["name"]: turn} for one in extra if turn < len(values[one["name"]])]
+    for turn in range(1, 4):
+        rows += [{one["name"]: turn} for one in needed if turn < len(values[one["name"]])]
+    found = []
+    for row in rows:
+        parts, named = [], False
+        for one in parameters:
+            has_own = one["name"] in row and values.get(one["name"])
+            if one["default"] is not None and not has_own:
+                named = True
+                continue
+            if one["kind"].startswith("var_"):
+                continue
+            choice = values[one["name"]][row.get(one["name"], 0) % len(values[one["name"]])]
+            if one["kind"] == "positional_only" and named:
+                parts = None
+                break
+            parts.append(f"{one['name']}={choice}" if named or one["kind"] == "keyword_only" else choice)
+        if parts is not None and ", ".join(parts) not in found:
+            found.append(", ".join(parts))
+    return found[:MOST_CASES]
+
+
+def callee(facts, module_name, owner):
+    """How a test calls it, with `%s` where the arguments go; an empty text if it cannot."""
+    marks = [mark.split("(")[0].split(".")[-1] for mark in facts["decorators"]]
+    name = module_name.split(".")[-1]
+    if facts["kind"] == "function":
+        return f"{module_name}(%s)"
+    above = module_name.rpartition(".")[0]
+    if name == "__init__":
+        return f"vars({above}(%s))"
+    if "setter" in marks or "deleter" in marks or "overload" in marks or "abstractmethod" in marks:
+        return ""
+    if "staticmethod" in marks or "classmethod" in marks or name in ("__new__", "__class_getitem__"):
+        return f"{above}.{name}(%s)"
+    if not owner:
+        return ""
+    if "property" in marks or "cached_property" in marks:
+        return f"{owner}.{name}"
+    return f"{owner}.{name}(%s)"
+
+
+def why_not(facts, above):
+    """Why no test can be written for it; nothing if one can."""
+    file = target_file.split("/")[-1]
+    if file.startswith("test_") or file.endswith("_test.py") or file == "conftest.py":
+        return "it is part of the tests itself"
+    if any(kind != "class" for kind in above):
+        return "it stands inside a function and cannot be imported"
+    if facts["is_stub"]:
+        return "it has no body to test"
+    return ""

@@ -1,0 +1,82 @@
+"""Files of ours, and runs of pytest over files that are there for one run only."""
+
+import json
+
+from places import digest
+
+from remora.scripts import external
+
+
+@external
+async def read_beside(name: str) -> str: ...
+
+
+@external
+async def read_file(path: str) -> str: ...
+
+
+@external
+async def run_command(argv: list[str], stdin: str = "", files: dict = {}) -> dict: ...
+
+
+MARK = "# Written by remora "
+SECONDS = 2.0
+SPEC_MARK = "@@remora@@"
+
+
+def sealed(head, body):
+    """The text of a file of ours: its digest shows later whether someone has worked on it since."""
+    return f"{head}\n{MARK}{digest(head + body)}.\n{body}"
+
+
+def is_ours(text):
+    """Whether the file is as we wrote it, so that nobody's work is lost if it is written again."""
+    head, mark, rest = text.replace("\r\n", "\n").partition("\n" + MARK)
+    seal, dot, body = rest.partition(".\n")
+    return bool(mark and dot) and digest(head + body) == seal
+
+
+async def own_file(stem, end, first_line):
+    """The first of these names that is free, or is a file of ours about the same thing; and what is in it."""
+    for extra in ("", "_remora", "_remora_2", "_remora_3"):
+        path = f"{stem}{extra}{end}"
+        try:
+            text = await read_file(path)
+        except FileNotFoundError:
+            return path, ""
+        if is_ours(text) and text.startswith(first_line):
+            return path, text
+    raise RuntimeError(f"`{stem}{end}` and the names after it are taken")
+
+
+def last_words(done):
+    """The line in which pytest says what went wrong."""
+    said = (done["stdout"] + "\n" + done["stderr"]).split("\n")
+    errors = [line[1:].strip() for line in said if line.startswith("E  ")]
+    return (errors[-1] if errors else " ".join(line for line in said[-4:] if line.strip()))[:150]
+
+
+async def scratch_run(path, text, root, spec, code, helpers):
+    """What pytest says about a text, with code of ours behind it, that stands in the test's place for this one run."""
+    here = path.rpartition("/")[0]
+    folders = json.dumps(list(dict.fromkeys([".", root, here or "."])))
+    lead = f"import os, sys; sys.path[:0] = [os.path.abspath(one) for one in {folders}]\n"
+    own = (await read_beside(code)).replace("SPEC_TEXT", repr(json.dumps({**spec, "mark": SPEC_MARK})))
+    files = {path: lead + text + own}
+    for name in helpers:
+        files[f"{here}/_remora_{name}" if here else f"_remora_{name}"] = await read_beside(name)
+    argv = ["pytest", "-q", "-s", "--tb=short", "--no-header", "-p", "no:cacheprovider", path]
+    try:
+        done = await run_command(argv, files=files)
+    except PermissionError as error:
+        return {"refused": " ".join(str(error).split())}
+    return {"told": told_last(done["stdout"]), "done": done}
+
+
+def told_last(said):
+    """What our code said, after all that the project's code may have printed; None if it said nothing."""
+    parts = said.split(SPEC_MARK)
+    try:
+        return json.loads(parts[-2]) if len(parts) > 2 else None
+    except ValueError:
+        return None
