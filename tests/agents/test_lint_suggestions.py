@@ -1,4 +1,4 @@
-"""What has no safe fix is offered as an edit, where one can be computed; and no edit is offered that is refused."""
+"""What has no safe fix is offered as a suggestion, where one can be computed; none is offered that does not hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from remora.ports import ToolOutput
 from remora.scripts import ScriptTools
 
 Make = Callable[..., ScriptTools]
-Edit = tuple[int, int, str]
 RULES = 'target-version = "py311"\nlint.select = ["B", "C4", "E", "EM", "ERA", "F", "PLW", "RET", "SIM", "T20", "UP"]\n'
 
 
@@ -40,115 +39,103 @@ def now(folder: Path) -> bytes:
     return (upper if upper.exists() else folder / "a.py").read_bytes()
 
 
-def offered(value: dict[str, Any]) -> list[Edit]:
-    """The edits among the candidates, which stand before the end and nowhere else."""
+def offered(value: dict[str, Any]) -> list[str]:
+    """The codes for which something is suggested: before the end, and nowhere else."""
     *steps, end = value["candidate_actions"]
     assert end["tool"] == "submit_result"
-    assert {step["tool"] for step in steps} <= {"edit_lines"}
-    return [(step["args"]["first"], step["args"]["last"], step["args"]["text"]) for step in steps]
+    assert {step["tool"] for step in steps} <= {"apply_fix"}
+    assert not any("safe fix" in step["reason"] for step in steps)
+    return [step["args"]["code"] for step in steps]
 
 
 def runs(output: ToolOutput) -> int:
     return sum(name == "ruff stdout" for name, _ in output.outputs)
 
 
-OFFERS: dict[str, tuple[str, Edit, str]] = {
+OFFERS = {
     "B006": (
         'def f(x=[]):\n    """Doc."""\n    return x\n',
-        (1, 3, 'def f(x=None):\n    """Doc."""\n    if x is None:\n        x = []\n    return x'),
         'def f(x=None):\n    """Doc."""\n    if x is None:\n        x = []\n    return x\n',
     ),
     "B007": (
         "def f(xs):\n    for n, x in enumerate(xs):\n        xs.add(x)\n",
-        (2, 2, "    for _n, x in enumerate(xs):"),
         "def f(xs):\n    for _n, x in enumerate(xs):\n        xs.add(x)\n",
     ),
     "B011": (
         "def f():\n    assert False\n",
-        (2, 2, "    raise AssertionError()"),
         "def f():\n    raise AssertionError()\n",
     ),
-    "B018": ("def f(x):\n    x\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "B018": ("def f(x):\n    x\n    return x\n", "def f(x):\n    return x\n"),
     "C408, in a nested function with tabs": (
         "def f():\n\tdef g():\n\t\treturn dict()\n\treturn g\n",
-        (3, 3, "\t\treturn {}"),
         "def f():\n\tdef g():\n\t\treturn {}\n\treturn g\n",
     ),
     "C414, beside words that are not ASCII": (
         "def f(é):\n    return 'ñ😀', sorted(list(é)), '日本'\n",
-        (2, 2, "    return 'ñ😀', sorted(é), '日本'"),
         "def f(é):\n    return 'ñ😀', sorted(é), '日本'\n",
     ),
     "E701, with a step of two": (
         "def f(x):\n  if x: return 1  # one\n  return 2\n",
-        (2, 2, "  if x:\n    return 1  # one"),
         "def f(x):\n  if x:\n    return 1  # one\n  return 2\n",
     ),
     "E701, whose body goes on": (
         "def f(y):\n    for x in y: f(\n        x)\n",
-        (2, 2, "    for x in y:\n        f("),
         "def f(y):\n    for x in y:\n        f(\n        x)\n",
     ),
     "E711, after a byte order mark and with no last newline": (
         "\ufeffx = 1\ny = x == None",
-        (2, 2, "y = x is None"),
         "\ufeffx = 1\ny = x is None",
     ),
     "EM102, under a decorator": (
         "@staticmethod\ndef f(x):\n    raise ValueError(f'no {x}')\n",
-        (3, 3, "    msg = f'no {x}'\n    raise ValueError(msg)"),
         "@staticmethod\ndef f(x):\n    msg = f'no {x}'\n    raise ValueError(msg)\n",
     ),
-    "ERA001": ("def f(x):\n    # x = sorted(x)\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
-    "F841": ("def f(x):\n    y = x\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "ERA001": ("def f(x):\n    # x = sorted(x)\n    return x\n", "def f(x):\n    return x\n"),
+    "F841": ("def f(x):\n    y = x\n    return x\n", "def f(x):\n    return x\n"),
     "PLW0127, under a long header": (
         "def f(\n    x,\n):\n    x = x\n    return x + 1\n",
-        (4, 4, ""),
         "def f(\n    x,\n):\n    return x + 1\n",
     ),
     "RET504": (
         "def f(x):\n    y = x + 1\n    return y\n",
-        (2, 3, "    return x + 1"),
         "def f(x):\n    return x + 1\n",
     ),
     "SIM102, with line ends of Windows": (
         "def f(x, y):\r\n    if x:\r\n        if y:\r\n            f(y, x)\r\n",
-        (2, 4, "    if x and y:\n        f(y, x)"),
         "def f(x, y):\r\n    if x and y:\r\n        f(y, x)\r\n",
     ),
     "SIM210": (
         "def f(x):\n    return True if x == 1 else False\n",
-        (2, 2, "    return x == 1"),
         "def f(x):\n    return x == 1\n",
     ),
-    "T201": ("def f(x):\n    print(x)\n    return x\n", (2, 2, ""), "def f(x):\n    return x\n"),
+    "T201": ("def f(x):\n    print(x)\n    return x\n", "def f(x):\n    return x\n"),
     "UP031, whose suggestion has a safe fix of its own": (
         "def f(x):\n    return 'a %s' % (x,)\n",
-        (2, 2, "    return f'a {x}'"),
         "def f(x):\n    return f'a {x}'\n",
     ),
 }
 
 
-@pytest.mark.parametrize(("data", "edit", "after"), OFFERS.values(), ids=OFFERS.keys())
-async def test_a_computed_edit_is_offered_and_taken(
-    tools: Make, tmp_path: Path, data: str, edit: Edit, after: str
+@pytest.mark.parametrize(("name", "data", "after"), [(name, *texts) for name, texts in OFFERS.items()], ids=OFFERS)
+async def test_a_suggestion_is_offered_by_its_code_and_taken(
+    tools: Make, tmp_path: Path, name: str, data: str, after: str
 ) -> None:
-    made = tools(data.encode(), (1, 99))
+    made, code = tools(data.encode(), (1, 99)), name.split(",")[0].split()[0]
     value = await call(made, "run_linter")
-    assert offered(value) == [edit]
+    assert offered(value) == value["knowledge_delta"]["fixable_codes"] == [code]
     assert "left without a safe fix" in value["candidate_actions"][-1]["args"]["summary"]
-    taken = await call(made, "edit_lines", first=edit[0], last=edit[1], text=edit[2])
+    taken = await call(made, "apply_fix", code=code)
     assert (taken["error"], taken["outcome"]) == (None, "success")
+    assert taken["summary"] == f"Fixed 1 {code} as suggested, no errors left"
     assert now(tmp_path) == after.encode()
 
 
 async def test_a_reason_says_whose_suggestion_it_is(tools: Make) -> None:
     value = await call(tools(b"def f(x):\n    x\n    y = x == None\n    return y\n"), "run_linter")
     assert [step["reason"] for step in value["candidate_actions"]] == [
-        "For B018: this line does nothing",
-        "ruff suggests it for E711; may change behaviour",
-        "ruff suggests it for RET504; may change behaviour",
+        "The line does nothing",
+        "ruff suggests it; may change behaviour",
+        "ruff suggests it; may change behaviour",
         "Nothing has a safe fix",
     ]
 
@@ -157,7 +144,6 @@ NOT_OFFERED = {
     "no suggestion": (b"def f(l):\n    if type(l) == str:\n        return 1\n    return 2\n", (1, 99)),
     "an edit that begins in another node's lines": (b"def f(x=[]):\n    y = 1\n    return x, y\n", (1, 1)),
     "more lines than an edit may have": (b"x = dict(\n" + b"    # why\n" * 40 + b"    a=1,\n)\n", (1, 99)),
-    "longer than a prompt can bear": (b"x = 1\ny = x == None, '" + b"a" * 700 + b"'  # noqa: E501\n", (1, 99)),
     "the only statement of a block": (b"def f(x):\n    if x:\n        x\n    return x\n", (1, 99)),
     "a name tried for being there": (
         b"def f():\n    try:\n        f.g()\n        f\n    except NameError:\n        return 1\n    return 2\n",
@@ -178,20 +164,26 @@ async def test_what_is_not_sure_or_too_long_is_not_offered(tools: Make, data: by
     assert offered(value) == []
 
 
-async def test_a_refused_edit_is_not_offered_but_those_that_hold_are(tools: Make, tmp_path: Path) -> None:
+async def test_after_a_refused_edit_what_can_be_mended_is_offered_still(tools: Make) -> None:
     made = tools(b"def f(x):\n    return x == None\n")
     refused = await call(made, "edit_lines", first=2, last=2, text="return x != None")
     assert refused["outcome"] == "error"
-    assert offered(refused) == [(2, 2, "    return x is None")]
+    assert offered(refused) == ["E711"]
     stuck = await call(tools(b"l = 1\nprint = l\n"), "edit_lines", first=1, last=1, text="I = 1\n")
     assert stuck["outcome"] == "error"
     assert stuck["candidate_actions"][0]["tool"] == "submit_result"
 
 
+async def test_a_code_without_any_fix_is_refused_and_not_offered_again(tools: Make) -> None:
+    value = await call(tools(b"def f(l):\n    return l == None\n"), "apply_fix", code="E741")
+    assert value["error"].startswith("No fix for E741: ")
+    assert offered(value) == ["E711"]
+
+
 async def test_safe_fixes_come_before_suggestions(tools: Make) -> None:
     made = tools(b"def f(x):\n    import os\n    return x == None\n")
-    assert [step["tool"] for step in (await call(made, "run_linter"))["candidate_actions"]] == ["apply_fix"]
-    assert offered(await call(made, "apply_fix", code="F401")) == [(2, 2, "    return x is None")]
+    assert [step["args"] for step in (await call(made, "run_linter"))["candidate_actions"]] == [{"code": "F401"}]
+    assert offered(await call(made, "apply_fix", code="F401")) == ["E711"]
 
 
 BLOCKS = (
@@ -231,19 +223,8 @@ def drawn(seed: int) -> bytes:
     return (text.replace("\n", "\r\n") if draw.random() < 0.3 else text).encode()
 
 
-RETURNED = b"def f(x):\n    y = x + 1\n    return y\n"
-
-
-async def test_the_words_of_an_offered_edit_with_other_line_numbers_mean_that_edit(tools: Make, tmp_path: Path) -> None:
-    made = tools(RETURNED)
-    assert offered(await call(made, "run_linter")) == [(2, 3, "    return x + 1")]
-    value = await call(made, "edit_lines", first=3, last=3, text="    return x + 1")
-    assert value["summary"].startswith("Replaced lines 2-3, fixed 1 error")
-    assert now(tmp_path) == b"def f(x):\n    return x + 1\n"
-
-
 async def test_whoever_reads_on_keeps_what_was_offered(tools: Make) -> None:
-    made = tools(RETURNED)
+    made = tools(b"def f(x):\n    y = x + 1\n    return y\n")
     assert offered(await call(made, "read_file", line=2)) == offered(await call(made, "run_linter"))
 
 
@@ -255,19 +236,18 @@ async def test_nothing_is_offered_that_is_refused_or_touches_other_lines(
     count = data.count(b"\n")
     for owned in ((1, count), (count // 3, 2 * count // 3)):
         output = await tools(data, owned).call("run_linter", {})
-        if output.value["candidate_actions"][0]["tool"] == "apply_fix":
+        if "safe fix" in output.value["candidate_actions"][0]["reason"]:
             continue
-        edits = offered(output.value)
-        assert len(edits) <= 3
-        assert sum(len(text) for _, _, text in edits) <= 600
-        assert runs(output) <= 7
-        for first, last, text in edits:
-            assert owned[0] <= first <= last <= owned[1]
-            taken = await call(tools(data, owned), "edit_lines", first=first, last=last, text=text)
+        codes = offered(output.value)
+        assert len(codes) <= 4
+        assert runs(output) <= 9
+        for code in codes:
+            taken = await call(tools(data, owned), "apply_fix", code=code)
             assert taken["error"] is None
+            assert now(tmp_path) != data
             was, then = data.splitlines(keepends=True), now(tmp_path).splitlines(keepends=True)
-            assert then[: first - 1] == was[: first - 1]
-            assert then[len(then) - (len(was) - last) :] == was[last:]
+            assert then[: owned[0] - 1] == was[: owned[0] - 1]
+            assert then[len(then) - (len(was) - owned[1]) :] == was[owned[1] :]
 
 
 @pytest.mark.parametrize("seed", [6, *many(7, 8, 9)])

@@ -4,8 +4,8 @@ import re
 
 from findings import LINE, counts, last_row, owned, split, told
 
-MAX_LINES, MAX_TEXT = 30, 600
-"""Lines that one edit may replace, and characters that the offered ones may have together."""
+MAX_LINES = 30
+"""Lines that one edit may replace."""
 HIDING = r"#\s*(?:noqa|type:\s*ignore|(?:ruff|flake8|pylint|mypy|pyright):)"
 NAMED = r"^\s*(?:async\s+def|def|class)\s+(\w+)"
 

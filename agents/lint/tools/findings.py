@@ -61,8 +61,8 @@ def listed(codes):
     return ", ".join(name if number == 1 else f"{name} x{number}" for name, number in codes.items())
 
 
-def plural(number):
-    return f"{number} error{'' if number == 1 else 's'}"
+def plural(number, word="error"):
+    return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('x') else 's'}"
 
 
 def told(error):
@@ -79,12 +79,13 @@ def excerpt(text, errors, lines):
     return {"label": "first errors", "text": "\n".join(line.rstrip()[:160] for line in shown), "start_line": start}
 
 
-def knowledge(errors, lines):
-    hard = [error for error in errors if not fixable(error, lines)]
+def knowledge(errors, lines, suggested=()):
+    """What later turns should know: `apply_fix` can fix what has a safe fix, and what is suggested."""
+    hard = [error for error in errors if not fixable(error, lines) and error["code"] not in suggested]
     return {
         "lint_errors_remaining": len(errors),
         "lint_fixable": len(errors) - len(hard),
         "lint_codes": dict(list(counts(errors).items())[:8]),
-        "fixable_codes": list(counts([error for error in errors if fixable(error, lines)]))[:8],
+        "fixable_codes": list(counts([error for error in errors if error not in hard]))[:8],
         "needs_edit": [told(error) for error in hard[:4]],
     }

@@ -1,10 +1,9 @@
-"""What can be done next: safe fixes, and edits that are proven before they are offered."""
+"""What can be done next: safe fixes, and what is suggested without being safe, proven before it is offered."""
 
 import re
 
 from edits import (
     MAX_LINES,
-    MAX_TEXT,
     NAMED,
     applied,
     chosen,
@@ -16,45 +15,47 @@ from edits import (
     rewritten,
     worse,
 )
-from findings import counts, fixable, last_row, listed, owned, plural, ruff, split
+from findings import counts, fixable, knowledge, last_row, listed, owned, plural, ruff, split
 
-OFFERED, ASKED = 3, 6
-"""Edits that are offered at once, and times that ruff is asked to prove them."""
+OFFERED, ASKED = 4, 8
+"""Rules for which something is suggested at once, and times that ruff is asked to prove it."""
 NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
 """By rule, lines that are a statement without any effect."""
 OPENING = r"\s*(?:if|elif|else|for|while|with|async|try|except|finally|class|match|case)\b"
 
 
-async def next_steps(text, reported, lines, without=""):
-    """The safe fixes there are; without any, the edits that are proven, and the end."""
+async def ways_on(text, reported, lines, without=""):
+    """What is known of the errors, and what can be done: safe fixes; without any, what is suggested; and the end."""
     errors, _ = split(reported, lines)
-    codes = counts([error for error in errors if fixable(error, lines) and error["code"] != without])
-    steps = [
-        {"tool": "apply_fix", "args": {"code": code}, "reason": f"{number} safe fix{'' if number == 1 else 'es'}"}
-        for code, number in codes.items()
-    ]
-    if steps:
-        return steps[:6]
+    safe = counts([error for error in errors if fixable(error, lines) and error["code"] != without])
+    if safe:
+        return knowledge(errors, lines), [fix_step(code, plural(number, "safe fix")) for code, number in safe.items()][:6]
     if not errors:
-        return [{"tool": "submit_result", "args": {"summary": "No lint errors left"}, "reason": "Done"}]
+        end = {"tool": "submit_result", "args": {"summary": "No lint errors left"}, "reason": "Done"}
+        return knowledge(errors, lines), [end]
+    found = await suggestions(text, reported, lines, [code for code in counts(errors) if code != without])
     left = f"{plural(len(errors))} left without a safe fix: {listed(counts(errors))}"
     end = {"tool": "submit_result", "args": {"summary": left[:150]}, "reason": "Nothing has a safe fix"}
-    return [*await suggestions(text, reported, lines), end]
+    return knowledge(errors, lines, found), [*[fix_step(code, found[code]["reason"]) for code in found], end]
 
 
-async def suggestions(text, reported, lines):
-    """Edits for what has no safe fix, each proven: `edit_lines` would take it."""
-    found, asked, room = [], 0, MAX_TEXT
+def fix_step(code, reason):
+    return {"tool": "apply_fix", "args": {"code": code}, "reason": reason}
+
+
+async def suggestions(text, reported, lines, codes):
+    """By code, an edit that mends an error without a safe fix, and who says so. Each is proven."""
+    found, asked = {}, 0
     errors, _ = split(reported, lines)
     for error in errors:
         edits, reason = repair(error, parted(text)[1])
-        if not edits or len(found) == OFFERED or asked + 2 > ASKED:
+        code = error["code"]
+        if not edits or code not in codes or code in found or len(found) == OFFERED or asked + 2 > ASKED:
             continue
         edit, times = await proven(text, reported, lines, edits)
         asked += times
-        if edit and len(edit["text"]) <= room and edit not in [step["args"] for step in found]:
-            found.append({"tool": "edit_lines", "args": edit, "reason": reason})
-            room -= len(edit["text"])
+        if edit:
+            found[code] = {"edit": edit, "reason": reason}
     return found
 
 
@@ -63,11 +64,11 @@ def repair(error, whole):
     fix, code = error["fix"], error["code"]
     if fix:
         edits = [] if fix["applicability"] == "safe" else fix["edits"]
-        return edits, f"ruff suggests it for {code}; may change behaviour"
+        return edits, "ruff suggests it; may change behaviour"
     if code in NOTHING:
-        return idle(code, whole, error["location"]["row"]), f"For {code}: this line does nothing"
+        return idle(code, whole, error["location"]["row"]), "The line does nothing"
     if code == "E701":
-        return opened(whole, error["location"]["row"], error["location"]["column"]), "For E701: a line of its own"
+        return opened(whole, error["location"]["row"], error["location"]["column"]), "Gives it a line of its own"
     return [], ""
 
 

@@ -55,7 +55,7 @@ def check(paths: Scripts, json: JsonFlag = False, project: Project = HERE) -> No
                 for problem in each.problems:
                     say(f"{each.file}:{problem}")
             wrong = sum(not each.ok for each in found)
-            err.print(f"{len(found)} scripts, {f'{wrong} with problems' if wrong else 'no problems'}")
+            err.print(f"{number(len(found), 'script')}, {f'{wrong} with problems' if wrong else 'no problems'}")
     raise typer.Exit(0 if all(each.ok for each in found) else BAD_CONFIG)
 
 
