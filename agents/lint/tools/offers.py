@@ -29,7 +29,8 @@ async def ways_on(text, reported, lines, without=""):
     errors, _ = split(reported, lines)
     safe = counts([error for error in errors if fixable(error, lines) and error["code"] != without])
     if safe:
-        return knowledge(errors, lines), [fix_step(code, plural(number, "safe fix")) for code, number in safe.items()][:6]
+        steps = [fix_step(code, plural(number, "safe fix")) for code, number in safe.items()]
+        return knowledge(errors, lines), steps[:6]
     if not errors:
         end = {"tool": "submit_result", "args": {"summary": "No lint errors left"}, "reason": "Done"}
         return knowledge(errors, lines), [end]
