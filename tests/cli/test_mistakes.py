@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,9 @@ def test_a_file_that_is_not_python_text_is_skipped_and_told(shop: Path, remora: 
 
 def test_the_version_is_told(remora: Remora) -> None:
     assert remora("--version").stdout.startswith("remora 0.")
+    as_module = [sys.executable, "-m", "remora", "--version"]
+    done = subprocess.run(as_module, capture_output=True, text=True, check=True)
+    assert done.stdout == remora("--version").stdout
 
 
 def test_doctor_tells_what_is_there(remora: Remora) -> None:
