@@ -19,8 +19,8 @@ from remora.scripts._externals import external_problems
 from remora.scripts._parse import Parsed, look
 from remora.scripts._pool import MB, SETTLE_S
 from remora.scripts._problems import Problem
-from remora.scripts._read import read_beside, read_script
-from remora.scripts._shared import joined, place_of
+from remora.scripts._read import read_script
+from remora.scripts._shared import Beside, joined, place_of
 from remora.scripts._stubs import stubs
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _problems(file: Path, checker: pydantic_monty.Monty, our_host: bool) -> list
     text = read_script(file)
     if isinstance(text, Problem):
         return [text]
-    parsed = look(text, read_beside(file))
+    parsed = look(text, Beside(file.parent))
     if not parsed.source:
         return parsed.problems
     unknown = external_problems(parsed.externals) if our_host else ()

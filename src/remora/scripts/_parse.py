@@ -27,7 +27,7 @@ from remora.context.schema import problems
 from remora.errors import DefinitionError
 from remora.scripts._problems import Problem
 from remora.scripts._schema import from_annotation
-from remora.scripts._shared import Beside, Shared
+from remora.scripts._shared import Beside, Shared, defined
 from remora.scripts._unsupported import MODULES, unsupported
 
 HEADERS = ("grail", "remora.scripts")
@@ -69,10 +69,12 @@ class Parsed:
     """What runs before it, in this order."""
     source: str = ""
     """The code that runs: the text with its declarations blanked out."""
+    names: frozenset[str] = frozenset()
+    """What its top level defines."""
     problems: list[Problem] = field(default_factory=list)
 
 
-def parse(text: str, file: Path | str, beside: Beside = lambda name: None) -> Parsed:
+def parse(text: str, file: Path | str, beside: Beside | None = None) -> Parsed:
     """What the script says. Raises `DefinitionError` with every problem at its line and column."""
     parsed = look(text, beside)
     if parsed.problems:
@@ -80,9 +82,9 @@ def parse(text: str, file: Path | str, beside: Beside = lambda name: None) -> Pa
     return parsed
 
 
-def look(text: str, beside: Beside = lambda name: None) -> Parsed:
+def look(text: str, beside: Beside | None = None) -> Parsed:
     """What the script says, as far as it can be understood, with every problem in order of its place."""
-    return _look(text, beside, within=())
+    return _look(text, beside or Beside(), within=())
 
 
 def _look(text: str, beside: Beside, within: tuple[str, ...]) -> Parsed:
@@ -109,7 +111,7 @@ class _Reader:
         self.beside = beside
         self.within = within
         self.lines = text.split("\n")
-        self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip())
+        self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip(), names=defined(tree))
         self.imported: set[str] = set()
         self.names: set[str] = set()
         self.declarations: list[ast.stmt] = []
@@ -156,18 +158,19 @@ class _Reader:
 
     def take_in(self, statement: ast.ImportFrom, module: str) -> None:
         """Code from beside the script, with what it declares and takes in itself."""
-        text = self.beside(module)
+        text = self.beside.text(module)
         if text is None:
             return
         self.own_lines(statement)
-        found = Parsed() if module in self.within else _look(text, self.beside, (*self.within, module))
+        if module not in self.beside.known and module not in self.within:
+            self.beside.known[module] = _look(text, self.beside, (*self.within, module))
+        found = Parsed() if module in self.within else self.beside.known[module]
         self.parsed.problems += [
             Problem(statement.lineno, 1, f"{module}.py:{each.line}:{each.column}: {each.what}", each.hint)
             for each in found.problems
         ]
-        defined = _defined(text)
         for alias in statement.names:
-            if alias.name not in defined or alias.asname:
+            if (alias.name not in found.names and module not in self.within) or alias.asname:
                 self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", f"name what `{module}.py` defines")
         for shared in (*found.shared, Shared(f"{module}.py", found.source)):
             if all(shared.file != had.file for had in self.parsed.shared) and shared.source:
@@ -268,17 +271,6 @@ class _Reader:
         if name in self.names:
             self.problem(statement, f"`{name}` is declared twice", "keep one declaration")
         self.names.add(name)
-
-
-def _defined(text: str) -> set[str]:
-    """The names that a module's top level gives; none for what is no Python, which is told elsewhere."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    targets = [node for part in body if isinstance(part, ast.Assign | ast.AnnAssign) for node in ast.walk(part)]
-    return names | {node.id for node in targets if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _is_external(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from remora.scripts._problems import Problem
@@ -20,14 +19,3 @@ def read_script(path: Path) -> str | Problem:
         return Problem(1, 1, f"cannot be read: {error.strerror}", "name a file that you can read")
     except UnicodeDecodeError:
         return Problem(1, 1, "not UTF-8", "save it as UTF-8")
-
-
-def read_beside(script: Path) -> Callable[[str], str | None]:
-    """Gives the text of a module that lies beside the script by its name; None for one that cannot be taken in."""
-
-    def read(name: str) -> str | None:
-        path = script.parent / f"{name}.py"
-        text = read_script(path) if name.isidentifier() and path.is_file() and not path.is_symlink() else None
-        return text if isinstance(text, str) else None
-
-    return read

@@ -14,8 +14,8 @@ from remora.scripts._check import CheckResult, check_files
 from remora.scripts._parse import ExternalSpec, InputSpec, parse
 from remora.scripts._pool import DEFAULT, Limits, ScriptPool
 from remora.scripts._problems import Problem
-from remora.scripts._read import read_beside, read_script
-from remora.scripts._shared import Shared, joined
+from remora.scripts._read import read_script
+from remora.scripts._shared import Beside, Shared, joined
 from remora.scripts._stubs import stubs, write_artefacts
 from remora.scripts._values import MAX_IN, NotPlain, plain
 
@@ -80,13 +80,16 @@ class Script:
         return done.value
 
 
-def load(path: Path | str, grail_dir: Path | str | None = None) -> Script:
-    """The script at `path`. Raises `DefinitionError` with every problem. With `grail_dir`, writes its stubs there."""
+def load(path: Path | str, grail_dir: Path | str | None = None, beside: Beside | None = None) -> Script:
+    """The script at `path`. Raises `DefinitionError` with every problem. With `grail_dir`, writes its stubs there.
+
+    `beside` keeps what was read of the files that scripts of one folder share.
+    """
     path = Path(path)
     text = read_script(path)
     if isinstance(text, Problem):
         raise DefinitionError(path, [str(text)])
-    parsed = parse(text, path, read_beside(path))
+    parsed = parse(text, path, beside or Beside(path.parent))
     script = Script(
         name=path.stem,
         path=path,

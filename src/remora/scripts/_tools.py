@@ -15,6 +15,7 @@ from remora.scripts._host import Host
 from remora.scripts._lines import follow, split_lines
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, ScriptPool
 from remora.scripts._script import Script, check_arguments, load
+from remora.scripts._shared import Beside
 from remora.subagent import SubagentDefinition, ToolEntry
 
 SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines")
@@ -26,12 +27,13 @@ def load_scripts(folder: Path, definition: SubagentDefinition) -> dict[str, Scri
     """The script of every tool that is one, from `folder/<tool>.pym`. Raises `DefinitionError` with all problems."""
     scripts: dict[str, Script] = {}
     problems: list[str] = []
+    beside = Beside(folder)
     for entry in definition.tools:
         if entry.python:
             continue
         file = f"{entry.name}.pym"
         try:
-            script = load(folder / file)
+            script = load(folder / file, beside=beside)
         except DefinitionError as error:
             problems += [f"{file}:{problem}" for problem in error.problems]
             continue

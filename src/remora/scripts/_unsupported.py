@@ -30,15 +30,17 @@ NO_BUILTINS = frozenset({
 })  # fmt: skip
 
 _DECLARED_ELSEWHERE = ("grail", "remora.scripts")
+_USABLE = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", or a host function"
 
 
 def unsupported(tree: ast.Module, taken_in: Collection[str] = ()) -> Iterator[Found]:
     """Everything in the script that would fail only when it runs. `taken_in`: modules that lie beside it."""
-    defined = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    defined |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    defined |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    defined = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    for node in nodes:
         yield from _statements(node)
         yield from _imports(node, taken_in)
         yield from _names(node, defined)
@@ -73,12 +75,11 @@ def _class(node: ast.ClassDef, name: str) -> Iterator[Found]:
 
 
 def _imports(node: ast.AST, taken_in: Collection[str]) -> Iterator[Found]:
-    hint = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", or a host function"
     match node:
         case ast.Import(names=names):
             for alias in names:
                 if alias.name not in (*MODULES, *_DECLARED_ELSEWHERE):
-                    yield alias, f"module `{alias.name}` does not exist in scripts", hint
+                    yield alias, f"module `{alias.name}` does not exist in scripts", _USABLE
         case ast.ImportFrom(level=level) if level:
             yield (
                 node,
@@ -92,7 +93,7 @@ def _imports(node: ast.AST, taken_in: Collection[str]) -> Iterator[Found]:
                 if alias.name not in TYPING:
                     yield alias, f"`typing.{alias.name}` does not exist in scripts", "use a dict, or leave it out"
         case ast.ImportFrom(module=str(module)) if module not in (*MODULES, *_DECLARED_ELSEWHERE, *taken_in):
-            yield node, f"module `{module}` does not exist in scripts", hint
+            yield node, f"module `{module}` does not exist in scripts", _USABLE
 
 
 def _names(node: ast.AST, defined: set[str]) -> Iterator[Found]:
