@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest_asyncio
 from remora.discovery import PythonCode, TreeSitterDiscovery
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.sandbox import LocalSpawner, SandboxReport
-from remora.scripts import ScriptPool, ScriptTools, load_scripts
+from remora.scripts import Script, ScriptPool, ScriptTools, load_scripts
 from remora.subagent import SubagentDefinition, parse_definition
 from remora.workspaces import OverlayWorkspace
 
@@ -20,6 +21,11 @@ NO_SANDBOX = SandboxReport(bwrap_problem="not found", own_problem="not tried")
 def definition_of(agent: str) -> SubagentDefinition:
     file = AGENTS / agent / "subagent.yaml"
     return parse_definition(file.read_text(), file)
+
+
+@cache
+def scripts_of(agent: str) -> Mapping[str, Script]:
+    return load_scripts(AGENTS / agent / "tools", definition_of(agent))
 
 
 @pytest.fixture
@@ -76,7 +82,7 @@ def _tools(
     definition = definition_of(agent)
     return ScriptTools(
         definition,
-        load_scripts(AGENTS / agent / "tools", definition),
+        scripts_of(agent),
         node=node,
         agent_id="AGENT",
         workspace=OverlayWorkspace(root, root / ".agentfs/workspaces/AGENT"),

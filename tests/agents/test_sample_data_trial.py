@@ -115,7 +115,7 @@ TRIED = {
 
 
 @needs_sandbox
-@pytest.mark.parametrize("code", TRIED.values(), ids=TRIED.keys())
+@pytest.mark.parametrize("code", list(TRIED.values())[:3], ids=list(TRIED)[:3])
 async def test_the_function_takes_every_case_that_is_written(agent_tools: Make, tmp_path: Path, code: str) -> None:
     await _all_taken(agent_tools, tmp_path, code, "typical")
 

@@ -43,9 +43,8 @@ def defined(tree: ast.Module) -> frozenset[str]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     names = {node.name for node in tree.body if isinstance(node, kinds)}
     targets = [node for part in tree.body if isinstance(part, ast.Assign | ast.AnnAssign) for node in ast.walk(part)]
-    return frozenset(
-        names | {one.id for one in targets if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    )
+    stored = {one.id for one in targets if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return frozenset(names | stored)
 
 
 def joined(shared: Sequence[Shared], source: str) -> str:
