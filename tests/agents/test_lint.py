@@ -191,6 +191,14 @@ async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> N
     assert (await _call(lint_tools(b"import os\n"), "run_linter"))["knowledge_delta"]["needs_edit"] == []
 
 
+async def test_what_is_against_the_design_is_left_to_people(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(b"def f(flag: bool, l):\n    return flag, l\n")
+    (tmp_path / "ruff.toml").write_text('lint.select = ["E", "FBT"]\n')
+    knowledge = (await _call(tools, "run_linter"))["knowledge_delta"]
+    assert knowledge["left_to_people"] == ["FBT001"]
+    assert knowledge["needs_edit"] == ["line 1: E741 Ambiguous variable name: `l`"]
+
+
 async def test_what_was_read_is_taken_away_once_lines_have_moved(lint_tools: Make) -> None:
     tools = lint_tools(b"import os\nl = 1\nprint(l)\n")
     assert (await _call(tools, "run_linter"))["knowledge_delta"]["fixable_codes"] == ["F401"]

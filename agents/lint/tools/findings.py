@@ -11,6 +11,8 @@ async def run_command(argv: list[str], stdin: str = "") -> dict: ...
 
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
+DESIGN = r"C901|FBT\d+|PLR09\d\d"
+"""Rules against the design (too many branches, a flag as an argument): no edit of some lines keeps callers working."""
 STALE = {"label": "read_file", "text": "", "start_line": 1}
 """Takes away what `read_file` showed: lines have moved."""
 
@@ -82,10 +84,13 @@ def excerpt(text, errors, lines):
 def knowledge(errors, lines, suggested=()):
     """What later turns should know: `apply_fix` can fix what has a safe fix, and what is suggested."""
     hard = [error for error in errors if not fixable(error, lines) and error["code"] not in suggested]
+    design = [error for error in hard if re.fullmatch(DESIGN, error["code"] or "")]
+    edits = [error for error in hard if error not in design]
     return {
         "lint_errors_remaining": len(errors),
         "lint_fixable": len(errors) - len(hard),
         "lint_codes": dict(list(counts(errors).items())[:8]),
         "fixable_codes": list(counts([error for error in errors if error not in hard]))[:8],
-        "needs_edit": [told(error) for error in hard[:4]],
+        "needs_edit": [told(error) for error in edits[:4]],
+        **({"left_to_people": list(counts(design))[:4]} if design else {}),
     }
