@@ -103,6 +103,7 @@ async def test_members_of_an_enumeration_are_written_as_members(tools: Callable[
     assert "from fees import Bag, Size, heavy" in text
 
 
+@pytest.mark.faults
 async def test_the_same_code_gets_the_same_test_again(tools: Callable[[str], ScriptTools]) -> None:
     first = (await _written(tools("minutes")))["result"]["text"]
     assert (await _written(tools("minutes")))["result"]["text"] == first
@@ -114,6 +115,7 @@ async def test_a_case_with_an_expectation_is_kept_beside_what_was_found(tools: C
     assert "fee(20)" in text
 
 
+@pytest.mark.faults
 async def test_calls_that_do_not_end_are_no_cases(tools: Callable[[str], ScriptTools]) -> None:
     value = await _written(tools("spins"))
     assert value["outcome"] == "success"
