@@ -76,7 +76,7 @@ async def test_the_signature_gives_a_call_and_arguments_that_fit(
 ) -> None:
     value = await _call(_shape(agent_tools, name), "analyze_signature")
     assert value["result"]["call"].replace("%s", "...") == call
-    assert value["candidate_actions"][0]["args"]["cases"][0] == first
+    assert value["result"]["cases"][0] == first
     assert value["excerpts"][0]["label"] == "source"
     assert value["knowledge_delta"]["signature"].startswith(("def ", "async def "))
 
@@ -301,7 +301,7 @@ def parts(size: int):
 async def test_a_list_of_the_projects_own_objects_can_be_tried(agent_tools: Make) -> None:
     value = await _call(agent_tools("test", {"shop.py": LISTS}, "shop.py:total"), "analyze_signature")
     assert value["candidate_actions"][0]["tool"] == "write_test_file"
-    assert any("Item(price=" in case for case in value["candidate_actions"][0]["args"]["cases"])
+    assert any("Item(price=" in case for case in value["result"]["cases"])
 
 
 @needs_sandbox
