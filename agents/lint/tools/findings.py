@@ -71,17 +71,13 @@ def told(error):
     return f"line {error['location']['row']}: {error['code']} {error['message']}"[:110]
 
 
-def excerpt(text, errors, lines, known):
-    """The lines around the first error that needs a look; nothing, in place of what was shown before, if none does.
-
-    Where an edit is all that is left to do, more of them are shown: it must be written from what can be seen.
-    """
-    around = 4 if known["needs_edit"] and not known["fixable_codes"] else 1
+def excerpt(text, errors, lines):
+    """The lines around the first error that needs a look; nothing, in place of what was shown before, if none does."""
     hard = [error for error in errors if not fixable(error, lines)] or errors
     first = hard[0]["location"]["row"] if hard else 1
     rows = [error["location"]["row"] for error in errors if first <= error["location"]["row"] < first + 10]
-    start = max(1, first - around)
-    shown = re.findall(LINE, text)[start - 1 : max(rows) + around] if hard else []
+    start = max(1, first - 1)
+    shown = re.findall(LINE, text)[start - 1 : max(rows) + 1] if hard else []
     return {"label": "first errors", "text": "\n".join(line.rstrip()[:160] for line in shown), "start_line": start}
 
 
