@@ -175,8 +175,8 @@ async def test_candidates_and_names_make_no_difference_to_the_oracle(control: st
 
 
 async def test_an_error_that_nobody_can_mend_is_left_and_the_run_ends(tmp_path: Path) -> None:
-    code = MESSY.replace("x is None", "x == None").replace("f'abc'", "'abc'")
-    gone = {"kind": "lint", "gone": ["E711"]}
+    code = MESSY.replace("first(x)", "first(l)").replace("x is None", "l is None").replace("f'abc'", "'abc'")
+    gone = {"kind": "lint", "gone": ["E741"]}
     stuck = task("stuck", files={"pyproject.toml": SETTINGS, "app/code.py": code}, check=gone, solution={})
     (result,) = await solved([stuck], "none", tmp_path)
-    assert (result.reason, result.problems) == ("submitted", ("E711 is still there",))
+    assert (result.reason, result.problems) == ("submitted", ("E741 is still there",))
