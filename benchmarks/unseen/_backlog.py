@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.unseen._making import call, made
-from remora.bench.tasks import Level, Task
+from benchmarks.unseen._making import Case, call, made
+from remora.bench.tasks import Task
 
 HOTEL = '''"""Bookings of a small hotel."""
 
@@ -64,13 +64,9 @@ def tune(station):
 
 
 @dataclass(frozen=True)
-class _Case:
+class _Case(Case):
     """A file, what TODO.md says of it before, and what is to be done."""
 
-    name: str
-    level: Level
-    path: str
-    source: str
     bugs: Sequence[str] = ()
     """Entries of the file that are there already."""
     ideas: Sequence[str] = ()

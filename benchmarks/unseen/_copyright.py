@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.unseen._making import call, made
-from remora.bench.tasks import Level, Task
+from benchmarks.unseen._making import Case, call, made
+from remora.bench.tasks import Task
 
 LAMP = "def brightness(hour):\n    return 1.0 if 7 <= hour < 22 else 0.2\n"
 SIEVE = '''"""Primes by sieving."""
@@ -24,13 +24,9 @@ CODING = "# -*- coding: utf-8 -*-"
 
 
 @dataclass(frozen=True)
-class _Case:
+class _Case(Case):
     """A file by its rows on top, and what is right for it."""
 
-    name: str
-    level: Level
-    path: str
-    source: str
     top: tuple[str, ...] = ()
     old: str = ""
     """The copyright that it bears; empty for none."""

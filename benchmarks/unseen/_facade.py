@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.unseen._making import call, made
-from remora.bench.tasks import Level, Task
+from benchmarks.unseen._making import Case, call, made
+from remora.bench.tasks import Task
 
 GARDEN = '''"""Beds and what grows in them."""
 
@@ -55,13 +55,9 @@ def strength(knots):
 
 
 @dataclass(frozen=True)
-class _Case:
+class _Case(Case):
     """A module, what it exports before, who imports from it, and what it is to export."""
 
-    name: str
-    level: Level
-    path: str
-    source: str
     exports: Sequence[str] | None
     """None where there is no `__all__` yet."""
     users: dict[str, str]

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from remora.bench.tasks import FilesCheck, Level, Task
+
+
+@dataclass(frozen=True)
+class Case:
+    """What every task of this suite begins with."""
+
+    name: str
+    level: Level
+    path: str
+    source: str
+
 
 Planned = dict[str, Any]
 """A call of the solution."""

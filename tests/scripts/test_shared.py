@@ -66,10 +66,11 @@ async def test_what_is_taken_in_may_take_in_more_and_stands_there_once(tmp_path:
     assert await script.run({}, {"read_file": read_file}) == [2, 4]
 
 
-async def test_two_files_that_take_in_each_other_are_both_there(tmp_path: Path) -> None:
+def test_two_files_that_take_in_each_other_are_refused(tmp_path: Path) -> None:
     left = "from right import b\n\n\ndef a(n):\n    return b(n - 1) if n else 0\n"
     right = "from left import a\n\n\ndef b(n):\n    return a(n)\n"
-    assert await load(write(tmp_path, "from left import a\na(3)\n", left=left, right=right)).run() == 0
+    with pytest.raises(DefinitionError, match=r"`left\.py` takes in itself, by way of others"):
+        load(write(tmp_path, "from left import a\na(3)\n", left=left, right=right))
 
 
 async def test_an_error_is_told_with_the_file_and_line_it_stands_in(tmp_path: Path) -> None:
@@ -102,6 +103,12 @@ def test_code_from_beside_is_held_to_the_same_rules(tmp_path: Path, shared: str,
     with pytest.raises(DefinitionError) as error:
         load(write(tmp_path, "from halves import half\nhalf\n", halves=shared))
     assert any(told in problem for problem in error.value.problems)
+
+
+def test_code_that_is_broken_is_told_once_and_not_as_missing(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError) as error:
+        load(write(tmp_path, "from halves import half\nhalf\n", halves="def half(n:\n"))
+    assert len(error.value.problems) == 1
 
 
 @pytest.mark.parametrize("module", ["missing", "folder.halves", "linked"])

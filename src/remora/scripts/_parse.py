@@ -112,6 +112,7 @@ class _Reader:
         self.within = within
         self.lines = text.split("\n")
         self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip(), names=defined(tree))
+        self.taken_in = set(within)
         self.imported: set[str] = set()
         self.names: set[str] = set()
         self.declarations: list[ast.stmt] = []
@@ -120,8 +121,7 @@ class _Reader:
         for statement in self.tree.body:
             self.statement(statement)
         self.misplaced()
-        taken_in = {*self.within, *(shared.file.removesuffix(".py") for shared in self.parsed.shared)}
-        for node, what, hint in unsupported(self.tree, taken_in):
+        for node, what, hint in unsupported(self.tree, self.taken_in):
             self.problem(node, what, hint)
         self.awaited()
         if not self.within and (not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr)):
@@ -162,15 +162,20 @@ class _Reader:
         if text is None:
             return
         self.own_lines(statement)
-        if module not in self.beside.known and module not in self.within:
+        self.taken_in.add(module)
+        if module in self.within:
+            hint = "put what both need into a third file"
+            self.problem(statement, f"`{module}.py` takes in itself, by way of others", hint)
+            return
+        if module not in self.beside.known:
             self.beside.known[module] = _look(text, self.beside, (*self.within, module))
-        found = Parsed() if module in self.within else self.beside.known[module]
+        found = self.beside.known[module]
         self.parsed.problems += [
             Problem(statement.lineno, 1, f"{module}.py:{each.line}:{each.column}: {each.what}", each.hint)
             for each in found.problems
         ]
         for alias in statement.names:
-            if (alias.name not in found.names and module not in self.within) or alias.asname:
+            if alias.asname or not (alias.name in found.names or found.problems):
                 self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", f"name what `{module}.py` defines")
         for shared in (*found.shared, Shared(f"{module}.py", found.source)):
             if all(shared.file != had.file for had in self.parsed.shared) and shared.source:

@@ -30,7 +30,7 @@ NO_BUILTINS = frozenset({
 })  # fmt: skip
 
 _DECLARED_ELSEWHERE = ("grail", "remora.scripts")
-_USABLE = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", or a host function"
+_USABLE = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", a host function, or code beside it"
 
 
 def unsupported(tree: ast.Module, taken_in: Collection[str] = ()) -> Iterator[Found]:
