@@ -91,6 +91,22 @@ class Llama(nn.Module):
         base = float(meta.get("llama.rope.freq_base", 10000.0))
         self.register_buffer("speeds", base ** (-torch.arange(0, size, 2).float() / size), persistent=False)
 
+    @torch.no_grad()
+    def begin_with(self, adapter: Gguf) -> None:
+        """Take the numbers of an adapter. Raises `ValueError` if it does not fit this model and rank."""
+        alpha = float(adapter.meta.get("adapter.lora.alpha", self.alpha))
+        for number, block in enumerate(self.blocks):
+            for name in LINEAR:
+                layer, stem = block.linear[name], f"blk.{number}.{name}.weight"
+                for part, own, scale in (("lora_a", layer.a, 1.0), ("lora_b", layer.b, alpha / self.alpha)):
+                    found = adapter.tensor(f"{stem}.{part}") if f"{stem}.{part}" in adapter else None
+                    if found is None or found.shape != tuple(own.shape):
+                        raise ValueError(
+                            f"`{adapter.path}` cannot be gone on from: `{stem}.{part}` is "
+                            f"{'missing' if found is None else found.shape}, expected {tuple(own.shape)}"
+                        )
+                    own.copy_(torch.from_numpy(found) * scale)
+
     def hidden(self, ids: Tensor) -> Tensor:
         """What the model makes of every token, before it is turned into words. Padding stands at the end."""
         angles = torch.arange(ids.shape[1], device=ids.device).float()[:, None] * self.speeds

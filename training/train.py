@@ -26,6 +26,8 @@ from .model import Llama
 from .tokens import RowTokenizer, Tokens
 
 ADAPTER_FORMAT = 1
+LR, LR_ON = 1e-3, 3e-4
+"""Learning rates from nothing, and from an adapter that has learned already."""
 _OF_A_RUN = ("seed", "epochs", "lr", "rank", "alpha", "batch_tokens", "max_tokens", "holdout", "warmup")
 """Settings that must be the same for a run to be gone on with."""
 
@@ -40,7 +42,8 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--out", type=Path, required=True, help="folder for adapter.gguf, metrics.json and the checkpoint")
     add("--epochs", type=int, default=2)
     add("--seed", type=int, default=1)
-    add("--lr", type=float, default=1e-3)
+    add("--start", type=Path, default=None, help="an adapter to go on from, instead of from nothing")
+    add("--lr", type=float, default=None, help=f"default {LR}, with --start {LR_ON}")
     add("--warmup", type=float, default=0.03, help="share of the steps")
     add("--rank", type=int, default=16)
     add("--alpha", type=float, default=32.0)
@@ -54,7 +57,9 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--threads", type=int, default=None)
     add("--compile", action="store_true", help="let torch compile the blocks")
     add("--resume", action="store_true", help="go on from the checkpoint in --out")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    options.lr = options.lr or (LR_ON if options.start else LR)
+    return options
 
 
 class Training:
@@ -72,6 +77,8 @@ class Training:
         self.judge += _read(tokenizer, options.valid, options.limit, options.max_tokens)[0]
         dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         self.model = Llama(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed).to(self.device)
+        if options.start:
+            self.model.begin_with(Gguf(options.start))
         if options.compile:
             for block in self.model.blocks:
                 block.compile(dynamic=True)
@@ -156,6 +163,7 @@ class Training:
             "steps": self.steps,
             "rows": _digest(self.options.rows),
             "base": _digest([self.options.base]),
+            "start": _digest([self.options.start]) if self.options.start else "",
         }
 
     def export(self) -> Path:
@@ -176,7 +184,7 @@ class Training:
             "remora.rows.sha256": settings["rows"],
             "remora.rows.count": len(rows),
             "remora.training": json.dumps(
-                {name: settings[name] for name in (*_OF_A_RUN, "steps")} | {"done": self.done}
+                {name: settings[name] for name in (*_OF_A_RUN, "steps", "start")} | {"done": self.done}
             ),
         }
         path = self.options.out / "adapter.gguf"
@@ -231,12 +239,16 @@ def _say(line: str) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Train, judge, export. 0 when all steps are done, 3 when the time was over before."""
+    """Train, judge, export. 0 when all steps are done, 3 when the time was over before, 2 for what cannot be done."""
     options = arguments(words)
     options.out.mkdir(parents=True, exist_ok=True)
-    training = Training(options)
-    if options.resume:
-        training.load()
+    try:
+        training = Training(options)
+        if options.resume:
+            training.load()
+    except ValueError as error:
+        _say(f"error: {error}")
+        return 2
     learn, judge = len(training.learn), len(training.judge)
     _say(f"{learn} rows to learn, {judge} to judge, {training.left_out} too long")
     _say(f"{training.steps} steps on {options.device}")

@@ -78,12 +78,12 @@ def server(reply: bytes | None = None, *, status: int = 200, drip_s: float = 0) 
             self.send_response(status if self.path == "/tokenize" else 404)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            for byte in data:
-                time.sleep(drip_s)
-                try:
-                    self.wfile.write(bytes([byte]))
-                except OSError:
-                    return
+            try:
+                for piece in [bytes([byte]) for byte in data] if drip_s else [data]:
+                    time.sleep(drip_s)
+                    self.wfile.write(piece)
+            except OSError:
+                return
 
         def log_message(self, *args: object) -> None:
             pass

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import orjson
@@ -30,6 +33,21 @@ def tools_of(row: Row) -> dict[str, Any]:
 def test_the_same_seed_gives_the_same_rows(rows: list[Row]) -> None:
     assert list(variety(7, 100, EstimatedCounter())) == rows[:100]
     assert list(variety(8, 100, EstimatedCounter())) != rows[:100]
+
+
+def test_another_process_gives_the_same_rows(rows: list[Row]) -> None:
+    program = (
+        "from remora.inference import EstimatedCounter; from remora.train import variety; import sys\n"
+        "sys.stdout.write(repr(list(variety(7, 100, EstimatedCounter()))))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    assert told.stdout == repr(rows[:100])
 
 
 def test_every_answer_calls_a_listed_tool_with_its_arguments(rows: list[Row]) -> None:

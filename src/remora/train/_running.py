@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from remora.errors import ConfigError, MissingExtra
+from remora.inference import bundled_adapter, read_adapter, sha256_of
 
 STOPPED = 3
 """How the trainer ends when its time was over before all steps were done."""
@@ -26,21 +27,42 @@ class Trained:
     """False where the time was over first: the same command with `--resume` goes on."""
 
 
-def run_training(base: Path, rows: Sequence[Path], out: Path, options: Sequence[str] = ()) -> Trained:
-    """Train an adapter for `base` on these rows. Raises `ConfigError` where it cannot be done."""
+def run_training(
+    base: Path, rows: Sequence[Path], out: Path, options: Sequence[str] = (), *, start: str = ""
+) -> Trained:
+    """Train an adapter for `base` on these rows, from nothing or from the adapter `start` (a file, or `bundled`).
+
+    Raises `ConfigError` where it cannot be done.
+    """
+    if missing := [path for path in (base, *rows) if not path.is_file()]:
+        raise ConfigError(f"`{missing[0]}` is not a file", hint="Make rows with `remora train export`")
+    begun = ["--start", str(_fitting(start, base))] if start else []
     for need in ("torch", "numpy", "tokenizers"):
         if find_spec(need) is None:
             raise MissingExtra(f"`{need}`, which training needs,", extra="train")
-    if missing := [path for path in (base, *rows) if not path.is_file()]:
-        raise ConfigError(f"`{missing[0]}` is not a file", hint="Make rows with `remora train export`")
     module, root = _trainer()
     words = ["--base", base.absolute(), "--out", out.absolute(), "--rows", *(path.absolute() for path in rows)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    argv = [sys.executable, "-m", module, *map(str, words), *options]
+    argv = [sys.executable, "-m", module, *map(str, words), *begun, *options]
     done = subprocess.run(argv, env=environment, check=False)
     if done.returncode not in (0, STOPPED):
         raise ConfigError(f"Training failed with exit status {done.returncode}; what it said stands above")
     return Trained(out / "adapter.gguf", out / "metrics.json", done.returncode == 0)
+
+
+def _fitting(start: str, base: Path) -> Path:
+    """The adapter to go on from, which must be one for these weights."""
+    path = bundled_adapter() if start == "bundled" else Path(start).absolute()
+    if path is None:
+        raise ConfigError("No adapter came with this package: expected a file after `--from`")
+    found = read_adapter(path)
+    weights = f"sha256:{sha256_of(base)}"
+    if found.base and found.base != weights:
+        raise ConfigError(
+            f"`{path}` was trained for other weights ({found.base}) than `{base}` ({weights})",
+            hint="Train from nothing, without `--from`, or name the weights with `--base`",
+        )
+    return path
 
 
 def _trainer() -> tuple[str, Path]:

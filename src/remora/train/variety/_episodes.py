@@ -33,8 +33,10 @@ from remora.train._rows import Row, answer_text
 from remora.train.variety import _words as words
 from remora.train.variety._dice import Dice
 from remora.train.variety._filling import Filling, Stepping
+from remora.train.variety._judging import Judging
 from remora.train.variety._producing import Producing
 from remora.train.variety._seeking import Routing, Seeking
+from remora.train.variety._sorting import Sorting
 from remora.train.variety._sweeping import Sweeping
 from remora.train.variety._world import Step, Told, World
 from remora.train.variety._writing import Writing
@@ -44,6 +46,9 @@ CONTROLS: tuple[Control, ...] = ("as offered", "as offered", "shuffled", "plante
 WORLDS: tuple[Callable[[Dice], World], ...] = (
     Sweeping,
     Sweeping,
+    Sorting,
+    Sorting,
+    Judging,
     Producing,
     Seeking,
     Routing,
