@@ -19,6 +19,7 @@ def figures() -> str:
     machine = runs["machine"]
     rows = [
         *runs["aims"],
+        *_stored("decisions")["aims"],
         *(
             _row(f"a script call over plain Monty, median: {name}", 2, row["more"], "ms")
             for name, row in scripts["milliseconds"].items()
@@ -35,7 +36,22 @@ def figures() -> str:
     if found := runs.get("embedded"):
         spent = f"{found['model_s']} s in the model, {found['tools_s']} s in tools, {found['ours_s']} s in all else"
         told.append(f"On the embedded model: {found['turns']} turns, {found['decision_s']} s a decision; {spent}.")
-    return "\n\n".join(told)
+    return "\n\n".join([*told, _decisions(_stored("decisions"))])
+
+
+def _decisions(found: dict[str, Any]) -> str:
+    machine = found["machine"]
+    where = (
+        f"{machine['cores']} × {machine['cpu']}, {found['threads']} threads, load before {found['busy_before']['load']}"
+    )
+    head = "| agent | decisions | weights as fetched | as served | 9 of 10 | times as fast |\n|---|---|---|---|---|---|"
+    rows = [
+        f"| {row['operation']} | {row['decisions']} | {row['fetched_s']} s | {row['served_s']} s | "
+        f"{row['served_p90_s']} s | {row['faster']} |"
+        for row in found["decisions"]
+    ]
+    told = f"Decisions of the embedded model with its adapter, medians, measured {found['when']} on {where}."
+    return "\n\n".join([told, "\n".join([head, *rows])])
 
 
 def _row(aim: str, limit: float, figure: float, unit: str) -> dict[str, Any]:

@@ -49,13 +49,14 @@ async def _embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     from remora.inference import PRESETS, EmbeddedPolicy, EmbeddedServer, Endpoint, sha256_of
 
     gguf = await asyncio.to_thread(ensure_weights, server)
+    served = await asyncio.to_thread(_served_as, server, gguf)
     digest = await asyncio.to_thread(sha256_of, gguf)
     adapters = await asyncio.to_thread(Adapters.of, server, digest)
     like = _asked(Endpoint(PRESETS["llamacpp"], "", model=gguf.stem, mode="json"), server)
     window = server.context or EMBEDDED_WINDOW
-    child = EmbeddedServer(gguf, context=window, threads=server.threads, adapters=adapters.paths)
+    child = EmbeddedServer(served, context=window, threads=server.threads, adapters=adapters.paths)
     async with EmbeddedPolicy(child, like, adapter=adapters.numbered("")) as policy:
-        told = {"server": EMBEDDED, "window": window, "sha256": digest, **adapters.told()}
+        told = {"server": EMBEDDED, "window": window, "sha256": digest, "served": served.name, **adapters.told()}
         found = _deciders(policy, _counter(gguf), window, like, told)
         yield replace(found, policy=adapters.chosen(policy))
 
@@ -77,6 +78,15 @@ def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Pa
     return gguf
 
 
+def _served_as(server: ServerConfig, gguf: Path) -> Path:
+    """The file that the child is given: our own weights in the faster encoding, anybody else's as they are."""
+    from remora.inference import SERVED, encode, present
+
+    if server.gguf is not None:
+        return gguf
+    return present(cache_dir(os.environ), SERVED) or encode(cache_dir(os.environ), gguf)
+
+
 def needs_weights(server: ServerConfig) -> bool:
     """Whether a run with these settings would first fetch weights."""
     from remora.inference import present
@@ -85,17 +95,17 @@ def needs_weights(server: ServerConfig) -> bool:
 
 
 def pull_model(progress: Progress | None = None) -> Path:
-    """The default model in the user's cache, fetched if it is not there or damaged. Blocking."""
-    from remora.inference import pull
+    """The default model in the user's cache, ready to be served: fetched if it is not there or damaged. Blocking."""
+    from remora.inference import encode, pull
 
-    return pull(cache_dir(os.environ), progress=progress)
+    return encode(cache_dir(os.environ), pull(cache_dir(os.environ), progress=progress))
 
 
 def list_models() -> list[Kept]:
-    """The models that can be fetched, and whether they are there."""
-    from remora.inference import look
+    """The default model as it is fetched and as it is served, and whether they are there."""
+    from remora.inference import SERVED, SMOLLM2, look
 
-    return [look(cache_dir(os.environ))]
+    return [look(cache_dir(os.environ), weights) for weights in (SMOLLM2, SERVED)]
 
 
 def cache_dir(environment: Mapping[str, str]) -> Path:

@@ -4,6 +4,7 @@ from remora.inference._adapters import AdapterFile, bundled_adapter, read_adapte
 from remora.inference._counters import GgufCounter, JsonCounter, file_counter
 from remora.inference._embedded import EmbeddedServer, check_gguf
 from remora.inference._embedded_policy import Adapter, EmbeddedPolicy
+from remora.inference._encoding import SERVED, encode
 from remora.inference._policies import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
 from remora.inference._probe import Probed, counter_for, probe
 from remora.inference._server_counter import ServerCounter
@@ -14,6 +15,7 @@ from remora.inference._weights import SMOLLM2, Kept, Progress, Weights, look, pr
 
 __all__ = [
     "PRESETS",
+    "SERVED",
     "SMOLLM2",
     "Adapter",
     "AdapterFile",
@@ -36,6 +38,7 @@ __all__ = [
     "bundled_adapter",
     "check_gguf",
     "counter_for",
+    "encode",
     "file_counter",
     "look",
     "present",

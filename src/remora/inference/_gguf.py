@@ -1,6 +1,7 @@
 """What a GGUF file says about itself: only the metadata at its beginning is read, and no size in it is believed.
 
     "GGUF"  version:u32  tensors:u64  pairs:u64  then each pair: key:string  type:u32  value
+    then each tensor: name:string  dimensions:u32  sizes:u64…  kind:u32  offset:u64  then, aligned, their data
 
 A string is its length (u64) and its bytes; an array is its items' type (u32), its length (u64) and the items. All
 numbers are little-endian.
@@ -18,6 +19,8 @@ from remora.errors import ConfigError
 MAX_PAIRS = 65_536
 MAX_HEADER = 512 * 1024 * 1024
 """Bytes of metadata that are read at most; real files have a few million."""
+MAX_DIMENSIONS = 4
+_ALIGNMENT = 32
 _VERSIONS = (2, 3)
 _STRING, _ARRAY = 8, 9
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -34,6 +37,28 @@ class GgufTokenizer:
     merges: list[str] = field(repr=False)
     types: list[int] = field(repr=False)
     """By token: 3 is a control token, 4 one that a user defined; empty where the file does not say."""
+
+
+@dataclass(frozen=True)
+class GgufTensor:
+    """A tensor's place in a file, and how its numbers are written there."""
+
+    name: str
+    sizes: tuple[int, ...]
+    """The innermost dimension first."""
+    kind: int
+    offset: int
+    """Behind the beginning of all data."""
+
+
+@dataclass(frozen=True)
+class GgufLayout:
+    """Where things are in a GGUF file."""
+
+    pairs_end: int
+    tensors: tuple[GgufTensor, ...]
+    data_start: int
+    alignment: int
 
 
 class _Malformed(Exception):
@@ -71,6 +96,23 @@ def read_pairs(path: Path, prefixes: tuple[str, ...]) -> dict[str, Any]:
         raise ConfigError(f"`{path}` is not a GGUF file that can be read: {error}") from error
 
 
+def read_layout(path: Path) -> GgufLayout:
+    """Where the metadata ends and the tensors are. Raises `ConfigError` if the file is not GGUF or is cut short."""
+    try:
+        with path.open("rb") as file:
+            header = _Header(file, path.stat().st_size)
+            alignment = header.pairs(("general.alignment",)).get("general.alignment", _ALIGNMENT)
+            if not isinstance(alignment, int) or alignment < 1:
+                raise _Malformed(f"`general.alignment` is {alignment!r:.80}")
+            end = file.tell()
+            tensors = tuple(header.tensor() for _ in range(header.tensors))
+            return GgufLayout(end, tensors, -(-file.tell() // alignment) * alignment, alignment)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    except _Malformed as error:
+        raise ConfigError(f"`{path}` is not a GGUF file that can be read: {error}") from error
+
+
 def _read(path: Path, prefixes: tuple[str, ...]) -> dict[str, Any]:
     with path.open("rb") as file:
         return _Header(file, path.stat().st_size).pairs(prefixes)
@@ -82,12 +124,13 @@ class _Header:
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
         self._left = min(size, MAX_HEADER)
+        self.tensors = 0
 
     def pairs(self, prefixes: tuple[str, ...]) -> dict[str, Any]:
         """The metadata whose keys begin so."""
         if self._take(4) != b"GGUF":
             raise _Malformed("it does not begin with `GGUF`")
-        version, _, pairs = self._numbers("IQQ")
+        version, self.tensors, pairs = self._numbers("IQQ")
         if version not in _VERSIONS:
             raise _Malformed(f"its version is {version}, expected 2 or 3")
         if pairs > MAX_PAIRS:
@@ -98,6 +141,13 @@ class _Header:
             if key.startswith(prefixes):
                 found[key] = value
         return found
+
+    def tensor(self) -> GgufTensor:
+        """The next tensor; only after the metadata."""
+        name, (dimensions,) = self._string(), self._numbers("I")
+        if dimensions > MAX_DIMENSIONS:
+            raise _Malformed(f"`{name:.80}` claims {dimensions} dimensions")
+        return GgufTensor(name, self._numbers(f"{dimensions}Q"), *self._numbers("IQ"))
 
     def _value(self) -> Any:
         (kind,) = self._numbers("I")

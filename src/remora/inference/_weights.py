@@ -86,12 +86,10 @@ def pull(cache: Path, weights: Weights = SMOLLM2, *, progress: Progress | None =
 
     Several at once wait for the first, and find what it has fetched.
     """
-    folder = cache / "models"
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder / f".{weights.file}.lock"):
+    with alone(cache, weights):
         found = look(cache, weights)
         if found.state != "ready":
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as place:
+            with tempfile.TemporaryDirectory(dir=found.path.parent, prefix=".fetching-") as place:
                 _take_out(_download(Path(place), weights, progress), found.path, weights, Path(place))
         return found.path
 
@@ -198,7 +196,10 @@ def _bytes_in(folder: Path) -> int:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as file:
+def alone(cache: Path, weights: Weights) -> Iterator[None]:
+    """Nobody else fetches or makes these weights meanwhile."""
+    folder = cache / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{weights.file}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,0 +1,150 @@
+"""The default weights in eight bits: the same numbers but for rounding, the same file everywhere, or none at all."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from inference.real import smollm2
+from inference.tiny import string, value
+from remora.context.contracts import ToolSpec
+from remora.errors import ConfigError
+from remora.inference import (
+    SERVED,
+    Adapter,
+    EmbeddedPolicy,
+    EmbeddedServer,
+    EstimatedCounter,
+    bundled_adapter,
+    encode,
+    look,
+    sha256_of,
+)
+from remora.inference._encoding import write_eight_bits
+from remora.inference._gguf import read_layout
+from remora.ports import Prompt
+from remora.train import variety
+
+F32, Q4_1, Q8_0 = 0, 3, 8
+HALF = st.floats(-4, 4, width=16)
+
+
+def model(path: Path, tensors: dict[str, tuple[tuple[int, ...], int, bytes]], *, alignment: int = 32) -> Path:
+    """A GGUF file with these tensors."""
+    pairs = string("general.name") + value("tiny") + string("general.alignment") + struct.pack("<II", 4, alignment)
+    body, data = b"", b""
+    for name, (sizes, kind, held) in tensors.items():
+        data += bytes(-len(data) % alignment)
+        body += string(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, len(data))
+        data += held
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 2) + pairs + body
+    path.write_bytes(head + bytes(-len(head) % alignment) + data)
+    return path
+
+
+def held(path: Path, place: int) -> tuple[int, bytes]:
+    """The kind of a tensor, and the bytes from its first one on."""
+    layout = read_layout(path)
+    tensor = layout.tensors[place]
+    return tensor.kind, path.read_bytes()[layout.data_start + tensor.offset :]
+
+
+@given(scale=HALF, least=HALF, halves=arrays.arrays(np.uint8, (16,)))
+def test_every_number_is_the_same_within_half_a_step(
+    tmp_path_factory: pytest.TempPathFactory, scale: float, least: float, halves: np.ndarray
+) -> None:
+    folder = tmp_path_factory.mktemp("encoding")
+    block = np.array([scale, least], np.float16).tobytes() + halves.tobytes()
+    source = model(folder / "four.gguf", {"w": ((32, 1), Q4_1, block)})
+    write_eight_bits(source, folder / "eight.gguf")
+    kind, data = held(folder / "eight.gguf", 0)
+    assert kind == Q8_0
+    step = np.frombuffer(data[:2], np.float16).astype(np.float64)[0]
+    found = np.frombuffer(data[2:34], np.int8) * step
+    nibbles = np.concatenate([halves & 15, halves >> 4]).astype(np.float64)
+    wanted = nibbles * np.float64(np.float16(scale)) + np.float64(np.float16(least))
+    # A step is rounded to 16 bits too: 127 of them may end a little before the largest number. Steps below 6e-5 have
+    # fewer bits, and are too small to matter.
+    assert np.abs(found - wanted).max() <= step / 2 + np.abs(wanted).max() / 1024 + 4e-6
+
+
+@pytest.mark.parametrize("alignment", [32, 64])
+def test_other_tensors_and_what_the_file_says_of_itself_are_copied(tmp_path: Path, alignment: int) -> None:
+    norm = np.arange(5, dtype=np.float32).tobytes()
+    four = np.array([1, 0], np.float16).tobytes() + bytes(16)
+    tensors = {"norm": ((5,), F32, norm), "w": ((32, 2), Q4_1, four * 2), "last": ((5,), F32, norm)}
+    source = model(tmp_path / "four.gguf", tensors, alignment=alignment)
+    write_eight_bits(source, tmp_path / "eight.gguf")
+    layout = read_layout(tmp_path / "eight.gguf")
+    assert [(each.name, each.sizes, each.kind) for each in layout.tensors] == [
+        ("norm", (5,), F32), ("w", (32, 2), Q8_0), ("last", (5,), F32)
+    ]  # fmt: skip
+    assert all(each.offset % alignment == 0 for each in layout.tensors)
+    assert held(tmp_path / "eight.gguf", 0)[1][:20] == held(tmp_path / "eight.gguf", 2)[1][:20] == norm
+    end = read_layout(source).pairs_end
+    assert layout.pairs_end == end
+    assert (tmp_path / "eight.gguf").read_bytes()[:end] == source.read_bytes()[:end]
+
+
+def test_the_default_weights_become_the_same_file_everywhere_once_and_again_where_it_was_damaged(
+    tmp_path: Path,
+) -> None:
+    source = smollm2()
+    path = encode(tmp_path, source)
+    assert look(tmp_path, SERVED).state == "ready"
+    before = path.stat().st_mtime_ns
+    assert encode(tmp_path, source) == path
+    assert path.stat().st_mtime_ns == before
+    with path.open("r+b") as file:
+        file.seek(1_000_000)
+        file.write(b"damage")
+    assert look(tmp_path, SERVED).state == "damaged"
+    encode(tmp_path, source)
+    assert sha256_of(path) == SERVED.sha256
+
+
+def test_what_is_not_as_it_should_be_is_told_and_not_kept(tmp_path: Path) -> None:
+    source = model(tmp_path / "other.gguf", {"w": ((32,), Q4_1, bytes(20))})
+    with pytest.raises(ConfigError, match="is not what it should be") as caught:
+        encode(tmp_path / "cache", source)
+    assert "server.gguf" in (caught.value.hint or "")
+    strange = model(tmp_path / "strange.gguf", {"w": ((256,), 14, bytes(210))})
+    with pytest.raises(ConfigError, match="kind 14, which cannot be encoded anew"):
+        encode(tmp_path / "cache", strange, replace(SERVED, file="strange.gguf"))
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(source.read_bytes()[:70])
+    with pytest.raises(ConfigError, match="is not a GGUF file that can be read"):
+        encode(tmp_path / "cache", cut, replace(SERVED, file="cut.gguf"))
+    assert [path.name for path in (tmp_path / "cache" / "models").iterdir() if not path.name.startswith(".")] == []
+
+
+@pytest.mark.faults
+async def test_the_model_says_the_same_in_eight_bits(tmp_path: Path) -> None:
+    source, adapter = smollm2(), bundled_adapter()
+    assert adapter is not None
+    rows = [*variety(11, 24, EstimatedCounter())]
+    prompts = [Prompt(row.messages, tools_of(row.messages[0]["content"]), (), 1) for row in rows]
+    said = []
+    for weights in (source, encode(tmp_path, source)):
+        server = EmbeddedServer(weights, context=2048, adapters=[adapter])
+        async with EmbeddedPolicy(server, adapter=Adapter(0)) as policy:
+            said.append([(await policy.decide(prompt)).text for prompt in prompts])
+    same = sum(one == other for one, other in zip(*said, strict=True))
+    assert same >= len(rows) - 1  # numbers that are rounded may tip a balance
+
+
+def tools_of(system: str) -> tuple[ToolSpec, ...]:
+    listed = system.split("\nTools:\n")[1].split("\n\n")[0]
+    found = [orjson.loads(line) for line in listed.splitlines()]
+    return tuple(
+        ToolSpec(name=each["name"], description="", parameters={"type": "object", "properties": each["args"]})
+        for each in found
+    )
