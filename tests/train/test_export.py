@@ -141,5 +141,7 @@ def test_the_command_line_writes_rows_of_made_up_agents(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
 def test_training_without_torch_names_the_extra(tmp_path: Path) -> None:
+    for name in ("model.gguf", "rows.jsonl"):
+        (tmp_path / name).touch()
     with pytest.raises(MissingExtra, match="torch"):
         run_training(tmp_path / "model.gguf", [tmp_path / "rows.jsonl"], tmp_path / "out")
