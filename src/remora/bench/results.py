@@ -164,8 +164,14 @@ def read_results(paths: Iterable[Path]) -> Stored:
 
 
 def _lines(path: Path) -> Iterator[Header | Result]:
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"`{path}` cannot be read: {error.strerror or error}",
+            hint="`remora bench --out FILE` makes a file of results",
+        ) from error
+    for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
