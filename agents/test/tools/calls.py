@@ -30,6 +30,10 @@ class Forbidden(Exception):
     """A case wants more than values: it could do anything once its owner runs the test."""
 
 
+class Late(TimeoutError):
+    """The call took longer than it may."""
+
+
 class Calls:
     """Calls of one function, as expressions that a test can hold."""
 
@@ -91,7 +95,7 @@ class Calls:
 
 
 def late(number, frame):
-    raise TimeoutError("it did not end")
+    raise Late
 
 
 def is_harmless(name):

@@ -68,7 +68,7 @@ async def scratch_run(path, text, root, spec, code, helpers):
     argv = ["pytest", "-q", "-s", "--tb=short", "--no-header", "-p", "no:cacheprovider", path]
     try:
         done = await run_command(argv, files=files)
-    except PermissionError as error:
+    except OSError as error:  # it may not be run, or was stopped at its limit
         return {"refused": " ".join(str(error).split())}
     return {"told": told_last(done["stdout"]), "done": done}
 
