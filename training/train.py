@@ -28,6 +28,9 @@ from .tokens import RowTokenizer, Tokens
 ADAPTER_FORMAT = 1
 LR, LR_ON = 1e-3, 3e-4
 """Learning rates from nothing, and from an adapter that has learned already."""
+BATCH_GPU, BATCH_CPU = 16384, 2048
+"""Tokens of a step. On a CPU each takes 2.5 MB, and the few rows that it can learn from should make many steps."""
+TOLD_EVERY_S, SAVED_EVERY_S = 10.0, 300.0
 _OF_A_RUN = ("seed", "epochs", "lr", "rank", "alpha", "batch_tokens", "max_tokens", "holdout", "warmup")
 """Settings that must be the same for a run to be gone on with."""
 
@@ -47,11 +50,10 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--warmup", type=float, default=0.03, help="share of the steps")
     add("--rank", type=int, default=16)
     add("--alpha", type=float, default=32.0)
-    add("--batch-tokens", type=int, default=16384)
+    add("--batch-tokens", type=int, default=None, help=f"default {BATCH_GPU} on a GPU, {BATCH_CPU} on a CPU")
     add("--max-tokens", type=int, default=2048, help="longer rows are left out, and counted")
     add("--holdout", type=float, default=0.02, help="share of the episodes to judge by")
     add("--limit", type=int, default=None, help="take only so many rows of each file")
-    add("--save-every", type=int, default=200, help="steps between checkpoints")
     add("--minutes", type=float, default=None, help="stop with a checkpoint after so long")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--threads", type=int, default=None)
@@ -59,6 +61,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--resume", action="store_true", help="go on from the checkpoint in --out")
     options = parser.parse_args(words)
     options.lr = options.lr or (LR_ON if options.start else LR)
+    options.batch_tokens = options.batch_tokens or (BATCH_CPU if options.device == "cpu" else BATCH_GPU)
     return options
 
 
@@ -92,16 +95,18 @@ class Training:
     def run(self) -> bool:
         """Train until all steps are done (True) or the time is over (False)."""
         began, before = time.monotonic(), self.seconds
+        saved = before
         for number, group in enumerate(group for epoch in range(self.options.epochs) for group in self._epoch(epoch)):
             if number < self.done:
                 continue
             loss = self._step(group)
             self.done += 1
             self.seconds = before + time.monotonic() - began
-            if self.done % 20 == 0 or self.done == self.steps:
-                self._tell(loss, began)
-            if self.done % self.options.save_every == 0:
+            if self.seconds - (self.log[-1]["seconds"] if self.log else 0) > TOLD_EVERY_S or self.done == self.steps:
+                self._tell(loss)
+            if self.seconds - saved > SAVED_EVERY_S:
                 self.save()
+                saved = self.seconds
             if self.options.minutes and time.monotonic() - began > self.options.minutes * 60:
                 break
         self.save()
@@ -129,9 +134,9 @@ class Training:
     def _epoch(self, epoch: int) -> list[list[Tokens]]:
         return batches(self.learn, self.options.batch_tokens, self.options.seed * 1000 + epoch)
 
-    def _tell(self, loss: torch.Tensor, began: float) -> None:
+    def _tell(self, loss: torch.Tensor) -> None:
         self.log.append({"step": self.done, "loss": round(float(loss), 4), "seconds": round(self.seconds, 1)})
-        left = (time.monotonic() - began) * (self.steps - self.done) / max(1, self.done)
+        left = self.seconds * (self.steps - self.done) / self.done
         _say(f"step {self.done}/{self.steps}  loss {float(loss):.4f}  {self.seconds:.0f} s, about {left:.0f} s left")
 
     def save(self) -> None:
