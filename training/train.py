@@ -77,6 +77,8 @@ class Training:
         tokenizer = RowTokenizer(gguf)
         every, self.left_out = _read(tokenizer, options.rows, options.limit, options.max_tokens)
         self.learn, self.judge = held_out(every, options.holdout)
+        if not self.learn:
+            raise ValueError(f"There is no row to learn from in {', '.join(map(str, options.rows))}")
         self.judge += _read(tokenizer, options.valid, options.limit, options.max_tokens)[0]
         dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         self.model = Llama(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed).to(self.device)
@@ -219,10 +221,29 @@ def _named(row: dict[str, Any]) -> bool:
 def _read(
     tokenizer: RowTokenizer, paths: Iterable[Path], limit: int | None, max_tokens: int
 ) -> tuple[list[Tokens], int]:
-    rows = [json.loads(line) for path in paths for line in _lines(path)[:limit]]
+    rows = [
+        _row(line, f"{path}:{number}")
+        for path in paths
+        for number, line in enumerate(_lines(path)[:limit], start=1)
+        if line.strip()
+    ]
     made = tokenizer.rows(rows) if rows else []
     short = [row for row in made if len(row) <= max_tokens]
     return short, len(made) - len(short)
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    """The row of a line. Raises `ValueError` that names the line if it is none."""
+    try:
+        row = json.loads(line)
+        fits = all({"role", "content"} <= set(message) for message in row["messages"]) and isinstance(
+            row["answer"], str
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"`{where}` is no row: {type(error).__name__}: {error}") from error
+    if not fits:
+        raise ValueError(f"`{where}` is no row: expected messages with role and content, and an answer")
+    return row
 
 
 def _lines(path: Path) -> list[bytes]:
@@ -244,7 +265,7 @@ def _say(line: str) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Train, judge, export. 0 when all steps are done, 3 when the time was over before, 2 for what cannot be done."""
+    """Train, judge, export. 0 when all steps are done, 3 when the time was over, 130 when stopped, 2 for bad input."""
     options = arguments(words)
     options.out.mkdir(parents=True, exist_ok=True)
     try:
@@ -257,7 +278,11 @@ def main(words: list[str] | None = None) -> int:
     learn, judge = len(training.learn), len(training.judge)
     _say(f"{learn} rows to learn, {judge} to judge, {training.left_out} too long")
     _say(f"{training.steps} steps on {options.device}")
-    whole = training.run()
+    try:
+        whole = training.run()
+    except KeyboardInterrupt:
+        _say("Stopped. The last checkpoint is kept: --resume goes on from there")
+        return 130
     path = training.export()
     report = training.report()
     (options.out / "metrics.json").write_text(json.dumps(report, indent=1) + "\n")

@@ -232,6 +232,24 @@ def test_a_run_that_starts_from_an_adapter_knows_what_that_one_had_learned(tmp_p
     assert "expected (8, 32)" in wide.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"x": 1', "rows.jsonl:1` is no row: JSONDecodeError"),
+        ('{"messages": [], "answer": "a"}\n{"x": 1}', "rows.jsonl:2` is no row: KeyError: 'messages'"),
+        ("[]", "rows.jsonl:1` is no row"),
+        ("", "There is no row to learn from in"),
+    ],
+)
+def test_rows_that_are_none_are_told_by_their_line(tmp_path: Path, text: str, told: str) -> None:
+    rows, base = tmp_path / "rows.jsonl", tiny_model(tmp_path / "tiny.gguf")
+    rows.write_text(text)
+    done = with_torch("-m", "training.train", "--base", base, "--rows", rows, "--out", tmp_path / "out")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert told in done.stderr
+    assert not (tmp_path / "out" / "adapter.gguf").exists()
+
+
 def test_an_adapter_of_other_weights_is_not_gone_on_from(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.jsonl", [row for row, _ in small_rows()])
     base = tiny_model(tmp_path / "tiny.gguf")

@@ -10,6 +10,8 @@ numbers are little-endian.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -88,25 +90,27 @@ def read_tokenizer(path: Path) -> GgufTokenizer:
 
 def read_pairs(path: Path, prefixes: tuple[str, ...]) -> dict[str, Any]:
     """The metadata in `path` whose keys begin so. Raises `ConfigError` if the file is not GGUF or is cut short."""
-    try:
+    with _told(path):
         return _read(path, prefixes)
-    except OSError as error:
-        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
-    except _Malformed as error:
-        raise ConfigError(f"`{path}` is not a GGUF file that can be read: {error}") from error
 
 
 def read_layout(path: Path) -> GgufLayout:
     """Where the metadata ends and the tensors are. Raises `ConfigError` if the file is not GGUF or is cut short."""
+    with _told(path), path.open("rb") as file:
+        header = _Header(file, path.stat().st_size)
+        alignment = header.pairs(("general.alignment",)).get("general.alignment", _ALIGNMENT)
+        if not isinstance(alignment, int) or alignment < 1:
+            raise _Malformed(f"`general.alignment` is {alignment!r:.80}")
+        end = file.tell()
+        tensors = tuple(header.tensor() for _ in range(header.tensors))
+        return GgufLayout(end, tensors, -(-file.tell() // alignment) * alignment, alignment)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What is wrong with the file is a `ConfigError` that names it."""
     try:
-        with path.open("rb") as file:
-            header = _Header(file, path.stat().st_size)
-            alignment = header.pairs(("general.alignment",)).get("general.alignment", _ALIGNMENT)
-            if not isinstance(alignment, int) or alignment < 1:
-                raise _Malformed(f"`general.alignment` is {alignment!r:.80}")
-            end = file.tell()
-            tensors = tuple(header.tensor() for _ in range(header.tensors))
-            return GgufLayout(end, tensors, -(-file.tell() // alignment) * alignment, alignment)
+        yield
     except OSError as error:
         raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}") from error
     except _Malformed as error:
