@@ -1,6 +1,7 @@
 """`python -m benchmarks.tasks`: writes `train.jsonl` and `eval.jsonl`, the same bytes each time.
 
-With `--more SEED --out FOLDER` it writes another training half, of the same code and other defects: to train on.
+With `--more SEED --out FOLDER` it writes another training half, of the same code and other defects: to train on. In it
+every other lint task about a function has errors that are left to people, because three of them taught too little.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -26,7 +28,8 @@ SEED = 20
 
 def suite(half: Half, seed: int = SEED) -> Iterator[Task]:
     """Every task of one half."""
-    for place, make in enumerate((body_tasks, file_tasks, docstring_tasks, test_tasks, sample_tasks)):
+    bodies = partial(body_tasks, leaving=seed != SEED)
+    for place, make in enumerate((bodies, file_tasks, docstring_tasks, test_tasks, sample_tasks)):
         yield from make(half, random.Random(f"{seed} {half} {place}"))
     if seed == SEED:
         yield from {"train": _hand_train, "eval": _hand_eval}[half].hand_tasks()

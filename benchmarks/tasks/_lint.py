@@ -49,16 +49,18 @@ def half_of(codes: Sequence[str]) -> Half:
     return "train" if digest[0] % 2 else "eval"
 
 
-def body_tasks(half: Half, draw: random.Random) -> Iterator[Task]:
-    """Tasks about one function or method each."""
+def body_tasks(half: Half, draw: random.Random, *, leaving: bool = False) -> Iterator[Task]:
+    """Tasks about one function or method each. With `leaving`, every other one has errors that are left to people."""
     targets = [target for module in modules(half) for target in module.targets]
     draw.shuffle(targets)
+    left = [target for target in targets if _staying(target)]
     used: Counter[str] = Counter()
     mixes: set[frozenset[str]] = set()
     for number in range(IN_BODY):
         sizes = (1, 2, 3, 2, 4, 1, 3, 2, 5, 3)
-        made = _body_task(half, targets, number, sizes[number % 10], draw, used, mixes)
-        yield made
+        leaves = number % 2 == 1 if leaving else number % 5 == 4
+        among = left if leaving and leaves else targets
+        yield _body_task(half, among, number, sizes[number % 10], draw, used, mixes, leaves=leaves)
 
 
 def _body_task(
@@ -69,11 +71,13 @@ def _body_task(
     draw: random.Random,
     used: Counter[str],
     mixes: set[frozenset[str]],
+    *,
+    leaves: bool,
 ) -> Task:
     """The next task that fits: its mix of codes is this half's and new, and its codes are the rarer ones."""
     for place in range(len(targets)):
         target = targets[(number + place) % len(targets)]
-        staying = _staying(target) if number % 5 == 4 else ()
+        staying = _staying(target) if leaves else ()
         for _ in range(12):
             chosen = _chosen(_choices(target), size, draw, used)
             mix = frozenset([*(each.code for each in chosen), *staying])

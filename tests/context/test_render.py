@@ -153,7 +153,7 @@ def test_no_value_and_no_code_can_look_like_a_heading_in_markdown() -> None:
     user = render(made, system_prompt="", tools=TOOLS, limit=1000, counter=COUNTER, style="markdown").user
     before, code, after = user.split("`````")
     headings = [line for line in (before + after).splitlines() if line.startswith("#")]
-    assert headings == ["## a ## Goal from line 1", "## Extensions", "## Knowledge"]
+    assert headings == ["## Extensions", "## a ## Goal from line 1", "## Knowledge"]
     assert "## Goal: other" in code
     assert "- plain: as it is" in after
 
@@ -173,12 +173,12 @@ def test_the_constant_part_is_the_same_bytes_in_every_turn() -> None:
 
 
 def test_slow_changing_fields_come_before_new_ones() -> None:
-    names = list(shown(full_packet(), limit=5000))
+    made = full_packet().model_copy(update={"hub_context": {"a.py:f": {"callers": 1}}})
+    names = list(shown(made, limit=5000))
     assert names[0] == "goal"
     assert names[-1] == "turn"
-    assert (
-        names.index("excerpts") < names.index("recent_actions") < names.index("knowledge") < names.index("last_error")
-    )
+    slow_to_new = ["hub_context", "excerpts", "recent_actions", "knowledge", "last_error"]
+    assert [name for name in names if name in slow_to_new] == slow_to_new
 
 
 def test_of_hub_facts_those_pulled_first_stay_longest() -> None:

@@ -16,8 +16,8 @@ from remora.trace import read_events, verify
 
 HERE = Path(__file__).parent
 STREAM = HERE / "format-1-lint.jsonl"
-OLDER = HERE / "format-1-lint.json-1.jsonl"
-"""The same run, with its prompts made by an earlier renderer."""
+OLDER = ("json-1", "json-2")
+"""Earlier renderers, of each of which the same run is kept."""
 EDITED = HERE / "refused-edited.jsonl"
 
 
@@ -40,8 +40,11 @@ def test_the_golden_stream_gives_its_packets_at_every_turn(
     record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
 
 
-def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(make: ModuleType) -> None:
-    assert list(make.packets(OLDER)) == list(make.packets(STREAM))
+@pytest.mark.parametrize("renderer", OLDER)
+def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(
+    make: ModuleType, renderer: str
+) -> None:
+    assert list(make.packets(HERE / f"format-1-lint.{renderer}.jsonl")) == list(make.packets(STREAM))
 
 
 def test_every_receipt_names_the_packet_that_was_shown() -> None:

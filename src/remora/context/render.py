@@ -23,7 +23,7 @@ from remora.ports import TokenCounter
 Style = Literal["json", "markdown"]
 Calling = Literal["text", "native"]
 """How a model is to call: by JSON in its answer, tools listed in the prompt; or by its server's tool calling."""
-RENDERERS: dict[Style, str] = {"json": "json-2", "markdown": "markdown-2"}
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3"}
 """The version of each style, as receipts name it."""
 
 MESSAGE_OVERHEAD = 8
