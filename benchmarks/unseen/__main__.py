@@ -8,7 +8,9 @@ from pathlib import Path
 import orjson
 
 from benchmarks.unseen._backlog import backlog_tasks
+from benchmarks.unseen._changelog import changelog_tasks
 from benchmarks.unseen._copyright import copyright_tasks
+from benchmarks.unseen._dotenv import dotenv_tasks
 from benchmarks.unseen._facade import facade_tasks
 from remora.bench.tasks import Task
 
@@ -20,6 +22,8 @@ def suite() -> Iterator[Task]:
     yield from backlog_tasks()
     yield from facade_tasks()
     yield from copyright_tasks()
+    yield from changelog_tasks()
+    yield from dotenv_tasks()
 
 
 def encoded() -> bytes:

@@ -1,4 +1,4 @@
-"""The suite of agents never trained on: new in every name, solvable by what is shown, and not without deciding."""
+"""The suite of agents never trained on: their names are new, and their tasks need what is shown and a decision."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ VARIETY = ROOT / "src" / "remora" / "train" / "variety"
 SUITE = read_suite(ROOT / "benchmarks" / "unseen")
 TASKS = list(SUITE.tasks)
 AGENTS = sorted((ROOT / "benchmarks" / "unseen" / "agents").iterdir())
+PLAIN = [agent for agent in AGENTS if agent.name in ("changelog", "dotenv")]
+"""Written in the words that come to mind, as a user would: single words may be known, tools are not."""
 BUNDLED = sorted(path for path in (ROOT / "agents").iterdir() if (path / "subagent.yaml").is_file())
 HARDEST = [max((t for t in TASKS if t.operation == a.name), key=lambda t: len(str(t.solution))) for a in AGENTS]
 SYSTEM = {"target_file", "node_text", "node_lines", "workspace_id"}
@@ -45,10 +47,15 @@ def parsed(script: Path) -> ast.Module:
     return tree
 
 
+def titles(agent: Path) -> set[str]:
+    """What an agent and its tools are called."""
+    definition = yaml.safe_load((agent / "subagent.yaml").read_text(encoding="utf-8"))
+    return {definition["name"], *(tool["name"] for tool in definition["tools"])}
+
+
 def names(agent: Path) -> set[str]:
     """What an agent, its tools and their arguments are called, and every key of what its tools give."""
-    definition = yaml.safe_load((agent / "subagent.yaml").read_text(encoding="utf-8"))
-    found = {definition["name"], *(tool["name"] for tool in definition["tools"])}
+    found = titles(agent)
     for script in (path for path in agent.rglob("*") if path.suffix in (".py", ".pym")):
         for node in ast.walk(parsed(script)):
             found |= set(_inputs(node)) | set(_keys(node))
@@ -75,17 +82,24 @@ def trained_words() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("agent", AGENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent not in PLAIN], ids=lambda path: path.name)
 def test_no_name_argument_or_key_is_one_that_was_trained_on(agent: Path) -> None:
     assert len(names(agent)) > 8
     assert names(agent) & set().union(*map(names, BUNDLED)) == set()
     assert {word for name in names(agent) for word in name.split("_")} & trained_words() == set()
 
 
+@pytest.mark.parametrize("agent", PLAIN, ids=lambda path: path.name)
+def test_an_agent_in_plain_words_has_no_tool_that_was_trained_on(agent: Path) -> None:
+    assert len(titles(agent)) > 4
+    assert titles(agent) & set().union(trained_words(), *map(titles, BUNDLED)) == set()
+
+
 def test_the_committed_suite_is_what_the_generator_makes() -> None:
     main = part("__main__", "unseen")
     assert (main.FOLDER / "eval.jsonl").read_bytes() == main.encoded()
-    assert [sum(task.operation == agent.name for task in TASKS) for agent in AGENTS] == [8, 8, 8]
+    told = {agent.name: sum(task.operation == agent.name for task in TASKS) for agent in AGENTS}
+    assert told == {"backlog": 8, "changelog": 12, "copyright": 8, "dotenv": 12, "facade": 8}
 
 
 class Watched(Oracle):
@@ -126,7 +140,7 @@ def unshown(prompt: Prompt, call: Call) -> list[Any]:
 async def solvable_by_what_is_shown(tasks: list[Task], folder: Path) -> None:
     results, turns = await tried(tasks, "oracle", folder)
     assert [(one.task, one.problems) for one in results if not one.solved] == []
-    assert all(one.own_agent and one.right_calls == one.asked > 1 and one.largest_prompt <= 1000 for one in results)
+    assert all(one.own_agent and one.right_calls == one.asked > 0 and one.largest_prompt <= 1000 for one in results)
     assert [(call, missing) for prompt, call in turns if (missing := unshown(prompt, call))] == []
     # Where one call alone is offered, nobody has to decide anything.
     assert sum(len(prompt.candidates) != 1 for prompt, _ in turns) >= len(turns) / 3
