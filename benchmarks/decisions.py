@@ -19,13 +19,12 @@ from typing import Any
 
 from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
-from remora.app import App, Deciders, Instead, deciders, ensure_weights, weights_counter
-from remora.app._models import cache_dir
+from remora.app import App, Deciders, Instead, deciders, ensure_weights, served_weights, weights_counter
 from remora.bench.suite import chosen_tasks, read_suite
 from remora.bench.tasks import Task
 from remora.bench.trial import write_task
 from remora.config import Config, ServerConfig
-from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, FirstCandidatePolicy, bundled_adapter, encode
+from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, FirstCandidatePolicy, bundled_adapter
 from remora.ports import Decision, Prompt
 
 TASKS = 12
@@ -81,7 +80,7 @@ async def _run(task: Task, found: Deciders, kept: list[Asked]) -> None:
 async def times(asked: list[Asked], threads: int) -> dict[str, list[float]]:
     """Seconds of each decision, by the weights that were asked."""
     source, adapter = ensure_weights(ServerConfig()), bundled_adapter()
-    files = {"as fetched": source, "as served": encode(cache_dir(os.environ), source)}
+    files = {"as fetched": source, "as served": served_weights(ServerConfig())}
     took: dict[str, list[float]] = {name: [] for name in files}
     async with AsyncExitStack() as open_:
         models = {}

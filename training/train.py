@@ -57,7 +57,6 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--minutes", type=float, default=None, help="stop with a checkpoint after so long")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--threads", type=int, default=None)
-    add("--compile", action="store_true", help="let torch compile the blocks")
     add("--resume", action="store_true", help="go on from the checkpoint in --out")
     options = parser.parse_args(words)
     options.lr = options.lr or (LR_ON if options.start else LR)
@@ -84,9 +83,6 @@ class Training:
         self.model = Llama(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed).to(self.device)
         if options.start:
             self.model.begin_with(Gguf(options.start))
-        if options.compile:
-            for block in self.model.blocks:
-                block.compile(dynamic=True)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options.lr, betas=(0.9, 0.99), weight_decay=0.0)
         self.steps = sum(len(self._epoch(epoch)) for epoch in range(options.epochs))
         self.settings = self._settings()

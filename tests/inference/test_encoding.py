@@ -1,4 +1,4 @@
-"""The default weights in eight bits: the same numbers but for rounding, the same file everywhere, or none at all."""
+"""The default weights encoded anew: the same numbers but for rounding, the same file everywhere, or none at all."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from remora.inference import (
     look,
     sha256_of,
 )
-from remora.inference._encoding import write_eight_bits
+from remora.inference._encoding import write_faster
 from remora.inference._gguf import read_layout
 from remora.ports import Prompt
 from remora.train import variety
 
-F32, Q4_1, Q8_0 = 0, 3, 8
+F32, Q4_0, Q4_1 = 0, 2, 3
 HALF = st.floats(-4, 4, width=16)
 
 
@@ -57,23 +57,41 @@ def held(path: Path, place: int) -> tuple[int, bytes]:
     return tensor.kind, path.read_bytes()[layout.data_start + tensor.offset :]
 
 
+def encoded(folder: Path, scale: float, least: float, halves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of one block, as they are and as they come out."""
+    block = np.array([scale, least], np.float16).tobytes() + halves.tobytes()
+    source = model(folder / "fetched.gguf", {"w": ((32, 1), Q4_1, block)})
+    write_faster(source, folder / "faster.gguf")
+    kind, data = held(folder / "faster.gguf", 0)
+    assert kind == Q4_0
+    step = np.frombuffer(data[:2], np.float16).astype(np.float64)[0]
+    wanted = nibbles(halves) * np.float64(np.float16(scale)) + np.float64(np.float16(least))
+    return wanted, (nibbles(np.frombuffer(data[2:18], np.uint8)) - 8) * step
+
+
+def nibbles(halves: np.ndarray) -> np.ndarray:
+    return np.concatenate([halves & 15, halves >> 4]).astype(np.float64)
+
+
 @given(scale=HALF, least=HALF, halves=arrays.arrays(np.uint8, (16,)))
-def test_every_number_is_the_same_within_half_a_step(
+def test_a_block_loses_no_more_than_with_the_usual_scale(
     tmp_path_factory: pytest.TempPathFactory, scale: float, least: float, halves: np.ndarray
 ) -> None:
-    folder = tmp_path_factory.mktemp("encoding")
-    block = np.array([scale, least], np.float16).tobytes() + halves.tobytes()
-    source = model(folder / "four.gguf", {"w": ((32, 1), Q4_1, block)})
-    write_eight_bits(source, folder / "eight.gguf")
-    kind, data = held(folder / "eight.gguf", 0)
-    assert kind == Q8_0
-    step = np.frombuffer(data[:2], np.float16).astype(np.float64)[0]
-    found = np.frombuffer(data[2:34], np.int8) * step
-    nibbles = np.concatenate([halves & 15, halves >> 4]).astype(np.float64)
-    wanted = nibbles * np.float64(np.float16(scale)) + np.float64(np.float16(least))
-    # A step is rounded to 16 bits too: 127 of them may end a little before the largest number. Steps below 6e-5 have
-    # fewer bits, and are too small to matter.
-    assert np.abs(found - wanted).max() <= step / 2 + np.abs(wanted).max() / 1024 + 4e-6
+    wanted, found = encoded(tmp_path_factory.mktemp("encoding"), scale, least, halves)
+    widest = wanted[np.abs(wanted).argmax()]
+    step = np.float64(np.float16(widest / -8)) or 1.0
+    usual = np.rint(wanted / step).clip(-8, 7) * step
+    # Sums of 32-bit numbers may differ in their last bits.
+    assert np.square(found - wanted).sum() <= np.square(usual - wanted).sum() * (1 + 1e-4) + 1e-9
+
+
+@given(scale=st.floats(2**-10, 4, width=16), halves=arrays.arrays(np.uint8, (16,)))
+def test_a_block_that_lies_around_zero_already_stays_as_it_is(
+    tmp_path_factory: pytest.TempPathFactory, scale: float, halves: np.ndarray
+) -> None:
+    halves[0] = 0  # the widest number, eight steps below zero, tells the scale
+    wanted, found = encoded(tmp_path_factory.mktemp("encoding"), scale, -8 * scale, halves)
+    assert found.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("alignment", [32, 64])
@@ -81,17 +99,17 @@ def test_other_tensors_and_what_the_file_says_of_itself_are_copied(tmp_path: Pat
     norm = np.arange(5, dtype=np.float32).tobytes()
     four = np.array([1, 0], np.float16).tobytes() + bytes(16)
     tensors = {"norm": ((5,), F32, norm), "w": ((32, 2), Q4_1, four * 2), "last": ((5,), F32, norm)}
-    source = model(tmp_path / "four.gguf", tensors, alignment=alignment)
-    write_eight_bits(source, tmp_path / "eight.gguf")
-    layout = read_layout(tmp_path / "eight.gguf")
+    source = model(tmp_path / "fetched.gguf", tensors, alignment=alignment)
+    write_faster(source, tmp_path / "faster.gguf")
+    layout = read_layout(tmp_path / "faster.gguf")
     assert [(each.name, each.sizes, each.kind) for each in layout.tensors] == [
-        ("norm", (5,), F32), ("w", (32, 2), Q8_0), ("last", (5,), F32)
+        ("norm", (5,), F32), ("w", (32, 2), Q4_0), ("last", (5,), F32)
     ]  # fmt: skip
     assert all(each.offset % alignment == 0 for each in layout.tensors)
-    assert held(tmp_path / "eight.gguf", 0)[1][:20] == held(tmp_path / "eight.gguf", 2)[1][:20] == norm
+    assert held(tmp_path / "faster.gguf", 0)[1][:20] == held(tmp_path / "faster.gguf", 2)[1][:20] == norm
     end = read_layout(source).pairs_end
     assert layout.pairs_end == end
-    assert (tmp_path / "eight.gguf").read_bytes()[:end] == source.read_bytes()[:end]
+    assert (tmp_path / "faster.gguf").read_bytes()[:end] == source.read_bytes()[:end]
 
 
 def test_the_default_weights_become_the_same_file_everywhere_once_and_again_where_it_was_damaged(
@@ -127,18 +145,16 @@ def test_what_is_not_as_it_should_be_is_told_and_not_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.faults
-async def test_the_model_says_the_same_in_eight_bits(tmp_path: Path) -> None:
-    source, adapter = smollm2(), bundled_adapter()
+async def test_the_bundled_adapter_mostly_calls_what_is_right_with_these_weights(tmp_path: Path) -> None:
+    adapter = bundled_adapter()
     assert adapter is not None
-    rows = [*variety(11, 24, EstimatedCounter())]
-    prompts = [Prompt(row.messages, tools_of(row.messages[0]["content"]), (), 1) for row in rows]
-    said = []
-    for weights in (source, encode(tmp_path, source)):
-        server = EmbeddedServer(weights, context=2048, adapters=[adapter])
-        async with EmbeddedPolicy(server, adapter=Adapter(0)) as policy:
-            said.append([(await policy.decide(prompt)).text for prompt in prompts])
-    same = sum(one == other for one, other in zip(*said, strict=True))
-    assert same >= len(rows) - 1  # numbers that are rounded may tip a balance
+    rows = [*variety(11, 24, EstimatedCounter(), unseen=True)]
+    server = EmbeddedServer(encode(tmp_path, smollm2()), context=2048, adapters=[adapter])
+    async with EmbeddedPolicy(server, adapter=Adapter(0)) as policy:
+        asked = [Prompt(row.messages, tools_of(row.messages[0]["content"]), (), 1) for row in rows]
+        called = [(await policy.decide(prompt)).calls[0].tool for prompt in asked]
+    right = sum(tool == orjson.loads(row.answer)["tool"] for tool, row in zip(called, rows, strict=True))
+    assert right >= 20  # the trainer's own measure is 95 of 100
 
 
 def tools_of(system: str) -> tuple[ToolSpec, ...]:

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from remora.app._importing import Imported, Imports
     from remora.app._instead import Instead
     from remora.app._local import JsonlEventEmitter, LocalTwoTrack
-    from remora.app._models import ensure_weights, list_models, needs_weights, pull_model, weights_counter
+    from remora.app._models import (
+        ensure_weights,
+        list_models,
+        needs_weights,
+        pull_model,
+        served_weights,
+        weights_counter,
+    )
     from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
     from remora.app._reviewing import Accepted, AgentDiff, Rejected
     from remora.app._running import sandbox_name, sandbox_report
@@ -61,6 +68,7 @@ __all__ = [
     "pull_model",
     "sandbox_name",
     "sandbox_report",
+    "served_weights",
     "user_config_dir",
     "weights_counter",
 ]
@@ -75,7 +83,7 @@ _PLACES = {
     "_importing": "Imported Imports",
     "_instead": "Instead",
     "_local": "JsonlEventEmitter LocalTwoTrack",
-    "_models": "ensure_weights list_models needs_weights pull_model weights_counter",
+    "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
     "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
     "_reviewing": "Accepted AgentDiff Rejected",
     "_running": "sandbox_name sandbox_report",

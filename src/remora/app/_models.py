@@ -49,9 +49,10 @@ async def _embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     from remora.inference import PRESETS, EmbeddedPolicy, EmbeddedServer, Endpoint, sha256_of
 
     gguf = await asyncio.to_thread(ensure_weights, server)
-    served = await asyncio.to_thread(_served_as, server, gguf)
+    served = await asyncio.to_thread(served_weights, server)
     digest = await asyncio.to_thread(sha256_of, gguf)
-    adapters = await asyncio.to_thread(Adapters.of, server, digest)
+    base = digest if served == gguf else await asyncio.to_thread(sha256_of, served)
+    adapters = await asyncio.to_thread(Adapters.of, server, base)
     like = _asked(Endpoint(PRESETS["llamacpp"], "", model=gguf.stem, mode="json"), server)
     window = server.context or EMBEDDED_WINDOW
     child = EmbeddedServer(served, context=window, threads=server.threads, adapters=adapters.paths)
@@ -70,7 +71,7 @@ def served_policy(server: ServerConfig) -> ServerPolicy:
 
 
 def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Path:
-    """The GGUF file that the embedded model is started with, fetched if it is ours and not there. Blocking."""
+    """The GGUF file of the embedded model, fetched if it is ours and not there. Blocking."""
     from remora.inference import check_gguf, present, pull
 
     gguf = server.gguf or present(cache_dir(os.environ)) or pull(cache_dir(os.environ), progress=progress)
@@ -78,10 +79,11 @@ def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Pa
     return gguf
 
 
-def _served_as(server: ServerConfig, gguf: Path) -> Path:
-    """The file that the child is given: our own weights in the faster encoding, anybody else's as they are."""
+def served_weights(server: ServerConfig) -> Path:
+    """The GGUF file that the embedded model decides with: ours in the faster encoding, another as it is. Blocking."""
     from remora.inference import SERVED, encode, present
 
+    gguf = ensure_weights(server)
     if server.gguf is not None:
         return gguf
     return present(cache_dir(os.environ), SERVED) or encode(cache_dir(os.environ), gguf)

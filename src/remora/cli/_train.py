@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from remora.app import ensure_weights, open_app
+from remora.app import open_app, served_weights
 from remora.bench.oracle import Oracle
 from remora.bench.suite import chosen_tasks, read_suite
 from remora.cli._console import HERE, JsonFlag, Project, StateDir, err, errors_as_sentences, print_json, say
@@ -146,7 +146,7 @@ def run(
       remora train run rows.jsonl.gz --out adapter --minutes 60 --resume
     """
     with errors_as_sentences():
-        weights = base or ensure_weights(open_app(project).config.server)
+        weights = base or served_weights(open_app(project).config.server)
         options = ["--epochs", str(epochs), "--seed", str(seed), *(["--resume"] if resume else [])]
         options += ["--valid", *(str(path.absolute()) for path in valid)] if valid else []
         options += ["--minutes", str(minutes)] if minutes else []
