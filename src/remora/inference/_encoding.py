@@ -1,7 +1,7 @@
 """The default weights in another encoding: the same numbers but for rounding, made once, read much faster.
 
-In the file that is fetched each block of numbers has a scale and a least one (Q4_1), for which llama.cpp has no fast code
-for whole prompts. For blocks that lie around zero (Q4_0) it has. See docs/decisions/0020.
+In the file that is fetched each block of numbers has a scale and a least one (Q4_1), for which llama.cpp has no fast
+code for whole prompts. For blocks that lie around zero (Q4_0) it has. See docs/decisions/0020.
 
     Q4_1: 32 numbers  scale:f16  least:f16  16 bytes, the lower halves first     number = half * scale + least
     Q4_0: 32 numbers  scale:f16             16 bytes, the lower halves first     number = (half - 8) * scale
