@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from bench.test_results import head, result
+from remora.bench.charts import MARKS, Bar, Point, dots
 from remora.bench.page import BEGIN, END, PAGE, page_files
 from remora.bench.results import Stored, read_results
 from remora.bench.summary import summarized
@@ -69,3 +72,12 @@ def test_charts_are_whole_and_hold_no_markup_from_outside() -> None:
 def test_a_page_without_a_place_for_figures_is_refused() -> None:
     with pytest.raises(ConfigError, match="no place for figures"):
         page_files(some(), "# Tasks\n")
+
+
+def test_marks_of_one_line_do_not_cover_each_other() -> None:
+    bars = [Bar("one", [Point(50, 40, 60, mark) for mark in MARKS]), Bar("other", [Point(50, 40, 60)])]
+    drawn = dots("Solved", bars, top=100, legend=MARKS)
+    heights = [float(y) for y in re.findall(r'class="range"[^>]* y1="([\d.]+)"', drawn)]
+    assert len(heights) == len(MARKS) + 1
+    assert min(later - sooner for sooner, later in itertools.pairwise(heights)) >= 10
+    assert max(heights) + 5 < min(float(y) for y in re.findall(r'class="grid"[^>]* y2="([\d.]+)"', drawn))

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, LABEL, RIGHT, LINE, TOP = 760, 300, 74, 26, 44
+WIDTH, LABEL, RIGHT, LINE, TOP = 820, 360, 74, 26, 44
+APART = 12
+"""Between two marks of one line: they are up to ten high, and must not cover each other."""
 MARKS = ("circle", "square", "diamond", "triangle", "cross")
 _STYLE = """
 svg { color-scheme: light dark; font: 13px system-ui, sans-serif; }
@@ -40,28 +42,25 @@ class Bar:
 
 def dots(title: str, bars: Sequence[Bar], *, top: float, unit: str = "", legend: Sequence[str] = ()) -> str:
     """Marks with their intervals on one scale from 0 to `top`, a line a bar."""
-    height = TOP + LINE * len(bars) + 34 + (22 if legend else 0)
+    line = max([LINE, *(APART * (len(bar.points) + 1) for bar in bars)])
+    foot = TOP + line * len(bars)
+    height = foot + 34 + (22 if legend else 0)
     plot = WIDTH - LABEL - RIGHT
     parts = [_head(title, height)]
     for step in range(5):
         x = LABEL + plot * step / 4
-        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{TOP + LINE * len(bars)}"/>')
+        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{foot}"/>')
         told = f"{top * step / 4:,.0f}{unit}"
-        parts.append(_text(x, TOP + LINE * len(bars) + 16, told, "soft", "middle"))
+        parts.append(_text(x, foot + 16, told, "soft", "middle"))
     for number, bar in enumerate(bars):
-        y = TOP + LINE * number + LINE / 2
+        y = TOP + line * number + line / 2
         parts.append(_text(LABEL - 10, y + 4, bar.label, "text", "end"))
         parts.append(_text(WIDTH - 10, y + 4, bar.told, "text", "end"))
-        parts += [
-            _point(point, y + _apart(place, len(bar.points)), top, plot) for place, point in enumerate(bar.points)
-        ]
+        first = y - APART * (len(bar.points) - 1) / 2
+        parts += [_point(point, first + APART * place, top, plot) for place, point in enumerate(bar.points)]
     if legend:
         parts.append(_legend(legend, height - 12))
     return "".join([*parts, "</svg>\n"])
-
-
-def _apart(place: int, count: int) -> float:
-    return (place - (count - 1) / 2) * min(6.0, 18.0 / max(1, count))
 
 
 def _point(point: Point, y: float, top: float, plot: float) -> str:
