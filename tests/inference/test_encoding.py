@@ -15,10 +15,13 @@ from hypothesis.extra import numpy as arrays
 
 from inference.real import smollm2
 from inference.tiny import string, value
+from remora.app import served_weights
+from remora.config import ServerConfig
 from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError
 from remora.inference import (
     SERVED,
+    SMOLLM2,
     Adapter,
     EmbeddedPolicy,
     EmbeddedServer,
@@ -113,7 +116,7 @@ def test_other_tensors_and_what_the_file_says_of_itself_are_copied(tmp_path: Pat
 
 
 def test_the_default_weights_become_the_same_file_everywhere_once_and_again_where_it_was_damaged(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = smollm2()
     path = encode(tmp_path, source)
@@ -125,7 +128,9 @@ def test_the_default_weights_become_the_same_file_everywhere_once_and_again_wher
         file.seek(1_000_000)
         file.write(b"damage")
     assert look(tmp_path, SERVED).state == "damaged"
-    encode(tmp_path, source)
+    (path.parent / SMOLLM2.file).symlink_to(source)
+    monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path))
+    assert served_weights(ServerConfig()) == path
     assert sha256_of(path) == SERVED.sha256
 
 
