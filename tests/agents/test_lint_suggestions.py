@@ -74,6 +74,51 @@ OFFERS = {
         "def f(é):\n    return 'ñ😀', sorted(list(é)), '日本'\n",
         "def f(é):\n    return 'ñ😀', sorted(é), '日本'\n",
     ),
+    "B904": (
+        "def f(x):\n    try:\n        return x[0]\n    except KeyError:\n        if x:\n            raise ValueError(\n"
+        "                x\n            )  # no\n        return 1\n",
+        "def f(x):\n    try:\n        return x[0]\n    except KeyError as error:\n        if x:\n"
+        "            raise ValueError(\n                x\n            ) from error  # no\n        return 1\n",
+    ),
+    "B904, whose error has a name": (
+        "def f(x):\n    error = x\n    try:\n        f(error)\n    except (KeyError, OSError) as e:\n"
+        "        raise ValueError(e)\n",
+        "def f(x):\n    error = x\n    try:\n        f(error)\n    except (KeyError, OSError) as e:\n"
+        "        raise ValueError(e) from e\n",
+    ),
+    "B904, where a name is taken": (
+        "def f(x):\n    error = x\n    try:\n        f(error)\n    except KeyError :\n        raise ValueError\n",
+        "def f(x):\n    error = x\n    try:\n        f(error)\n    except KeyError as problem :\n"
+        "        raise ValueError from problem\n",
+    ),
+    "E402": (
+        "import os\n\nPAGE = 24\nNAME: str = 'a'  # why\nimport sys\n\nprint = os, sys\n",
+        "import os\nimport sys\n\nPAGE = 24\nNAME: str = 'a'  # why\n\nprint = os, sys\n",
+    ),
+    "E721": (
+        "def f(x):\n    return type(x) == str and x == 'a'\n",
+        "def f(x):\n    return type(x) is str and x == 'a'\n",
+    ),
+    "E721, the other way": (
+        "def f(x, y):\n    return x == 'type' or type(x) != type(y)\n",
+        "def f(x, y):\n    return x == 'type' or type(x) is not type(y)\n",
+    ),
+    "E741, named after what it goes through": (
+        "def f(self):\n    # l is one\n    return {l.x: 'l' for l in self.my_orders if l.l != '''l'''}\n",
+        "def f(self):\n    # l is one\n    return {order.x: 'l' for order in self.my_orders if order.l != '''l'''}\n",
+    ),
+    "E741, of lines": (
+        "def f(é, text):\n\tfor l in text.splitlines():\n\t\té.append(f'{é}') or é.append(l)\n\treturn é\n",
+        "def f(é, text):\n\tfor line in text.splitlines():\n\t\té.append(f'{é}') or é.append(line)\n\treturn é\n",
+    ),
+    "E741, assigned, and used by a function inside": (
+        "def f(x):\r\n    l = x\r\n\r\n    def g():\r\n        return l\r\n\r\n    return g\r\n\r\nl_ = f\r\n",
+        "def f(x):\r\n    item = x\r\n\r\n    def g():\r\n        return item\r\n\r\n    return g\r\n\r\nl_ = f\r\n",
+    ),
+    "E741, where the first names are taken": (
+        "def f(item, inputs):\n    return {O: 1 for O in inputs if item}\n",
+        "def f(item, inputs):\n    return {value: 1 for value in inputs if item}\n",
+    ),
     "E701, with a step of two": (
         "def f(x):\n  if x: return 1  # one\n  return 2\n",
         "def f(x):\n  if x:\n    return 1  # one\n  return 2\n",
@@ -141,7 +186,26 @@ async def test_a_reason_says_whose_suggestion_it_is(tools: Make) -> None:
 
 
 NOT_OFFERED = {
-    "no suggestion": (b"def f(l):\n    if type(l) == str:\n        return 1\n    return 2\n", (1, 99)),
+    "a parameter, which callers may name": (b"def f(\n    l,\n):\n    return l\n", (1, 99)),
+    "a name within a formatted text": (b"def f(x):\n    l = x\n    f(l)\n    return f'{l}'\n", (1, 99)),
+    "a name that is an argument too": (b"def f(x):\n    l = x\n    f(l)\n    return f(l=l)\n", (1, 99)),
+    "a name of the module": (b"l = 1\n", (1, 99)),
+    "a name of the module, in a function": (b"def f():\n    global l  # noqa: PLW0603\n    l = 1\n", (1, 99)),
+    "an attribute of a class": (b"class C:\n    l = 1\n", (1, 99)),
+    "a name in more lines than an edit may have": (
+        b"def f(x):\n    l = x\n" + b"    f(x)\n" * 40 + b"    f(l)\n",
+        (1, 99),
+    ),
+    "what was caught without a type": (
+        b"def f():\n    try:\n        f()\n    except:  # noqa: E722\n        raise KeyError\n",
+        (1, 99),
+    ),
+    "a chain of comparisons": (b"def f(x):\n    return type(x) == type(f) == type(x)\n", (1, 99)),
+    "an import that what stands above may change": (
+        b"import os\nos.path = 1\nimport sys\nprint = os, sys\n",
+        (1, 99),
+    ),
+    "an import after a call": (b"import os\nx = os.getcwd()\nimport sys\nprint = sys, x\n", (1, 99)),
     "an edit that begins in another node's lines": (b"def f(x=[]):\n    y = 1\n    return x, y\n", (1, 1)),
     "more lines than an edit may have": (b"x = dict(\n" + b"    # why\n" * 40 + b"    a=1,\n)\n", (1, 99)),
     "the only statement of a block": (b"def f(x):\n    if x:\n        x\n    return x\n", (1, 99)),
@@ -196,6 +260,8 @@ BLOCKS = (
     "for n, y in enumerate(x):\n    x = sorted(list(y))",
     "# y = sorted(x)",
     "y = '%s!' % (x,)",
+    "y = [l for l in x if type(l) == int]",
+    "try:\n    y = x[0]\nexcept KeyError:\n    raise ValueError(x)",
     "if not x:\n    raise ValueError(f'no {x}')",
     "def g(z=[]):\n    w = z\n    return w",
     "@f\ndef h(z=dict()):\n    outcome = z + 1\n    return outcome",
@@ -215,7 +281,7 @@ def drawn(seed: int) -> bytes:
     draw = random.Random(seed)
     lines = ["def f(x, y):"]
     for block in draw.sample(BLOCKS, 6):
-        deeper = draw.random() < 0.3
+        deeper = draw.random() < 0.3 and not block.startswith("#")
         lines += ["    if f:"] if deeper else []
         lines += [("        " if deeper else "    ") + line for line in block.split("\n")]
     text = "\n".join([*lines, "    return y", ""])
