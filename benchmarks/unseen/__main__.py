@@ -10,8 +10,10 @@ import orjson
 from benchmarks.unseen._backlog import backlog_tasks
 from benchmarks.unseen._changelog import changelog_tasks
 from benchmarks.unseen._copyright import copyright_tasks
+from benchmarks.unseen._dependencies import dependencies_tasks
 from benchmarks.unseen._dotenv import dotenv_tasks
 from benchmarks.unseen._facade import facade_tasks
+from benchmarks.unseen._readme import readme_tasks
 from remora.bench.tasks import Task
 
 FOLDER = Path(__file__).parent
@@ -24,6 +26,8 @@ def suite() -> Iterator[Task]:
     yield from copyright_tasks()
     yield from changelog_tasks()
     yield from dotenv_tasks()
+    yield from dependencies_tasks()
+    yield from readme_tasks()
 
 
 def encoded() -> bytes:
