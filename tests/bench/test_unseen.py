@@ -22,6 +22,7 @@ from remora.bench.tasks import Task
 from remora.events import Call
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL
+from remora.train.variety._scenarios import scenarios
 
 ROOT = Path(__file__).parents[2]
 VARIETY = ROOT / "src" / "remora" / "train" / "variety"
@@ -82,17 +83,28 @@ def trained_words() -> set[str]:
     return found
 
 
+def trained_names() -> set[str]:
+    """What agents of scenarios and their tools are called, and every argument and key that they have."""
+    found = set()
+    for scenario in scenarios().values():
+        found |= {scenario.name, scenario.look.name, scenario.pile, *scenario.values}
+        for case in scenario.cases:
+            found |= {case.tool, *case.takes, *case.facts}
+    return found
+
+
 @pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent not in PLAIN], ids=lambda path: path.name)
 def test_no_name_argument_or_key_is_one_that_was_trained_on(agent: Path) -> None:
     assert len(names(agent)) > 8
     assert names(agent) & set().union(*map(names, BUNDLED)) == set()
-    assert {word for name in names(agent) for word in name.split("_")} & trained_words() == set()
+    known = trained_words() | {word for name in trained_names() for word in name.split("_")}
+    assert {word for name in names(agent) for word in name.split("_")} & known == set()
 
 
 @pytest.mark.parametrize("agent", PLAIN, ids=lambda path: path.name)
 def test_an_agent_in_plain_words_has_no_tool_that_was_trained_on(agent: Path) -> None:
     assert len(titles(agent)) > 4
-    assert titles(agent) & set().union(trained_words(), *map(titles, BUNDLED)) == set()
+    assert titles(agent) & set().union(trained_words(), trained_names(), *map(titles, BUNDLED)) == set()
 
 
 def test_the_committed_suite_is_what_the_generator_makes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from random import Random
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 from remora.train.variety import _words as words
 
 Item = TypeVar("Item")
+Kind = TypeVar("Kind")
 UNSEEN = 0.15
 """Share of the nouns and verbs that are kept for judging."""
 
@@ -42,6 +43,10 @@ class Dice:
 
     def verb(self, among: Sequence[str]) -> str:
         return self.one(_half(tuple(among), self._unseen) or tuple(among))
+
+    def scenario(self, among: Mapping[str, Kind]) -> Kind:
+        """One of those by name; with `unseen`, one that is never trained on."""
+        return among[self.one(_half(tuple(among), self._unseen))]
 
     def nonsense(self) -> str:
         return "".join(self.some(words.SYLLABLES, 2, 3))

@@ -38,6 +38,7 @@ from remora.train.variety._producing import Producing
 from remora.train.variety._seeking import Routing, Seeking
 from remora.train.variety._sorting import Sorting
 from remora.train.variety._sweeping import Sweeping
+from remora.train.variety._working import working
 from remora.train.variety._world import Step, Told, World
 from remora.train.variety._writing import Writing
 
@@ -59,12 +60,17 @@ WORLDS: tuple[Callable[[Dice], World], ...] = (
     Filling,
     Stepping,
     Writing,
+    *[working] * 15,
 )
 MAX_TURNS = 14
 OFFERED = 0.8
 """Share of the results that offer what is right next."""
 WANDERING = 0.25
 """Share of the turns in which a wrong call is made, so that what follows a mistake is seen too."""
+AGAIN = 0.3
+"""Share of the wrong calls that are made once more, so that what follows a stubborn agent is seen too."""
+MENU = 0.3
+"""Share of the results that offer every way on, where there are several."""
 LIMITS = (900, 1100, 1300, 1600, 2000, 3000)
 """Tokens of a prompt by the estimate, which is about half as much again as the real count."""
 
@@ -113,13 +119,17 @@ class _Run:
         self._style: Style = "markdown" if dice.maybe(0.25) else "json"
         self._system, self._limit = world.system(), dice.one(LIMITS)
         self._repeats = RepeatGuard()
-        self.operation = f"{dice.noun()}_{dice.noun()}"
+        self.operation = world.title or f"{dice.noun()}_{dice.noun()}"
         self.renderer = RENDERERS[self._style]
         self._packet = self._begun()
         about = "\n".join(filter(None, [self._packet.goal, self._packet.node_summary]))
         self._said = [{"role": "user", "content": about}]
         self._result: dict[str, Any] = {}
         """The latest result as its tool gave it, which the chat has not shown yet."""
+        self._slip: Step | None = None
+        """The call of the latest turn, where it was wrong."""
+        if world.begun:
+            self._make(Step(world.looks), 0)
 
     def turn(self, turn: int) -> tuple[_Shown | None, Step]:
         """The turn's prompt and right answer, where the prompt tells it; and the call that was made then."""
@@ -129,15 +139,22 @@ class _Run:
         self._tell(shown)
         right = self._right(shown)
         row = self._row(shown, right)
-        wrong = self._world.wrong()
-        step = self._dice.one(wrong) if wrong and turn < MAX_TURNS - 4 and self._dice.maybe(WANDERING) else right
+        step = self._wandered(right) if turn < MAX_TURNS - 4 else right
         if self._dice.maybe(0.05):
             step = self._aside() or step
         if step.tool == SUBMIT_RESULT_TOOL and step is not right:
             step = right
         if step.tool != SUBMIT_RESULT_TOOL:
             self._make(step, turn)
+        self._slip = step if step is not right else None
         return row, step
+
+    def _wandered(self, right: Step) -> Step:
+        """The right call, or now and then a wrong one: another, or the one that was made just now."""
+        wrong = self._world.wrong()
+        if self._slip in wrong and self._dice.maybe(AGAIN):
+            return self._slip
+        return self._dice.one(wrong) if wrong and self._dice.maybe(WANDERING) else right
 
     def _row(self, shown: DecisionPacket, right: Step) -> _Shown | None:
         try:
@@ -213,7 +230,10 @@ class _Run:
         return dice.one((dice.number(0, 99), dice.noun(), dice.path(), [dice.noun(), dice.noun()], dice.maybe(0.5)))
 
     def _offers(self) -> tuple[CandidateAction, ...]:
-        """What a tool with good manners offers: what is right, now and then with more."""
+        """What a tool with good manners offers: what is right, now and then with more; or every way on."""
+        ways = self._world.menu()
+        if len(ways) > 1 and self._dice.maybe(MENU):
+            return tuple(self._action(step) for step in (ways if self._dice.maybe(0.5) else self._dice.shuffled(ways)))
         if not self._dice.maybe(OFFERED):
             return ()
         fine = self._world.fine()
@@ -233,7 +253,8 @@ class _Run:
             "It was told",
             "Open",
         )
-        return CandidateAction(tool=step.tool, args=step.args, reason=self._dice.one((*reasons, "")))
+        reason = self._world.reason(step) or self._dice.one((*reasons, ""))
+        return CandidateAction(tool=step.tool, args=step.args, reason=reason)
 
     def _aside(self) -> Step | None:
         """A call of a tool that is never needed."""
@@ -259,20 +280,22 @@ class _Run:
                 ),
             ),
         )  # fmt: skip
-        facts = {node: {"signature": dice.one(words.CODE_LINES), "callers": dice.number(0, 9)}}
+        about = {"signature": dice.one(words.CODE_LINES), "doc": f"{dice.verb(words.OTHER).title()} a {dice.noun()}."}
+        facts = {node: dict(dice.some(list({**about, "callers": dice.number(0, 9)}.items()), 1, 3))}
         return _pulled(packet, facts, dice)
 
 
 def _pulled(packet: DecisionPacket, facts: dict[str, Any], dice: Dice) -> DecisionPacket:
     """The packet, now and then with facts about code beside it."""
-    return apply(packet, HubUpdateEvent(delta=PacketDelta(hub=HubDelta(set=facts)))) if dice.maybe(0.1) else packet
+    return apply(packet, HubUpdateEvent(delta=PacketDelta(hub=HubDelta(set=facts)))) if dice.maybe(0.3) else packet
 
 
 def _tells(made: Rendered, shown: DecisionPacket, right: Step) -> bool:
     """Whether the prompt, shrunk as it is, still holds what decides."""
     gone = made.left_out
     seen = shown.candidate_actions[: len(shown.candidate_actions) - gone.get("candidate_actions", 0)]
-    if any(Step(each.tool, each.args).like(right) for each in seen):
+    offered = any(Step(each.tool, each.args).like(right) for each in seen)
+    if offered and (len(seen) == 1 or not gone.get("knowledge")):
         return True
     if gone.get("knowledge") or gone.get("diagnostics") or gone.get("candidate_actions"):
         return False

@@ -49,6 +49,12 @@ class World(ABC):
 
     ordered = False
     """Whether only the system prompt tells what comes first."""
+    title = ""
+    """What the agent is called; nothing for any name."""
+    begun = False
+    """Whether its first tool has run before the first turn."""
+    looks = ""
+    """The tool that tells how things stand."""
 
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
@@ -59,7 +65,7 @@ class World(ABC):
         """What the latest call told: what a submission repeats where nothing better is offered."""
         self._manner = dice.one(("snake", "snake", "snake", "camel", "pascal", "reversed", "nonsense"))
         self.make()
-        self.tools = dice.shuffled([*self.tools, *self._distractors()]) if dice.maybe(0.6) else [*self.tools]
+        self.tools = dice.shuffled([*self.tools, *self.distractors()]) if dice.maybe(0.6) else [*self.tools]
         self.tools.append(SUBMIT_RESULT)
 
     @abstractmethod
@@ -91,7 +97,11 @@ class World(ABC):
         name = self._name(self.dice.verb(among), noun)
         while name in {each.name for each in self.tools}:
             name = f"{name}_{self.dice.noun()}"
-        description = self.dice.one(told) if self._manner == "nonsense" or self.dice.maybe(0.92) else ""
+        described = self._manner == "nonsense" or self.dice.maybe(0.92)
+        return self.add(name, self.dice.one(told) if described else "", args)
+
+    def add(self, name: str, description: str, args: Mapping[str, Schema]) -> str:
+        """A new tool of that name."""
         required = [each for each, schema in args.items() if "default" not in schema]
         schema: dict[str, Any] = {"type": "object", "properties": {key: dict(item) for key, item in args.items()}}
         parameters = schema | ({"required": required} if required else {})
@@ -101,14 +111,25 @@ class World(ABC):
     def submit(self, text: str = "") -> Step:
         return Step(SUBMIT_RESULT_TOOL, {"summary": text or self.said or "Nothing to do"})
 
-    def system(self) -> str:
-        """The agent's own text: who it is, and in which order it works."""
-        one = self.dice.one
-        who = one(
+    def menu(self) -> list[Step]:
+        """Every way on that a tool could offer, right or not, for whoever decides by what they are for."""
+        return []
+
+    def reason(self, step: Step) -> str:
+        """Why one would make a call; nothing for any reason."""
+        return ""
+
+    def who(self) -> str:
+        """A sentence about the agent."""
+        return self.dice.one(
             (f"You take care of {self.thing}s, one tool at a time.", f"You are an agent for {self.thing}s.",
              f"You work on one {self.thing} with tools.", f"Look after the {self.thing}, a tool at a time.",
              f"Your work: one {self.thing}. Use a tool in each turn.", f"{self.thing.title()} agent.")
         )  # fmt: skip
+
+    def system(self) -> str:
+        """The agent's own text: who it is, and in which order it works."""
+        who = self.who()
         order = self.order()
         if not self.ordered and self.dice.maybe(0.15):
             order = order[-1:]  # what tools are for must then be enough
@@ -134,7 +155,7 @@ class World(ABC):
             return verb.title() + noun.title().replace("_", "")
         return f"{noun}_{verb}" if self._manner == "reversed" else f"{verb}_{noun}"
 
-    def _distractors(self) -> list[ToolSpec]:
+    def distractors(self) -> list[ToolSpec]:
         """Tools that are never needed."""
         before, self.tools = self.tools, []
         for _ in range(self.dice.number(1, 4)):
