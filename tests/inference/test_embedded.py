@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from remora.context.schema import problems
 from remora.errors import ConfigError, DecisionError, ServerUnreachable
 from remora.events import CandidateAction
 from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, GgufCounter
+from remora.inference._door import http_client
 from remora.inference._threads import MOST, cores, threads_for, threads_to_use
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT
@@ -72,6 +74,24 @@ async def test_a_decision_on_a_lint_packet_is_a_valid_call_and_our_count_is_no_l
     assert decision.usage["prompt_tokens"] <= counted <= decision.usage["prompt_tokens"] + 16
     again = await policy.decide(prompt)
     assert again.usage["prompt_tokens_details"]["cached_tokens"] >= decision.usage["prompt_tokens"] - 8
+
+
+async def test_what_stands_in_the_prompt_is_guessed_instead_of_written_token_by_token(policy: EmbeddedPolicy) -> None:
+    sentence = "Fixed three errors in the cart, and left one of them to people who know what it is for"
+    child = await policy._server.ready()
+    asked = {
+        "messages": [{"role": "user", "content": f'Say it again: {{"summary":"{sentence}"}}'}],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"schema": {"type": "object", "properties": {"summary": {"const": sentence}}}},
+        },
+        "temperature": 0,
+        "max_tokens": 64,
+    }
+    async with http_client(child.url, child.key, 60) as client:
+        told = (await client.post(f"{child.url}/v1/chat/completions", json=asked)).json()
+    assert json.loads(told["choices"][0]["message"]["content"]) == {"summary": sentence}
+    assert told["timings"]["draft_n_accepted"] >= 8
 
 
 async def test_a_crash_is_a_typed_error_or_unseen_and_the_next_decision_has_a_new_child(

@@ -14,6 +14,8 @@ import sys
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
+GUESSED_AFTER, GUESSED = 6, 12
+"""Tokens that must agree before some are guessed, and how many are."""
 
 
 def main() -> None:
@@ -51,6 +53,10 @@ def _serve(wanted: dict[str, Any]) -> Any:
     params.ui = False
     params.verbosity = 1
     params.cache_ram_mib = 256
+    # Most of an answer stands in the prompt already, as a candidate: what follows the same tokens there is guessed and
+    # checked at once. What comes out is the same.
+    params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
+    params.speculative.ngram_simple.size_n, params.speculative.ngram_simple.size_m = GUESSED_AFTER, GUESSED
     if wanted["adapters"]:
         params.lora_adapters = [_adapter(xllamacpp, path) for path in wanted["adapters"]]
     return xllamacpp.Server(params)
