@@ -38,15 +38,18 @@ class Manner:
         """The version of what is rendered, as streams name it."""
         return RENDERERS[self.style] if self.memory == "packet" else HISTORY
 
-    def misfit(self, model: Mapping[str, Any], operation: str) -> NoticeEvent | None:
-        """A notice where the model's adapter has learned to read other prompts than these."""
+    def misfits(self, model: Mapping[str, Any], operation: str) -> list[NoticeEvent]:
+        """Notices where the model's adapter has learned to read other prompts than these, or on other weights."""
         adapter = model.get("adapters", {}).get(operation, model.get("adapter")) or {}
-        learned = adapter.get("renderers", ())
-        if not learned or self.renderer in learned:
-            return None
-        known = ", ".join(learned)
-        message = f"Adapter {adapter.get('file')} was trained for prompts of {known}, not of {self.renderer}"
-        return NoticeEvent(code="adapter_renderer", message=message)
+        file, learned, base = adapter.get("file"), adapter.get("renderers", ()), adapter.get("trained_on")
+        notices = []
+        if learned and self.renderer not in learned:
+            message = f"Adapter {file} was trained for prompts of {', '.join(learned)}, not of {self.renderer}"
+            notices.append(NoticeEvent(code="adapter_renderer", message=message))
+        if base:
+            message = f"Adapter {file} was trained on other weights ({base}): expect worse choices, or train it anew"
+            notices.append(NoticeEvent(code="adapter_weights", message=message))
+        return notices
 
 
 class Prompting:

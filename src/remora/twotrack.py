@@ -173,7 +173,7 @@ class TwoTrack:
                 parent=dict(parent) if parent else None,
             )
         )
-        if misfit := self._prompts.manner.misfit(model or {}, self.identity.operation):
+        for misfit in self._prompts.manner.misfits(model or {}, self.identity.operation):
             await self.context.record(misfit)
 
     async def resume(self, past: Sequence[Event], reason: str) -> None:

@@ -81,14 +81,22 @@ def test_prompts_that_an_adapter_was_not_trained_for_are_a_notice() -> None:
     manner = Manner(limit=1000)
     trained = {"file": "a.gguf", "renderers": [RENDERERS["json"]]}
     other = {"file": "b.gguf", "renderers": ["json-0"]}
-    assert manner.misfit({}, "lint") is None
-    assert manner.misfit({"adapter": trained}, "lint") is None
-    notice = manner.misfit({"adapter": other}, "lint")
-    assert notice is not None
+    assert manner.misfits({}, "lint") == []
+    assert manner.misfits({"adapter": trained}, "lint") == []
+    (notice,) = manner.misfits({"adapter": other}, "lint")
     assert notice.code == "adapter_renderer"
     assert "json-0" in notice.message
-    assert manner.misfit({"adapter": other, "adapters": {"lint": trained}}, "lint") is None
-    assert manner.misfit({"adapter": other, "adapters": {"lint": {}}}, "lint") is None
+    assert manner.misfits({"adapter": other, "adapters": {"lint": trained}}, "lint") == []
+    assert manner.misfits({"adapter": other, "adapters": {"lint": {}}}, "lint") == []
+
+
+def test_weights_that_an_adapter_was_not_trained_on_are_a_notice(tmp_path: Path) -> None:
+    path = adapter(tmp_path / "own.gguf", base_sha256="sha256:ab")
+    assert Manner(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "ab").told(), "lint") == []
+    (notice,) = Manner(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "cd").told(), "lint")
+    assert notice.code == "adapter_weights"
+    assert "own.gguf" in notice.message
+    assert "sha256:ab" in notice.message
 
 
 def test_an_adapter_that_the_server_does_not_have_is_refused(tmp_path: Path) -> None:

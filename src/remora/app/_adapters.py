@@ -24,12 +24,14 @@ class Adapters:
     """The adapters of one server, by operation; the one for all others under the empty name."""
 
     by_operation: Mapping[str, AdapterFile | None]
+    base: str = ""
+    """Digest of the weights that they are used with."""
 
     @classmethod
     def of(cls, server: ServerConfig, base: str) -> Adapters:
         """Those that the settings name for weights of the digest `base`. Raises `ConfigError` for what is none."""
         named = {_FOR_ALL: server.adapter, **server.adapters}
-        return cls({operation: _file(name, base) for operation, name in named.items()})
+        return cls({operation: _file(name, base) for operation, name in named.items()}, base)
 
     @property
     def paths(self) -> list[Path]:
@@ -54,9 +56,13 @@ class Adapters:
 
     def told(self) -> dict[str, Any]:
         """What streams say: the adapter for all, and those for single operations."""
-        told = {name: file.told(SCALE) if file else {} for name, file in self.by_operation.items()}
+        told = {name: self._said(file) if file else {} for name, file in self.by_operation.items()}
         own = told.pop(_FOR_ALL)
         return ({"adapter": own} if own else {}) | ({"adapters": told} if told else {})
+
+    def _said(self, file: AdapterFile) -> dict[str, Any]:
+        own = file.told(SCALE)
+        return own if _fits(file, self.base) else own | {"trained_on": file.base}
 
 
 def _file(name: Literal["bundled", "none"] | Path | None, base: str) -> AdapterFile | None:
@@ -69,7 +75,12 @@ def _file(name: Literal["bundled", "none"] | Path | None, base: str) -> AdapterF
         return read_adapter(Path(name))
     path = bundled_adapter()
     found = read_adapter(path) if path else None
-    return found if found and _bare(found.base) in ("", _bare(base)) else None
+    return found if found and _fits(found, base) else None
+
+
+def _fits(file: AdapterFile, base: str) -> bool:
+    """Whether it was trained on these weights, as far as it says."""
+    return _bare(file.base) in ("", _bare(base))
 
 
 def _bare(digest: str) -> str:
