@@ -6,10 +6,8 @@ import pytest
 import yaml
 
 from remora.subagent import SUBMIT_RESULT_TOOL
-from remora.train.variety._conditions import condition, tellable
 from remora.train.variety._dice import Dice
-from remora.train.variety._mixing import mixing
-from remora.train.variety._scenarios import FOLDER, Case, Scenario, scenarios
+from remora.train.variety._scenarios import FOLDER, Scenario, scenarios
 from remora.train.variety._scene import Scene
 from remora.train.variety._working import Deciding, Going
 
@@ -75,31 +73,3 @@ def test_what_is_kept_for_judging_is_never_drawn_for_training() -> None:
     assert len(kept) > 10
     assert kept | trained == set(scenarios())
     assert not kept & trained
-
-
-@pytest.mark.parametrize("scenario", [each for each in ALL if tellable(each)], ids=lambda each: each.name)
-def test_conditions_in_words_are_different_for_every_case(scenario: Scenario) -> None:
-    for seed in SEEDS:
-        said = [condition(case, scenario, Dice(str(seed))) for case in scenario.cases]
-        assert all(said)
-        assert len(set(said)) == len(said)
-
-
-def test_kinds_that_are_put_together_share_no_name_and_each_has_an_order() -> None:
-    for seed in range(300):
-        world = mixing(Dice(str(seed)))
-        assert isinstance(world, Going)
-        named = [item for case in world.scenario.cases for item in case.items]
-        assert len(named) == len(set(named))
-        tools = {case.tool for case in world.scenario.cases if case.tool}
-        assert 1 <= len(tools) <= 4
-        assert all(name in world.system() for name in world.shown.values())
-
-
-def test_a_number_is_said_as_some_or_none() -> None:
-    none, some = (Case(facts={"pages": told}, rule="r", orders=("o",)) for told in ([0], [1, 4]))
-    made = ALL[0].model_copy(update={"cases": (none, some)})
-    assert tellable(made)
-    dice = [Dice(str(seed)) for seed in range(20)]
-    assert {condition(none, made, each) for each in dice} == {"pages 0", "without pages", "no pages"}
-    assert {condition(some, made, each) for each in dice} == {"pages above 0", "with pages", "any pages"}

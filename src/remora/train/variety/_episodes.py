@@ -34,7 +34,6 @@ from remora.train.variety import _words as words
 from remora.train.variety._dice import Dice
 from remora.train.variety._filling import Filling, Stepping
 from remora.train.variety._judging import Judging
-from remora.train.variety._mixing import mixing
 from remora.train.variety._producing import Producing
 from remora.train.variety._seeking import Routing, Seeking
 from remora.train.variety._sorting import Sorting
@@ -61,8 +60,7 @@ WORLDS: tuple[Callable[[Dice], World], ...] = (
     Filling,
     Stepping,
     Writing,
-    *[working] * 11,
-    *[mixing] * 6,
+    *[working] * 15,
 )
 MAX_TURNS = 14
 OFFERED = 0.8

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from remora.context.contracts import ToolSpec
-from remora.train.variety._conditions import arguments, condition, tellable
 from remora.train.variety._dice import Dice
 from remora.train.variety._scenarios import Case, Scenario, scenarios
 from remora.train.variety._world import TEXT, WHOLE, Schema, Step, Told, World
@@ -30,10 +29,8 @@ class Scene(World):
 
     ordered = True
 
-    def __init__(self, dice: Dice, scenario: Scenario, *, ordered: bool = False) -> None:
+    def __init__(self, dice: Dice, scenario: Scenario) -> None:
         self.scenario = scenario
-        self._named_in_orders = ordered
-        """Whether only the orders tell what tools are for."""
         super().__init__(dice)
 
     def make(self) -> None:
@@ -46,8 +43,7 @@ class Scene(World):
         self.handled = [case for case in scenario.cases if case.tool]
         self.shown = {tool: self._named(tool, says, self._schema(tool)) for tool, says in self._tools().items()}
         self.count = dice.one(_COUNTS)
-        manners = ("orders", "orders", "rules", "either", *(("facts", "facts") if tellable(scenario) else ()))
-        self.manner = "orders" if self._odd or self._named_in_orders else dice.one(manners)
+        self.manner = "orders" if self._odd else dice.one(("orders", "orders", "rules", "either"))
         self.known = False
         self.lay_out()
 
@@ -126,23 +122,10 @@ class Scene(World):
         return [*told, *(self._said_of(case) for case in cases), last]
 
     def _said_of(self, case: Case) -> str:
-        if self.manner == "facts":
-            tool = self.shown.get(case.tool, "")
-            return (
-                f"{condition(case, self.scenario, self.dice)}: {tool}{arguments(case, self.dice)}."
-                if tool
-                else self.idle(case)
-            )
         ordered = self.manner == "orders" or (self.manner == "either" and self.dice.maybe(0.5))
         text = self.dice.one(case.orders) if ordered else case.rule
         text = text.replace("{tool}", self.shown.get(case.tool, ""))
         return text if text.endswith(".") else f"{text}."
-
-    def idle(self, case: Case) -> str:
-        """That nothing is done in this case."""
-        return (
-            f"{condition(case, self.scenario, self.dice)}: {self.dice.one(('nothing to do', 'no call', 'leave it'))}."
-        )
 
     def fine(self) -> list[Step]:
         if not self.known:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from remora.train.variety._conditions import condition
 from remora.train.variety._dice import Dice
-from remora.train.variety._scenarios import Case, scenarios
+from remora.train.variety._scenarios import scenarios
 from remora.train.variety._scene import Scene, Thing, listed
 from remora.train.variety._world import Step, World
 
@@ -56,10 +55,6 @@ class Deciding(Scene):
 
     def _counted(self) -> bool:
         return not self.tells or self.count in ("open_points", "left", "problems")
-
-    def idle(self, case: Case) -> str:
-        said = super().idle(case)
-        return f"{condition(case, self.scenario, self.dice)}: submit_result." if self.dice.maybe(0.6) else said
 
     def order(self) -> list[str]:
         """Where nothing is to be done the prompt may say that this is the end."""
