@@ -1,6 +1,6 @@
 """Work that people would give an agent, told as data: how a thing can stand, and what is done then.
 
-A program can shuffle words, but not make up rules whose meaning decides. These were written by hand for that.
+A program can shuffle words, but not make up rules whose meaning decides. These were written down one by one for that.
 """
 
 from __future__ import annotations
