@@ -115,6 +115,16 @@ OFFERS = {
         "def f(x):\r\n    l = x\r\n\r\n    def g():\r\n        return l\r\n\r\n    return g\r\n\r\nl_ = f\r\n",
         "def f(x):\r\n    item = x\r\n\r\n    def g():\r\n        return item\r\n\r\n    return g\r\n\r\nl_ = f\r\n",
     ),
+    "E741, of numbers, below a comment at the side": (
+        "def f(ints):\n    for l in ints:\n        f(l)\n# why\n        f([l])\n",
+        "def f(ints):\n    for item in ints:\n        f(item)\n# why\n        f([item])\n",
+    ),
+    "B904, below a comment at the side": (
+        "def f():\n    try:\n        f()\n    except OSError as e:\n        try:\n            f(e)\n"
+        "        except KeyError:\n        # why\n            raise ValueError\n",
+        "def f():\n    try:\n        f()\n    except OSError as e:\n        try:\n            f(e)\n"
+        "        except KeyError as error:\n        # why\n            raise ValueError from error\n",
+    ),
     "E741, where the first names are taken": (
         "def f(item, inputs):\n    return {O: 1 for O in inputs if item}\n",
         "def f(item, inputs):\n    return {value: 1 for value in inputs if item}\n",
@@ -198,6 +208,46 @@ NOT_OFFERED = {
     ),
     "what was caught without a type": (
         b"def f():\n    try:\n        f()\n    except:  # noqa: E722\n        raise KeyError\n",
+        (1, 99),
+    ),
+    "a variable of a lambda": (b"def f(x):\n    return sorted(x, key=lambda l: l[0])\n", (1, 99)),
+    "a parameter after brackets": (b"def f(x=max(1, 2), *, l: int = 3):\n    return x\n", (1, 99)),
+    "a parameter of a function inside": (
+        b"def f(x):\n    l = x\n\n    def g(y=(), *, l: int):\n        return y\n\n    return g, l\n",
+        (1, 99),
+    ),
+    "an attribute of a class inside": (
+        b"def f(x):\n    l = x\n\n    class C:\n        l = 2\n\n    return C.l, l\n",
+        (1, 99),
+    ),
+    "a name that is looked up": (b"def f(x):\n    l = x\n    return '{l}'.format(**locals()), l\n", (1, 99)),
+    "a name in a question": (b"def f(x):\n    l = x\n    return x.query('a > @l'), l\n", (1, 99)),
+    "quotes within a formatted text": (b'def f(x):\n    l = x\n    return f"{x["l"]}", l\n', (1, 99)),
+    "an error that was given another value": (
+        b"def f():\n    try:\n        f()\n    except OSError as e:\n        e = str(e)\n        raise ValueError(e)\n",
+        (1, 99),
+    ),
+    "an error that another handler has taken away": (
+        b"def f():\n    try:\n        f()\n    except OSError as e:\n        try:\n            f(e)\n"
+        b"        except KeyError as e:\n            f(e)\n        raise ValueError\n",
+        (1, 99),
+    ),
+    "an error raised again": (
+        b"def f():\n    try:\n        f()\n    except OSError as e:\n        raise e.with_traceback(None)\n",
+        (1, 99),
+    ),
+    "a column compared with a type": (b"def f(x):\n    return x.y[x.dtypes == object]\n", (1, 99)),
+    "a type compared with a text": (b"def f(x):\n    return type(x) == 'int'\n", (1, 99)),
+    "an import of a name that stood for something else": (
+        b"import os\nrun = None\nfrom core import run\nprint = run, os\n",
+        (1, 99),
+    ),
+    "an import of everything": (b"import os\nDEBUG = False\nfrom settings import *  # noqa: F403\nx = os\n", (1, 99)),
+    "an import that may import this": (b"import os\nVERSION = '1'\nfrom .core import run\nx = os, run\n", (1, 99)),
+    "an import below a value that was looked up": (b"import os\nx = os.environ['A']\nimport sys\ny = sys\n", (1, 99)),
+    "an import with a comment of its own": (b"import os\nx = 1\n# Needs x.\nimport sys\ny = sys, os\n", (1, 99)),
+    "an import in a text": (
+        b"DOC = '''\nimport foo\na = 1'''\nimport plug  # noqa: F401\n",
         (1, 99),
     ),
     "a chain of comparisons": (b"def f(x):\n    return type(x) == type(f) == type(x)\n", (1, 99)),

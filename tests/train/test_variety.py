@@ -86,7 +86,7 @@ def test_whoever_takes_the_first_candidate_is_often_wrong(rows: list[Row]) -> No
     assert 0.2 < right / len(rows) < 0.65
 
 
-def test_unseen_rows_name_tools_by_words_that_no_other_row_has(rows: list[Row]) -> None:
+def test_tools_of_unseen_patterns_are_named_by_words_that_other_patterns_do_not_have(rows: list[Row]) -> None:
     def spoken(some: list[Row]) -> set[str]:
         parts = (re.findall(r"[A-Z]?[a-z]+", name) for row in some for name in tools_of(row) if "submit" not in name)
         return {part.lower() for each in parts for part in each if part.lower() in nouns}

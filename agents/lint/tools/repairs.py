@@ -9,9 +9,17 @@ NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
 OPENING = r"\s*(?:if|elif|else|for|while|with|async|try|except|finally|class|match|case)\b"
 TEXT = r"\"{3}(?s:.*?)\"{3}|'{3}(?s:.*?)'{3}|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*"
 """Strings and comments."""
-BUILT_IN = ("class", "dict", "filter", "format", "hash", "id", "input", "list", "map", "object", "range", "set", "type")
-IMPORT = r"(?:import|from)\s[^\\(]*"
-PLAIN = r"\s*(?:#.*)?|[A-Za-z_]\w*\s*(?::[^=()]*)?=[^=()]*"
+TAKEN = (
+    "bin", "bool", "chr", "dict", "dir", "except", "filter", "float", "format", "hash", "help", "hex", "import",
+    "input", "int", "iter", "len", "list", "map", "max", "min", "next", "object", "oct", "open", "ord", "print",
+    "return", "round", "set", "str", "sum", "super", "zip",
+)  # fmt: skip
+"""Words that mean something in Python already."""
+INDIRECT = r"\b(?:class|locals|globals|vars|eval|exec)\b"
+"""What can name a variable otherwise than by itself."""
+TYPE, NAME = r"type\([^()]*\)", r"[A-Za-z_][\w.]*"
+IMPORT = r"(?:import|from)\s+[^\s.*][^\\(*]*"
+PLAIN = r"\s*(?:#.*)?|[A-Za-z_]\w*(?:\s*:\s*\w+)?\s*=\s*(?:-?[\d_.]+|\"[^\"']*\"|'[^\"']*'|None|True|False)\s*(?:#.*)?"
 """Lines of a module that run nothing: blank, a comment, a plain value."""
 
 
@@ -33,7 +41,7 @@ def repair(error, whole):
     if code == "E721":
         return compared(whole, row, column, error["end_location"]), "Compares types by identity"
     if code == "E402":
-        return hoisted(whole, row), "Only plain values stand above it"
+        return hoisted(whole, row), "Only plain values stand between; may change behaviour"
     return [], ""
 
 
@@ -70,11 +78,8 @@ def renamed(whole, row, column):
     first, last = function(whole, row)
     parts = re.split(rf"({TEXT}|[\w.]+)", "".join(whole[first - 1 : last])) if first else []
     code = " ".join(part for part in parts if not re.match(r"[\"'#]", part))
-    given = rf"\bdef\s+\w+\s*\([^)]*\b{name}\b|[(,]\s*{name}\s*=[^=]|\b(?:global|nonlocal)\b.*\b{name}\b"
-    spoken = [text for text in formatted(parts) if re.search(rf"\b{name}\b", text)]
     better = name_for(name, code, "".join(whole))
-    # Callers may say the name, what a formatted text says is code as well, and a quote that is left over hides code.
-    if not better or spoken or re.search(given, code) or re.search(r"\"|'", code):
+    if not better or not own(name, code) or spoken(name, parts):
         return []
     edits, row, column = [], first, 1
     for part in parts:
@@ -83,6 +88,31 @@ def renamed(whole, row, column):
         lines = re.split(r"\r\n|\r|\n", part)
         row, column = row + len(lines) - 1, len(lines[-1]) + (column if len(lines) == 1 else 1)
     return edits
+
+
+def own(name, code):
+    """Whether a name in a function's code is nothing but a variable of it: nobody else can say it, or means another."""
+    said = rf"[(,]\s*{name}\s*=[^=]|\b(?:global|nonlocal)\b.*\b{name}\b|\blambda\b[^:]*\b{name}\b|\.\s+{name}\b"
+    given = any(re.search(rf"\b{name}\b", header(rest)) for rest in re.split(r"\bdef\b", code)[1:])
+    # A quote that is left over hides code.
+    return not given and not re.search(rf"{said}|{INDIRECT}|[\"']", code)
+
+
+def header(code):
+    """What stands before the colon that ends the header of a function."""
+    depth = 0
+    for at, sign in enumerate(code):
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == ":" and not depth:
+            return code[:at]
+    return code
+
+
+def spoken(name, parts):
+    """Whether a text may be code that says the name, or is cut at a quote within its braces."""
+    texts = [part for part in parts if re.match(r"[\"']", part)]
+    inside = any(re.search(rf"\b{name}\b", text) or text.count("{") != text.count("}") for text in formatted(parts))
+    return inside or any(re.search(rf"@{name}\b|\{{{name}\b|\({name}\)", text) for text in texts)
 
 
 def formatted(parts):
@@ -98,75 +128,90 @@ def name_for(name, code, everything):
     """A name that the file does not have: one of what it goes through, or a plain one. Nothing if all are taken."""
     through = re.findall(rf"\bfor\s+{name}\s+in\s+([\w.]+)", code)
     word = re.findall(r"[a-z]*$", through[0])[0] if through else ""
-    own = ["line"] if word.endswith("lines") else re.findall(r"^(\w{2,}[^aeious])s$", word)
-    names = [each for each in [*own, "item", "value", "entry", "element"] if each not in BUILT_IN]
+    single = ["line"] if word.endswith("lines") else re.findall(r"^(\w{2,}[^aeious])s$", word)
+    names = [each for each in [*single, "item", "value", "entry", "element"] if each not in TAKEN]
     free = [each for each in names if not re.search(rf"\b{each}\b", everything)]
     return free[0] if free else ""
 
 
 def function(whole, row):
     """The first and last row of the function that a line stands in; zeros outside of any."""
-    rows = [number for number in above(whole, row) if re.match(NAMED, whole[number - 1])]
+    rows = [number for number in enclosing(whole, row) if re.match(NAMED, whole[number - 1])]
     if not rows or re.match(r"\s*class\b", whole[rows[0] - 1]):
         return 0, 0
     depth, last = len(indent([whole[rows[0] - 1]])), row
-    while last < len(whole) and (not whole[last].strip() or len(indent([whole[last]])) > depth):
+    while last < len(whole) and (not has_code(whole[last]) or len(indent([whole[last]])) > depth):
         last += 1
     return rows[0], last
 
 
 def chained(whole, row, end):
     """The edits that raise an error from the one that was caught."""
-    rows = [number for number in above(whole, row) if re.match(r"\s*except\b", whole[number - 1])]
+    rows = [number for number in enclosing(whole, row) if re.match(r"\s*except\b", whole[number - 1])]
     caught = re.match(r"(\s*except\*?\s+[^:#]*[^:#\s])\s*:", whole[rows[0] - 1]) if rows else None
-    if not caught:
+    if not caught or not re.match(r"\s*raise\b", whole[row - 1]):
         return []
     head = caught.group(1)
     named = re.findall(r"\sas\s+(\w+)$", head)
     names = named or [each for each in ("error", "problem", "cause") if not re.search(rf"\b{each}\b", "".join(whole))]
-    if not names:
+    if not names or lost(names[0], whole[rows[0] : row]):
         return []
     opening = [] if named else [replacement(rows[0], len(head) + 1, rows[0], len(head) + 1, f" as {names[0]}")]
     return [*opening, replacement(end["row"], end["column"], end["row"], end["column"], f" from {names[0]}")]
 
 
+def lost(name, lines):
+    """Whether a caught error is another thing, or gone, by the time that the last line raises; or is raised itself."""
+    new = rf"\b{name}\s*(?::[^=]*)?=[^=]|:=|\bas\s+{name}\b|\bdel\b|\bfor\b.*\b{name}\b.*\bin\b|\braise\s+{name}\b"
+    return any(re.search(new, line) for line in lines)
+
+
 def compared(whole, row, column, end):
-    """The edit that compares two types by `is`."""
-    text = whole[row - 1][column - 1 : end["column"] - 1]
-    if end["row"] != row or len(re.findall(r"[=!]=", text)) != 1:
+    """The edit that compares the type of a thing by `is`."""
+    text = whole[row - 1][column - 1 : end["column"] - 1] if end["row"] == row else ""
+    if not re.fullmatch(rf"{TYPE} [=!]= (?:{TYPE}|{NAME})|{NAME} [=!]= {TYPE}", text):
         return []
     new = text.replace(" == ", " is ").replace(" != ", " is not ")
-    return [replacement(row, column, row, end["column"], new)] if new != text else []
+    return [replacement(row, column, row, end["column"], new)]
 
 
 def hoisted(whole, row):
-    """The edits that move an import up to the others, where nothing runs between."""
+    """The edits that move an import up to the others, where only plain values stand between and none is its own."""
     line, top = whole[row - 1], row - 1
     while top and re.fullmatch(PLAIN, whole[top - 1].rstrip()):
         top -= 1
     if not top or not all(re.fullmatch(IMPORT, each.rstrip()) for each in (line, whole[top - 1])):
         return []
-    moved = [replacement(top + 1, 1, top + 1, 1, line), replacement(row, 1, row + 1, 1, "")]
-    return moved if re.findall(r"[\r\n]$", line) else []
+    between = whole[top : row - 1]
+    bound = [word for word in re.findall(r"\w+", line) if word not in ("import", "from", "as")]
+    shared = any(re.search(rf"\b{word}\b", each) for word in bound for each in between)
+    if shared or not between or between[-1].lstrip().startswith("#") or not re.findall(r"[\r\n]$", line):
+        return []
+    return [replacement(top + 1, 1, top + 1, 1, line), replacement(row, 1, row + 1, 1, "")]
 
 
 def headers(whole, row):
     """The lines that a line stands under, up to its function or class."""
-    return [whole[number - 1].strip() for number in above(whole, row)]
+    return [whole[number - 1].strip() for number in enclosing(whole, row)]
 
 
-def above(whole, row):
+def enclosing(whole, row):
     """The rows of the lines that a line stands under, by their indentation, up to its function or class."""
     found, depth = [], len(indent([whole[row - 1]]))
     for number in range(row - 1, 0, -1):
         line = whole[number - 1]
-        if line.strip() and len(indent([line])) < depth:
+        if has_code(line) and len(indent([line])) < depth:
             found.append(number)
             # A closing bracket ends a header whose beginning is no deeper than it.
             depth = len(indent([line])) + (1 if line.strip().startswith(")") else 0)
             if re.match(NAMED, line):
                 break
     return found
+
+
+def has_code(line):
+    """Whether a line is more than blank or a comment."""
+    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def level(whole):

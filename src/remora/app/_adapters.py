@@ -24,7 +24,7 @@ class Adapters:
     """The adapters of one server, by operation; the one for all others under the empty name."""
 
     by_operation: Mapping[str, AdapterFile | None]
-    base: str = ""
+    base: str
     """Digest of the weights that they are used with."""
 
     @classmethod

@@ -66,7 +66,7 @@ def rows(
     tasks: Annotated[int | None, typer.Option(min=1, help="Take only so many tasks")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at once")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows")] = 1,
-    unseen: Annotated[bool, typer.Option("--unseen", help="Made-up agents of words that no other rows have")] = False,
+    unseen: Annotated[bool, typer.Option("--unseen", help="Made-up agents of words and work kept for judging")] = False,
     out: Out = Path("rows.jsonl.gz"),
     chats: Annotated[Path | None, typer.Option(help="Write the same turns as chat history too, to this file")] = None,
     json: JsonFlag = False,

@@ -13,11 +13,11 @@ from remora.train.variety import _words as words
 Item = TypeVar("Item")
 Kind = TypeVar("Kind")
 UNSEEN = 0.15
-"""Share of the nouns and verbs that are kept for judging."""
+"""Share of the nouns, verbs and scenarios that are kept for judging. Scenarios may have any word."""
 
 
 class Dice:
-    """Draws words, names and values. With `unseen`, nouns and verbs are those that no training row has."""
+    """Draws words, names and values. With `unseen`, words and scenarios that are kept for judging."""
 
     def __init__(self, seed: str, *, unseen: bool = False) -> None:
         self.chance = Random(seed)

@@ -76,7 +76,7 @@ LIMITS = (900, 1100, 1300, 1600, 2000, 3000)
 
 
 def variety(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = False, chats: bool = False) -> Iterator[Row]:
-    """So many rows of made-up agents. With `unseen`, of nouns and verbs that are never trained on.
+    """So many rows of made-up agents. With `unseen`, of words and scenarios that are kept for judging.
 
     With `chats`, the same episodes as chat history would have shown them.
     """

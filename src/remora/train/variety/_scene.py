@@ -43,6 +43,8 @@ class Scene(World):
         self.handled = [case for case in scenario.cases if case.tool]
         self.shown = {tool: self._named(tool, says, self._schema(tool)) for tool, says in self._tools().items()}
         self.count = dice.one(_COUNTS)
+        self.counted = True
+        """Whether the tools tell how much is left."""
         self.manner = "orders" if self._odd else dice.one(("orders", "orders", "rules", "either"))
         self.known = False
         self.lay_out()
@@ -85,9 +87,12 @@ class Scene(World):
 
     def draw(self, case: Case, name: str) -> Thing:
         """A thing that stands like this."""
-        facts = {key: self.dice.one(examples) for key, examples in case.facts.items()}
         values = {key: self.dice.one(examples) for key, examples in self.scenario.values.items()}
-        return Thing(name, case, {**facts, **values})
+        return Thing(name, case, {**self.facts(case), **values})
+
+    def facts(self, case: Case) -> dict[str, Any]:
+        """What is told in this case."""
+        return {key: self.dice.one(examples) for key, examples in case.facts.items()}
 
     def everything(self, thing: Thing) -> dict[str, Any]:
         """What can be said of a thing, with its name."""
@@ -118,7 +123,7 @@ class Scene(World):
         first = (f"First call {looks}.", f"Begin with {looks}.", f"{looks} tells how each {thing} stands.")
         told = [one(before)] if self.begun and self.dice.maybe(0.7) else [] if self.begun else [one(first)]
         cases = self.dice.shuffled(self.scenario.cases) if self.dice.maybe(0.4) else list(self.scenario.cases)
-        last = one((f"When {self.count} is 0, submit_result.", self.ending(), self.ending()))
+        last = one((f"When {self.count} is 0, submit_result." if self.counted else self.ending(), self.ending()))
         return [*told, *(self._said_of(case) for case in cases), last]
 
     def _said_of(self, case: Case) -> str:

@@ -29,11 +29,13 @@ class Deciding(Scene):
         idle = [case for case in self.scenario.cases if not case.tool]
         case = self.dice.one(self.handled) if self.dice.maybe(0.7) else self.dice.one(idle)
         self.now = self.draw(case, self.place)
-        self.then = self.draw(self.dice.one(idle), self.place)
+        then = self.dice.one(idle)
+        self.then = Thing(self.place, then, {**self.now.told, **self.facts(then)})
         """How it stands once it was taken care of."""
         self.settled = not case.tool
         self.tells = self.dice.maybe(0.7)
-        """Whether a tool that changed it tells how it stands then."""
+        """Whether a tool that changed it tells how it stands then; else it repeats what the look has told."""
+        self.counted = not self.tells or self.dice.maybe(0.4)
 
     def pending(self) -> list[Thing]:
         return [] if self.settled else [self.now]
@@ -43,7 +45,7 @@ class Deciding(Scene):
 
     def settle(self, thing: Thing) -> None:
         self.settled = True
-        self.now = Thing(thing.name, self.then.case, {**thing.told, **self.then.told}) if self.tells else thing
+        self.now = self.then if self.tells else thing
 
     def standing(self) -> str:
         said = self.now.case.summary.format_map(self.everything(self.now))
@@ -51,10 +53,7 @@ class Deciding(Scene):
 
     def knowledge(self) -> dict[str, Any]:
         known = dict(self.dice.shuffled(list(self.now.told.items())))
-        return known | {self.count: len(self.pending())} if self._counted() else known
-
-    def _counted(self) -> bool:
-        return not self.tells or self.count in ("open_points", "left", "problems")
+        return known | {self.count: len(self.pending())} if self.counted else known
 
     def order(self) -> list[str]:
         """Where nothing is to be done the prompt may say that this is the end."""
@@ -164,7 +163,7 @@ class Going(Scene):
         # A call for what is not shown yet would be right some turns later, and nobody could know of it now.
         seen = self._shown() if self.known else []
         gone = [thing for thing in self.all if thing not in self._shown()]
-        shown = seen[:2] if self.sort != "next" else self.left[:1]
+        shown = seen[:2] if self.sort != "next" or not self.known else self.left[:1]
         return [step for step in super().wrong() if self._concerns(step, [*shown, *gone])]
 
     def _concerns(self, step: Step, things: list[Thing]) -> bool:
