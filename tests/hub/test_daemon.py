@@ -7,10 +7,11 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from hub.conftest import FILES, until, write
 from hub.test_index import same
@@ -209,6 +210,23 @@ def test_changed_rules_and_storms_make_it_look_at_all_files(
     write(project, {"untold.py": ""})
     watcher._take({str(project / f"told{number}.py") for number in range(5)})
     assert "untold.py" in files_of(state)
+
+
+def test_a_watch_that_breaks_is_set_up_anew_and_all_files_are_looked_at(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks() -> Iterator[set[tuple[int, str]]]:
+        yield {(1, "before")}
+        raise WatchfilesRustInternalError("error in underlying watcher: No such file or directory")
+
+    watches = iter([breaks(), iter([{(1, "after")}])])
+    monkeypatch.setattr("watchfiles.watch", lambda *_, **__: next(watches))
+    state.mkdir()
+    watcher = Watcher(project, state)
+    watcher._sweep()
+    assert watcher._next_sweep > 0
+    assert list(watcher._batches()) == [{(1, "before")}, {(1, "after")}]
+    assert watcher._next_sweep == 0
 
 
 @pytest.mark.faults

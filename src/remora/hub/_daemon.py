@@ -12,9 +12,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from remora.errors import KVDamaged, KVError
 from remora.hub._catch_up import Hides, make_state_dir, open_index, repair, swept
@@ -32,6 +33,7 @@ SWEEP_S = 10.0
 """How often all files are looked at in any case: an event may have been lost."""
 _SWEEP_TIMES = 50
 _FIRST_BEAT_S = 0.02
+_AGAIN_S = 0.1
 log = logging.getLogger("remora.hub")
 
 
@@ -70,20 +72,7 @@ class Daemon:
         return 0
 
     def _watch(self, ready: Callable[[str], None]) -> None:
-        from watchfiles import watch
-
-        changes = watch(
-            self._root,
-            watch_filter=None,
-            step=STEP_MS,
-            debounce=DEBOUNCE_MS,
-            rust_timeout=int(BEAT_S * 1000),
-            yield_on_timeout=True,
-            stop_event=self._stop,
-            raise_interrupt=False,
-            ignore_permission_denied=True,
-        )
-        for batch in changes:
+        for batch in self._batches():
             if not self._is_ours():
                 log.info("the project or its state is gone")
                 return
@@ -93,6 +82,31 @@ class Daemon:
                 self._do(self._sweep)
                 self._ready.set()
                 ready("ready")
+
+    def _batches(self) -> Iterator[set[tuple[Any, str]]]:
+        """What has changed, until the end. A watch that breaks is set up anew, and all files are looked at."""
+        from watchfiles import watch
+        from watchfiles._rust_notify import WatchfilesRustInternalError
+
+        while not self._stop.is_set():
+            try:
+                yield from watch(
+                    self._root,
+                    watch_filter=None,
+                    step=STEP_MS,
+                    debounce=DEBOUNCE_MS,
+                    rust_timeout=int(BEAT_S * 1000),
+                    yield_on_timeout=True,
+                    stop_event=self._stop,
+                    raise_interrupt=False,
+                    ignore_permission_denied=True,
+                )
+            except WatchfilesRustInternalError as error:
+                log.warning("the watch broke: %s", error)
+                self._next_sweep = 0.0
+                self._stop.wait(_AGAIN_S)
+            else:
+                return
 
     def _take(self, paths: set[str]) -> None:
         if repair(self._index, self._state_dir) or self._was_replaced():
