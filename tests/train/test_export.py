@@ -145,3 +145,14 @@ def test_training_without_torch_names_the_extra(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     with pytest.raises(MissingExtra, match="torch"):
         run_training(tmp_path / "model.gguf", [tmp_path / "rows.jsonl"], tmp_path / "out")
+
+
+def test_making_up_rows_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remora.cli._train.ROWS_TOLD_EVERY", 10)
+    wanted = ["rows", "--variety", "25", "--out", str(tmp_path / "r.jsonl"), "--chats", str(tmp_path / "c.jsonl")]
+    done = CliRunner().invoke(train, wanted)
+    told = [line for line in " ".join(done.stderr.split()).split(str(tmp_path)) if "of 25 made-up rows" in line]
+    assert [line.strip(" /") for line in told] == [
+        "r.jsonl: 10 of 25 made-up rows", "r.jsonl: 20 of 25 made-up rows",
+        "c.jsonl: 10 of 25 made-up rows", "c.jsonl: 20 of 25 made-up rows",
+    ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,7 @@ from remora.cli._console import HERE, JsonFlag, Project, StateDir, err, errors_a
 from remora.context.text import visible
 from remora.errors import ConfigError
 from remora.inference import EstimatedCounter
-from remora.train import Exported, Kept, RowFile, Trained, export_rows, run_training, suite_rows, variety
+from remora.train import Exported, Kept, Row, RowFile, Trained, export_rows, run_training, suite_rows, variety
 
 train = typer.Typer(
     help="Train an adapter for the embedded model from your own traces.",
@@ -25,8 +26,8 @@ train = typer.Typer(
     rich_markup_mode=None,
 )
 
-TOLD_EVERY = 25
-"""Runs after which a line says how far it is."""
+TOLD_EVERY, ROWS_TOLD_EVERY = 25, 2000
+"""Runs, and made-up rows, after which a line says how far it is: a few seconds."""
 Out = Annotated[Path, typer.Option("--out", help="The file to write; packed where its name ends in .gz")]
 
 
@@ -90,14 +91,19 @@ def rows(
             talk = open_.enter_context(RowFile(chats)) if chats else None
             if suite:
                 asyncio.run(_played(suite, tasks, episodes, seed, jobs, file, talk))
-            for row in variety(seed, made_up, EstimatedCounter(), unseen=unseen):
-                file.add(row)
+            _make_up(file, variety(seed, made_up, EstimatedCounter(), unseen=unseen), made_up)
             if talk:
-                for row in variety(seed, made_up, EstimatedCounter(), unseen=unseen, chats=True):
-                    talk.add(row)
+                _make_up(talk, variety(seed, made_up, EstimatedCounter(), unseen=unseen, chats=True), made_up)
         told = [_kept(each.path, each.kept) for each in (file, talk) if each]
         kept = file.kept
         print_json({"path": out, "rows": kept.rows, "repeated": kept.repeated}) if json else say("\n".join(told))
+
+
+def _make_up(out: RowFile, made: Iterable[Row], number: int) -> None:
+    for done, row in enumerate(made, start=1):
+        out.add(row)
+        if done % ROWS_TOLD_EVERY == 0:
+            err.print(f"{out.path}: {done:,} of {number:,} made-up rows")
 
 
 async def _played(
