@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from remora.analysis import fold_files, history_tokens, summarize
-from remora.events import EventEmitter, FileChange, JsonlEventEmitter, decode, from_record
+from remora.events import EventEmitter, FileChange, JsonlEventEmitter, NoticeEvent, decode, from_record
 from remora.events import _codec as codec
 from remora.inference import EstimatedCounter
 from remora.trace import read_events
@@ -28,6 +28,12 @@ def test_a_stream_in_one_row_tells_every_turn_on_both_tracks() -> None:
     ]
     assert summary.turns[-2].calls[0].raw_bytes == 20_000
     assert summary.turns[-1].submitted == "5 of 7 fixed"
+
+
+def test_what_was_wrong_from_the_start_is_told_and_what_came_later_is_left_to_its_turn() -> None:
+    early = NoticeEvent(code="adapter_weights", message="Adapter a.gguf was trained on other weights")
+    later = NoticeEvent(code="no_result", message="look: it took too long", turn=2)
+    assert summarize([early, later]).notices == ("Adapter a.gguf was trained on other weights",)
 
 
 def test_chat_history_grows_by_every_raw_result() -> None:

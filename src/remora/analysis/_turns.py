@@ -14,6 +14,7 @@ from remora.events import (
     FileChange,
     ModelRequestEvent,
     ModelResponseEvent,
+    NoticeEvent,
     PacketDelta,
     SubmitResultEvent,
     ToolCallEvent,
@@ -74,7 +75,7 @@ class StreamSummary:
     turns: tuple[TurnRow, ...] = ()
     files: tuple[FileChange, ...] = ()
     notices: tuple[str, ...] = ()
-    """Events that this version does not know: kept in the stream, skipped here."""
+    """What was wrong from the start, and events that this version does not know: kept in the stream, skipped here."""
 
     @property
     def largest_prompt(self) -> int:
@@ -105,6 +106,8 @@ class _Reading:
                 turn |= {"prompt_tokens": tokens.get("total", 0), "limit": event.limit, "left_out": event.left_out}
             case UnknownEvent(problem=problem):
                 self.notices.append(f"seq {event.seq} is kept and skipped: {problem}")
+            case NoticeEvent(message=message) if not event.turn:
+                self.notices.append(message)
             case ToolCallEvent(call_id=call_id, args=args):
                 self.open_calls[call_id] = args
             case ToolResultEvent():

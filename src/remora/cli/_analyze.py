@@ -35,6 +35,7 @@ from remora.cli._console import (
     errors_as_sentences,
     print_json,
     say,
+    tell,
 )
 from remora.cli._model import fetching
 from remora.cli._render_review import diffs
@@ -201,7 +202,9 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     # The one with the most to see; an agent that failed before its start has no stream.
     shown = max(results, key=lambda result: (result.last_seq >= 0, len(result.files), result.turns))
     if shown.last_seq >= 0:
-        render.both_tracks(project.stream(shown.agent_id), *await project.chat_history(shown.agent_id))
+        summary = project.stream(shown.agent_id)
+        tell(summary.notices)
+        render.both_tracks(summary, *await project.chat_history(shown.agent_id))
     for result in results:
         say(render.agent_line(result))
     render.verdicts(results)
