@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +20,11 @@ STREAM = "traces/01TEST"
 
 # Runs decide without a model unless a test says otherwise: what the embedded one does is slow, and its own to decide.
 os.environ.setdefault("REMORA_SERVER__SERVER", "scripted")
+
+# The user's own state lies outside every project: for tests, in a folder of their own. Workers share their parent's.
+if "REMORA_TESTS" not in os.environ:
+    os.environ["REMORA_TESTS"] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="remora-tests-")
+    atexit.register(shutil.rmtree, os.environ["REMORA_TESTS"], ignore_errors=True)
 
 # How long an example takes says more about the machine than about us: speed belongs in benchmarks/.
 settings.register_profile("remora", deadline=None)

@@ -24,7 +24,7 @@ from remora.events import (
 )
 from remora.ports import AgentResult
 from remora.resuming import standing
-from remora.trace import read_events
+from remora.trace import claim, read_events
 
 SOURCE = """import os
 import json
@@ -99,6 +99,7 @@ def states(project: Path, tmp_path: Path) -> Iterator[tuple[int, Path, AgentResu
     for keep in range(1, len(events) + 1):
         copy = tmp_path / f"cut-{keep}"
         shutil.copytree(project, copy)
+        claim(copy / ".agentfs")
         cut(copy / ".agentfs", result.agent_id, keep)
         yield keep, copy, result, events
 

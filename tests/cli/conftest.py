@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cli.warm import WarmCommand
+from remora.trace import claim
 
 
 def wait_until_gone(group: int) -> None:
@@ -90,6 +91,7 @@ def analyzed(shop: Path, runs: Callable[[str], Path]) -> Callable[[str], Any]:
     def prepare(path: str) -> Any:
         project = runs(path)
         shutil.copytree(project / ".agentfs", shop / ".agentfs")
+        claim(shop / ".agentfs")
         return json.loads((project.parent / "told.json").read_bytes())
 
     return prepare

@@ -24,3 +24,11 @@ def test_help_loads_no_part_of_ours() -> None:
     tell = "print([name for name in sys.modules if name in ('pydantic', 'remora.events', 'remora.app', 'openai')])"
     done = subprocess.run([sys.executable, "-c", code + tell], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["trace", "-h"], ["trace", "ls", "-h"], ["accept", "-h"]])
+def test_help_is_shown_for_no_words_at_all_and_for_the_short_option(words: list[str]) -> None:
+    code = "from remora.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert "Usage: " in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

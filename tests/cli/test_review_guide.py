@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from remora.trace import claim
+
 GUIDE = Path(__file__).parents[2] / "docs/guides/review-changes.md"
 
 
@@ -23,6 +25,7 @@ def test_every_command_of_the_guide_works_as_written(
         argv = [agent[-7:] if word == "7GX2KQF" else word for word in shlex.split(command, comments=True)]
         here = shop.parent / f"copy{number}"
         shutil.copytree(shop, here)
+        claim(here / ".agentfs")
         done = remora(*argv, cwd=here, text="y\nq\n")
         assert done.returncode == 0, (command, done.stderr)
         assert done.stdout, command

@@ -79,10 +79,10 @@ def test_a_write_that_was_cut_off_is_finished_and_told_by_the_next_command(
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(workspaces, "forget", cut_off)
         asyncio.run(app.run_tool(edit, {}, file="shop/cart.py", write=True))
-    assert (shop / ".agentfs" / "accept.json").exists()
-    assert "A tool run that was cut off has been finished" in remora("diff").stderr
+    assert app.is_cut_off
+    assert "A tool run that was cut off has been finished" in remora("reject").stderr
     assert (shop / "shop" / "cart.py").read_text().endswith("# end\n")
-    assert not (shop / ".agentfs" / "accept.json").exists()
+    assert not app.is_cut_off
 
 
 @pytest.mark.parametrize(

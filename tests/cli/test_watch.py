@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from remora.trace import make_own
+
 MESSY = (
     "import os\nimport sys\n\n\ndef load() -> None:\n    import json\n\n\ndef save() -> None:\n    print(sys.path)\n"
 )
@@ -82,6 +84,7 @@ def test_only_the_nodes_whose_own_lines_changed_are_run(project: Path, watch: Ca
 
 
 def test_files_of_a_new_folder_are_run_and_hidden_ones_are_not(project: Path, watch: Callable[..., Watcher]) -> None:
+    make_own(project / ".agentfs")
     watcher = watch(".", "--json")
     for folder in ("made", ".agentfs/inner", ".venv", "new/deep/deeper"):
         (project / folder).mkdir(parents=True)

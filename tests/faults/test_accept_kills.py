@@ -148,6 +148,7 @@ class Reviewed:
         self.state_dir = folder / ".agentfs"
         self.put(OLD)
         asyncio.run(self._record())
+        self.journal = App(folder, self.state_dir, Config()).journal_dir / "accept.json"
         self.first = (self.state_dir / f"runs/{RUN}.jsonl").read_bytes()
 
     def put(self, files: dict[str, bytes]) -> None:
@@ -164,7 +165,7 @@ class Reviewed:
             if (self.root / folder).exists():
                 (self.root / folder).rmdir()
         (self.state_dir / f"runs/{RUN}.jsonl").write_bytes(self.first)
-        (self.state_dir / "accept.json").unlink(missing_ok=True)
+        self.journal.unlink(missing_ok=True)
 
     def files(self) -> dict[str, bytes]:
         found = [path for path in self.root.rglob("*") if path.is_file() and ".agentfs" not in path.parts]
@@ -173,7 +174,7 @@ class Reviewed:
     def app(self) -> App:
         """The project as the next command opens it."""
         opened = App(self.root, self.state_dir, Config())
-        opened.settle()
+        asyncio.run(opened.settled())
         return opened
 
     async def _record(self) -> None:
@@ -206,7 +207,7 @@ def judged(project: Reviewed, edited: str = "") -> str:
     if sorted(path.name for path in project.root.iterdir() if path.name == "new") and files == old and not edited:
         return "a folder was left"
     is_open = bool(asyncio.run(app.diff()))
-    if (project.state_dir / "accept.json").exists():
+    if project.journal.exists():
         return "the journal is still there"
     if not edited and is_open != (files == old):
         return f"the stream tells another story: open is {is_open}"
@@ -263,7 +264,7 @@ def test_an_accept_without_its_journal_is_caught(nursery: Nursery, reviewed: Rev
         if nursery.end() is not None:
             break
         if mistake == "forward":
-            (reviewed.state_dir / "accept.json").unlink(missing_ok=True)
+            reviewed.journal.unlink(missing_ok=True)
         if judged(reviewed):
             return
     pytest.fail("the seeded mistake was not seen")
@@ -316,7 +317,7 @@ def test_killed_at_any_moment_while_someone_edits(
         with contextlib.suppress(ProcessLookupError):  # it was quicker
             os.kill(pid, signal.SIGKILL)
         killed += nursery.end() is None
-        met += (reviewed.state_dir / "accept.json").exists()
+        met += reviewed.journal.exists()
         if edited and edit_at >= moment:
             _save(reviewed.root / edited)
         if command != "reject" and (problem := judged(reviewed, edited)):

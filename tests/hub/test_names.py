@@ -10,6 +10,7 @@ from remora.context import ContextManager, HubClientStub, get_hub_client
 from remora.hub import HubClient
 from remora.hub.client import refresh_context
 from remora.memory.schemas import DecisionPacket as PlanPacket
+from remora.trace import claim
 
 TAKE = "shop/stock.py:take"
 
@@ -19,6 +20,8 @@ async def test_a_project_with_an_index_has_a_real_client(
 ) -> None:
     monkeypatch.chdir(project / "shop")
     (project / "remora.yaml").write_text("")
+    assert isinstance(get_hub_client(), HubClientStub)  # an index that could have come with the project
+    claim(project / ".agentfs")
     client = get_hub_client()
     assert isinstance(client, HubClient)
     assert await client.health_check()

@@ -27,9 +27,7 @@ def open_app(start: Path, *, state_dir: Path | None = None, flags: Mapping[str, 
     root = project_root(start)
     state = (state_dir or default_state_dir(root)).absolute()
     settings = read_settings(root, os.environ, flags or {})
-    app = App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)
-    app.settle()
-    return app
+    return App(root, state, settings.config, secrets=environment_secrets(os.environ), origins=settings.origins)
 
 
 def open_project(start: Path | str = ".", settings: Mapping[str, Any] | None = None) -> App:

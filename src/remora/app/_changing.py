@@ -14,13 +14,17 @@ from remora.events import AcceptUndoneEvent, FileChange, WorkspaceAcceptedEvent
 from remora.trace import FileTrace, read_events
 
 if TYPE_CHECKING:
-    from remora.workspaces import Change, Taken
+    from remora.workspaces import Change, Settled, Taken
 
 WAIT_S = 30.0
 LOOK_AGAIN_S = 0.02
 JOURNAL = "accept.json"
 BY_HAND = "tool run"
 """The kind of a change that belongs to no run, and that no stream tells of."""
+CUT_OFF = (
+    "A change of the project was cut off, or is under way: files may be half changed. "
+    "The next accept, reject, undo or analyze finishes it or takes it back"
+)
 
 
 class Changing(Project):
@@ -31,22 +35,27 @@ class Changing(Project):
         """What became of changes that were cut off."""
         return []
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a change of the project was begun and not ended: by a kill, or by a process still at it."""
+        return (self._journal_dir / JOURNAL).exists()
+
     def settle(self) -> None:
         """The project's files are whole, whatever was killed; its record follows with the next review.
 
         Where another process is at it, that one is left alone.
         """
-        if not (self.state_dir / JOURNAL).exists():
+        if not self.is_cut_off:
             return
         from remora.workspaces import locked, settle
 
-        with locked(self.state_dir) as ours:
+        with locked(self.journal_dir) as ours:
             if ours:
-                settle(self.root, self.state_dir)
+                settle(self.root, self.journal_dir)
 
     async def settled(self) -> None:
         """As `settle`, and what had been done is recorded."""
-        if (self.state_dir / JOURNAL).exists():
+        if self.is_cut_off:
             async with self._alone():
                 pass
 
@@ -58,9 +67,9 @@ class Changing(Project):
 
         # Ours before anything is written: what could not be recorded must not happen.
         await writer.reopen(f"runs/{note['run_id']}")
-        done = await asyncio.to_thread(take, self.root, self.state_dir, changes, note=note, drop=drop)
+        done = await asyncio.to_thread(take, self.root, self.journal_dir, changes, note=note, drop=drop)
         files = await self._record(writer, note, done)
-        forget(self.state_dir)
+        forget(self.journal_dir)
         return files
 
     @asynccontextmanager
@@ -70,7 +79,7 @@ class Changing(Project):
 
         ends = self.clock.monotonic() + WAIT_S
         while True:
-            with locked(self.state_dir) as ours:
+            with locked(self.journal_dir) as ours:
                 if ours:
                     async with self._writer() as writer:
                         await self._settle(writer)
@@ -83,13 +92,13 @@ class Changing(Project):
     async def _settle(self, writer: FileTrace) -> None:
         from remora.workspaces import forget, settle
 
-        found = settle(self.root, self.state_dir)
+        found = settle(self.root, self.journal_dir)
         if found is None:
             return
         if found.taken is not None and found.note["kind"] != BY_HAND and not self._is_recorded(found.note):
             await self._record(writer, found.note, found.taken)
-        forget(self.state_dir)
-        self.notices.append(_told(found.note, finished=found.taken is not None, left=found.left))
+        forget(self.journal_dir)
+        self.notices.append(_settled_notice(found))
 
     def _is_recorded(self, note: Mapping[str, Any]) -> bool:
         kind = _event_type(note)
@@ -120,10 +129,13 @@ def _event_type(note: Mapping[str, Any]) -> type[WorkspaceAcceptedEvent | Accept
     return WorkspaceAcceptedEvent if note["kind"] == "accept" else AcceptUndoneEvent
 
 
-def _told(note: Mapping[str, Any], *, finished: bool, left: Sequence[str]) -> str:
-    article = "A" if note["kind"] == BY_HAND else "An"
-    told = f"{article} {note['kind']} that was cut off has been {'finished' if finished else 'taken back'}"
-    if left:
-        names = ", ".join(f"`{path}`" for path in left)
-        told += f"; changed meanwhile, and therefore left as it is: {names}"
-    return told
+def _settled_notice(found: Settled) -> str:
+    kind = found.note["kind"]
+    begin = f"{'A' if kind == BY_HAND else 'An'} {kind} that was cut off"
+    if found.elsewhere:
+        return f"{begin} was left alone: another folder lies at the project's path now"
+    notice = f"{begin} has been {'taken back' if found.taken is None else 'finished'}"
+    if found.left:
+        names = ", ".join(f"`{path}`" for path in found.left)
+        notice += f"; changed meanwhile, and therefore left as it is: {names}"
+    return notice

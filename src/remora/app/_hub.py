@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from remora.app._project import Project, default_state_dir, project_root
 from remora.context.secrets import Secrets
 from remora.errors import ConfigError, HubError
+from remora.trace import standing
 
 if TYPE_CHECKING:
     from remora.hub import Holder, HubClient, HubStatus, NodeState, Progress
@@ -25,7 +26,7 @@ class Hubs(Project):
         from remora.hub import index_now
 
         return index_now(
-            self.root, self.state_dir, self.config.discovery.exclude, told=told, hides=hiding(self.secrets)
+            self.root, self.own_state_dir, self.config.discovery.exclude, told=told, hides=hiding(self.secrets)
         )
 
     def hub_start(self) -> Holder:
@@ -33,18 +34,20 @@ class Hubs(Project):
         from remora.hub import start_daemon
 
         module = "remora.app._hub_daemon"
-        return start_daemon(self.root, self.state_dir, self.config.discovery.exclude, module=module)
+        return start_daemon(self.root, self.own_state_dir, self.config.discovery.exclude, module=module)
 
     def hub_stop(self) -> int | None:
         """No daemon runs; gives the process that was stopped, if one ran."""
         from remora.hub import stop_daemon
 
+        self.check_own_state()
         return stop_daemon(self.state_dir)
 
     async def hub_status(self) -> HubStatus:
         """Whether a daemon runs, and what the index holds."""
         from remora.hub import status
 
+        self.check_own_state()
         return await status(self.state_dir)
 
     async def hub_query(self, node_id: str) -> NodeState:
@@ -65,6 +68,7 @@ def hub_client(project: Project) -> HubClient:
     """A reader of the project's index."""
     from remora.hub import HubClient
 
+    project.check_own_state()
     return HubClient(project.root, project.state_dir, exclude=project.config.discovery.exclude)
 
 
@@ -83,7 +87,7 @@ async def hub_beside(project: Project) -> AsyncIterator[HubClient | None]:
             yield client
             return
         exclude, hides = project.config.discovery.exclude, hiding(project.secrets)
-        async with CatchUp(project.root, project.state_dir, exclude, hides) as catching_up:
+        async with CatchUp(project.root, project.own_state_dir, exclude, hides) as catching_up:
             yield client.after(catching_up)
     finally:
         client.close()
@@ -96,7 +100,7 @@ def hub_around(start: Path) -> HubClient | None:
     except ConfigError:
         return None
     state_dir = default_state_dir(root)
-    if not (state_dir / DB).is_file():
+    if not (state_dir / DB).is_file() or standing(state_dir) != "own":
         return None
     from remora.hub import HubClient
 

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from remora.config import CONFIG_FILE, Config
@@ -15,7 +16,18 @@ from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.ports import Clock, TokenCounter
 from remora.settings import Settings
-from remora.trace import FileBlobs, FileTrace, KVTraceView, Library
+from remora.trace import (
+    FileBlobs,
+    FileTrace,
+    KVTraceView,
+    Library,
+    check_state_dir,
+    claim,
+    make_own,
+    private_folder,
+    standing,
+    user_state_home,
+)
 
 STATE_DIR = ".agentfs"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
@@ -46,23 +58,80 @@ class Project:
     ) -> None:
         self.secrets = secrets or Secrets()
         self.root = root
-        self.state_dir = state_dir
+        self._state_dir = state_dir
         self.config = config
         self.settings = Settings(config, origins or {})
         self.clock = clock or SystemClock()
-        self.blobs = FileBlobs(state_dir)
+
+    @cached_property
+    def state_dir(self) -> Path:
+        """Where streams lie, for reading. Raises `ConfigError` for a folder that cannot be this user's."""
+        from remora.sandbox import is_tracked
+
+        check_state_dir(self._state_dir)
+        if self._state_dir.exists() and is_tracked(self._state_dir):
+            raise ConfigError(
+                f"The state folder `{self._state_dir}` is tracked by git: whoever commits could write it",
+                hint=f"`git rm -r --cached {self._state_dir.name}`, or name another folder with `--state-dir`",
+            )
+        return self._state_dir
+
+    @cached_property
+    def own_state_dir(self) -> Path:
+        """The state folder, there and this user's own: what lies in it may be acted upon. Raises `ConfigError`."""
+        self.check_own_state()
+        make_own(self.state_dir)
+        return self.state_dir
+
+    @property
+    def is_own_state(self) -> bool:
+        """Whether nobody but this user can have made what lies in the state folder."""
+        return standing(self.state_dir) != "foreign"
+
+    def check_own_state(self) -> None:
+        """Raises `ConfigError` if the state folder came with the project, or from another machine."""
+        if not self.is_own_state:
+            raise ConfigError(
+                f"The state folder `{self.state_dir}` was not made by you here: nothing in it is acted upon",
+                hint=f"Look at it with `remora trace ls`; then move it away, or say `remora trust {self.state_dir}`",
+            )
+
+    def trust_state(self) -> Path:
+        """The state folder is this user's own from now on; its views, which cannot be proven, are made anew."""
+        for view in ("index.db", "index.lock", "hub.db", "hub.lock", "trace.kv"):
+            for suffix in ("", "-wal", "-shm", ".lock"):
+                (self.state_dir / f"{view}{suffix}").unlink(missing_ok=True)
+        claim(self.state_dir)
+        return self.state_dir
+
+    @cached_property
+    def journal_dir(self) -> Path:
+        """Where the journal of an accept lies: with the user, keyed by the root, so that no project can bring one."""
+        folder = self._journal_dir
+        for each in (folder.parents[1], folder.parent, folder):
+            private_folder(each)
+        return folder
+
+    @property
+    def _journal_dir(self) -> Path:
+        return user_state_home() / "projects" / hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
+
+    @cached_property
+    def blobs(self) -> FileBlobs:
+        """What the streams name by digest."""
+        return FileBlobs(self.state_dir)
 
     @property
     def library(self) -> Library:
         """All streams of the project."""
-        return Library(self.state_dir)
+        return Library(self.state_dir, own=self.is_own_state)
 
     def trace_view(self) -> KVTraceView:
         """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""
-        return KVTraceView(self.state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
+        return KVTraceView(self.own_state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
     def _writer(self) -> FileTrace:
-        return FileTrace(self.state_dir, clock=self.clock, sync=self.config.event_stream.sync)
+        return FileTrace(self.own_state_dir, clock=self.clock, sync=self.config.event_stream.sync)
 
 
 def project_root(start: Path) -> Path:
@@ -86,8 +155,7 @@ def default_state_dir(root: Path) -> Path:
     inside = root / STATE_DIR
     if inside.is_dir() or os.access(root, os.W_OK):
         return inside
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return home / "remora" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
+    return user_state_home() / hashlib.sha256(str(root).encode()).hexdigest()[:16]
 
 
 def environment_secrets(environment: Mapping[str, str]) -> Secrets:

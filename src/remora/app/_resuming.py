@@ -61,6 +61,7 @@ class Resuming(Running):
         return plan, self.run(plan, lambda job: self._past(job.agent_id))
 
     def _begun(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
+        self.check_own_state()
         events = list(read_events(self.library.find(fragment) if fragment else self._latest_run()))
         start = next((event for event in events if isinstance(event, RunStartEvent)), None)
         if start is None:

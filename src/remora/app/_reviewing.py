@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.analysis import StreamSummary, summarize
-from remora.app._changing import Changing
+from remora.app._changing import CUT_OFF, Changing
 from remora.app._decisions import Decisions, decisions
 from remora.errors import TraceError, TraceNotFound, WorkspaceError
 from remora.events import (
@@ -70,7 +70,9 @@ class Reviewing(Changing):
 
     async def diff(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[AgentDiff]:
         """What one agent, or every agent of the latest run that has something open, would change."""
-        await self.settled()
+        self.notices += self.library.notices
+        if self.is_cut_off:
+            self.notices.append(CUT_OFF)
         return await self._diffs(fragment, files)
 
     async def accept(

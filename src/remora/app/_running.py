@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.analysis import fold_files
 from remora.app._agents import Agents
+from remora.app._changing import Changing
 from remora.app._deciding import EMBEDDED, Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import hub_beside
@@ -58,7 +59,7 @@ class _Shared:
     hub: HubClient | None = None
 
 
-class Running(Agents):
+class Running(Agents, Changing):
     """Plans and runs agents over the project."""
 
     def plan(
@@ -96,6 +97,8 @@ class Running(Agents):
         from remora.sandbox import SummaryChild
         from remora.scripts import ScriptPool
 
+        self.check_own_state()
+        self.settle()
         agents = self.load_agents(plan.operations)
         total = self.config.runner.total_deadline_s
         until = None if total is None else self.clock.monotonic() + total
@@ -176,7 +179,7 @@ class Running(Agents):
     def _workspace(self, agent_id: str) -> OverlayWorkspace:
         from remora.workspaces import OverlayWorkspace, workspace_folder
 
-        return OverlayWorkspace(self.root, workspace_folder(self.state_dir, agent_id))
+        return OverlayWorkspace(self.root, workspace_folder(self.own_state_dir, agent_id))
 
     def _tools(
         self,
@@ -295,8 +298,7 @@ class Running(Agents):
 
     def _check_state_dir(self) -> None:
         """Raises `ConfigError` if nothing could be recorded."""
-        if self.state_dir.exists() and not self.state_dir.is_dir():
-            raise ConfigError(f"`{self.state_dir}` is not a folder: expected one for Remora's state")
+        self.check_own_state()
         there = next(folder for folder in (self.state_dir, *self.state_dir.parents) if folder.exists())
         try:
             with tempfile.TemporaryFile(dir=there):

@@ -54,6 +54,8 @@ class SettingUp(Agents):
         if name in self.agent_sources():
             raise ConfigError(f"There is an agent `{name}` already: expected another name")
         folder = self.root / self.config.agents_dir / name
+        if folder.resolve() != self.root.resolve() / self.config.agents_dir / name:
+            raise ConfigError(f"`{folder}` goes through a link: expected a folder of the project")
         files = []
         for template in sorted(path for path in TEMPLATE.rglob("*") if path.is_file()):
             target = folder / template.relative_to(TEMPLATE).with_suffix("")

@@ -114,8 +114,8 @@ class Authoring(Changing):
         from remora.workspaces import forget, take
 
         async with self._alone():
-            await asyncio.to_thread(take, self.root, self.state_dir, changes, note={"kind": BY_HAND})
-            forget(self.state_dir)
+            await asyncio.to_thread(take, self.root, self.journal_dir, changes, note={"kind": BY_HAND})
+            forget(self.journal_dir)
 
     @asynccontextmanager
     async def _bench(

@@ -90,6 +90,8 @@ def analyze(
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns)
         project = open_app(paths[0], state_dir=state_dir, flags=flags)
+        if not dry_run:
+            project.settle()
         only = project.changed_nodes(changed) if changed else None
         plan = project.plan(paths, operation_names(operations), only)
         if dry_run:

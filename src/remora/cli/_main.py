@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -79,6 +80,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit it
 )
 
 
@@ -89,10 +91,9 @@ def run() -> None:
 
 def _with_reference(words: list[str]) -> list[str]:
     """`--changed` by itself means the last commit: the parser knows no option with a value that may be left out."""
-    following = [*words[1:], "-"]
     return [
         "--changed=HEAD" if word == "--changed" and (after.startswith("-") or Path(after).exists()) else word
-        for word, after in zip(words, following, strict=True)
+        for word, after in itertools.pairwise([*words, "-"])
     ]
 
 

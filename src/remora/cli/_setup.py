@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from remora.app import open_app
+from remora.app import STATE_DIR, open_app
 from remora.cli._console import HERE, JsonFlag, Project, StateDir, errors_as_sentences, out, print_json, say
 from remora.cli._doctor import diagnose
 from remora.cli._render import findings
@@ -53,18 +53,25 @@ def init(project: Project = HERE) -> None:
 
 @setup.command()
 def trust(
-    path: Annotated[Path, typer.Argument(help="An agent's folder, or a folder of agents")], json: JsonFlag = False
+    path: Annotated[Path, typer.Argument(help="An agent's folder, a folder of agents, or a state folder")],
+    json: JsonFlag = False,
 ) -> None:
     """Let a project's agents do what the bundled ones may, as long as they stay exactly as they are now.
 
-    Read them first: a trusted agent may name Python code to import, and further programs to run.
+    Read them first: a trusted agent may name Python code to import, and further programs to run. A state folder
+    (`.agentfs`) that you copied from elsewhere is made your own, so that its runs can be accepted and resumed.
 
     \b
     Examples:
       remora trust agents/
       remora trust agents/changelog
+      remora trust .agentfs
     """
     with errors_as_sentences():
+        if path.name == STATE_DIR or (path / "traces").is_dir():
+            folder = open_app(path.absolute().parent, state_dir=path).trust_state()
+            print_json({"state_dir": folder}) if json else say(f"Trusted the state folder {folder}")
+            return
         done = open_app(path).trust(path)
         if json:
             print_json(done)

@@ -49,9 +49,12 @@ def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = (), *, mo
     if (holder := lock.holder()) and holder.role == "daemon":
         raise HubError(f"A daemon is running already: process {holder.pid}", hint="`remora hub stop` ends it")
     heard, told = os.pipe()
-    with (state_dir / LOG).open("ab") as log:
-        _spawn([module, str(told), str(root), str(state_dir), *exclude], told, log.fileno())
-    os.close(told)
+    log = os.open(state_dir / LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        _spawn([module, str(told), str(root), str(state_dir), *exclude], told, log)
+    finally:
+        os.close(log)
+        os.close(told)
     said = _hear(heard)
     if said != "ready":
         raise HubError(f"The daemon did not start: {said}", hint=f"See `{state_dir / LOG}`")

@@ -1,6 +1,6 @@
 """The one place that starts programs, and what this machine offers to shut them in."""
 
-from remora.sandbox._git import changed_lines
+from remora.sandbox._git import changed_lines, is_tracked
 from remora.sandbox._guard import SummaryChild
 from remora.sandbox._jail._watch import end_descendants
 from remora.sandbox._plan import Limits
@@ -16,5 +16,6 @@ __all__ = [
     "changed_lines",
     "end_descendants",
     "installed_summarizers",
+    "is_tracked",
     "probe",
 ]

@@ -31,6 +31,16 @@ def changed_lines(root: Path, reference: str) -> dict[str, list[tuple[int, int]]
     return found | {path: [(1, 10**9)] for path in new.split("\0") if path}
 
 
+def is_tracked(path: Path) -> bool:
+    """Whether a commit of the repository around `path` holds it or anything in it; no where git cannot say."""
+    if not any((folder / ".git").exists() for folder in path.parents):
+        return False
+    try:
+        return bool(_git(path.parent, "ls-files", "-z", "--cached", "--", f"./{path.name}"))
+    except ConfigError:
+        return False
+
+
 def _hunks(diff: str) -> Iterator[tuple[str, int, int]]:
     path = ""
     for line in diff.split("\n"):

@@ -12,6 +12,15 @@ from remora.trace._kv_view import KVTraceView
 from remora.trace._library import Library
 from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
 from remora.trace._memory import MemoryBlobs, MemoryTrace
+from remora.trace._ownership import (
+    Standing,
+    check_state_dir,
+    claim,
+    make_own,
+    private_folder,
+    standing,
+    user_state_home,
+)
 from remora.trace._prune import PruneResult, prune
 from remora.trace._reader import Position, Record, read_events, read_lines, read_records
 from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
@@ -43,6 +52,7 @@ __all__ = [
     "PrunedStream",
     "Record",
     "Retention",
+    "Standing",
     "StreamEmitter",
     "StreamInfo",
     "StreamKind",
@@ -52,16 +62,22 @@ __all__ = [
     "TraceIndex",
     "TraceKey",
     "TraceStore",
+    "check_state_dir",
     "check_stream_id",
+    "claim",
     "find_streams",
+    "make_own",
     "parse_key",
     "plan_prune",
+    "private_folder",
     "prune",
     "read_changes",
     "read_events",
     "read_lines",
     "read_records",
     "resolve",
+    "standing",
     "trace_key",
+    "user_state_home",
     "verify",
 ]

@@ -57,11 +57,14 @@ class StreamInfo:
 
 
 class TraceIndex:
-    """Finds events of `state_dir` by turn, filter or word. With `text=False` it is made faster, and finds no words."""
+    """Finds events of `state_dir` by turn, filter or word. With `text=False` it is made faster, and finds no words.
 
-    def __init__(self, state_dir: Path, *, text: bool = True) -> None:
+    With `believed=False` every answer comes from the streams: somebody else may have made the index.
+    """
+
+    def __init__(self, state_dir: Path, *, text: bool = True, believed: bool = True) -> None:
         self._state_dir = state_dir
-        self._file = IndexFile(state_dir)
+        self._file = IndexFile(state_dir, believed=believed)
         self._text = text
         self._texts = Texts(state_dir)
         self._updater = Updater(state_dir, self._file, text=text)

@@ -35,10 +35,11 @@ _PASSING = frozenset({5, 6, 8, 10, 13, 14})
 
 
 class IndexFile:
-    """The database file of one state directory."""
+    """The database file of one state directory. With `believed=False` it is neither read nor written."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, *, believed: bool = True) -> None:
         self.path = state_dir / "index.db"
+        self._believed = believed
         self._state_dir = state_dir
         self._lock_path = state_dir / "index.lock"
         self._handle: int | None = None
@@ -56,6 +57,8 @@ class IndexFile:
                 os.close(handle)
 
     def _try_lock(self) -> int | None:
+        if not self._believed:
+            return None
         try:
             handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         except OSError:
@@ -118,9 +121,9 @@ class IndexFile:
         return self.path.is_file()
 
     def inode(self) -> int:
-        """Which file it is now; 0 where there is none."""
+        """Which file it is now; 0 where there is none that can be believed."""
         try:
-            return self.path.stat().st_ino
+            return self.path.stat().st_ino if self._believed else 0
         except OSError:
             return 0
 

@@ -29,6 +29,7 @@ LOOK_AGAIN_S = 0.1
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 """Names that Remora gives; nothing else is ever deleted by its name."""
 _EVERYTHING = Filter()
+FOREIGN = "This state folder was not made by you here: it is read as somebody else's, without its index"
 
 
 class Intact:
@@ -46,13 +47,17 @@ class Intact:
 
 
 class Library:
-    """Reads the streams below `state_dir`. A stream is named by the beginning or the end of its id."""
+    """Reads the streams below `state_dir`. A stream is named by the beginning or the end of its id.
 
-    def __init__(self, state_dir: Path) -> None:
+    With `own=False` the folder came from somebody else: its views are not believed, and nothing in it is deleted.
+    """
+
+    def __init__(self, state_dir: Path, *, own: bool = True) -> None:
         self.state_dir = state_dir
+        self._own = own
         self._blobs = FileBlobs(state_dir)
-        self.notices: list[str] = []
-        """What of the index was thrown away and made anew, and why."""
+        self.notices: list[str] = [] if own else [FOREIGN]
+        """What a reader should know: of the index that was thrown away, or of a folder that is not the user's."""
 
     def find(self, fragment: str) -> Path:
         """The file of the one stream that `fragment` names."""
@@ -155,7 +160,9 @@ class Library:
         return plan_prune(self.state_dir, retention, now, blobs_only=blobs_only)
 
     def prune(self, plan: PrunePlan) -> PruneResult:
-        """What the plan names is gone, with the workspaces of those agents."""
+        """What the plan names is gone, with the workspaces of those agents. Raises `TraceError` in a foreign folder."""
+        if not self._own:
+            raise TraceError(f"Nothing in `{self.state_dir}` is deleted: somebody else made it")
         result = prune(plan)
         forget(self.state_dir, self._blobs, result.streams)
         folder = self.state_dir / "workspaces"
@@ -172,7 +179,7 @@ class Library:
 
     @contextmanager
     def _index(self) -> Iterator[TraceIndex]:
-        with TraceIndex(self.state_dir) as index:
+        with TraceIndex(self.state_dir, believed=self._own) as index:
             yield index
             self.notices += index.notices
 

@@ -70,7 +70,8 @@ class BlobFacts:
 def scan_blobs(state_dir: Path) -> dict[str, BlobFacts]:
     """Everything that lies in the blob store, by digest."""
     files: dict[str, list[Path]] = {}
-    for path in sorted((state_dir / "blobs" / "sha256").glob("??/*")):
+    folders = (folder for folder in (state_dir / "blobs" / "sha256").glob("??") if not folder.is_symlink())
+    for path in sorted(path for folder in folders for path in folder.glob("*")):
         if match := _BLOB_FILE.fullmatch(path.name):
             files.setdefault(f"sha256:{path.parent.name}{match[1]}", []).append(path)
     return {digest: facts for digest, found in files.items() if (facts := _blob_facts(digest, found))}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from remora.errors import TraceError, TraceNotFound
+from remora.errors import ConfigError, TraceError, TraceNotFound
 from remora.trace._disk import Disk
 from remora.trace._lines import StreamKind
+from remora.trace._ownership import claim
 
 KINDS: tuple[StreamKind, ...] = ("traces", "runs")
 _SHOWN = 5
@@ -30,12 +32,17 @@ class Folders:
             if folder in self._ready or (folder.exists() and not folder.is_relative_to(self._state_dir)):
                 return
             self.ready(folder.parent)
+            is_new = folder == self._state_dir and not folder.exists()
             self._disk.make_dir(folder)
             if self._sync:
                 # Also when it was there: who made it may have been killed before its own sync.
                 self._disk.sync_dir(folder.parent)
             if folder == self._state_dir:
                 self._ignore(folder / ".gitignore")
+            if is_new:
+                # Who only records needs no home; commands that act on a folder nobody owns say so themselves.
+                with suppress(ConfigError, OSError):
+                    claim(folder)
             self._ready.add(folder)
 
     def _ignore(self, path: Path) -> None:

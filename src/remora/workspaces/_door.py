@@ -117,7 +117,7 @@ class Door:
     ) -> str:
         """The name of a file beside `path` that holds `data`, synced where asked, and is not yet in its place."""
         with self._folder(path, create=folder_mode) as (folder, _):
-            staged = name or staged_name()
+            staged = _checked(name or staged_name())
             with _translated(path), _opened(path, staged, _NEW, folder, 0o600) as file:
                 _write_all(file, data)
                 os.fchmod(file, mode)
@@ -129,24 +129,24 @@ class Door:
         """Moves a staged file into its place: the old content or the new, never a mixture."""
         with self._folder(path) as (folder, name), _translated(path):
             _plain_or_absent(path, name, folder)
-            os.rename(staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(_checked(staged), name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def swap(self, path: str, staged: str) -> None:
         """The staged file is in its place, and what was there waits under the staged name."""
         with self._folder(path) as (folder, name), _translated(path):
             _plain_or_absent(path, name, folder)
-            exchange(staged, name, folder)
+            exchange(_checked(staged), name, folder)
 
     def move_in(self, path: str, staged: str) -> None:
         """The staged file is in its place. Raises `FileExistsError` if something is there."""
         with self._folder(path) as (folder, name), _translated(path):
-            move(staged, name, folder)
+            move(_checked(staged), name, folder)
 
     def move_out(self, path: str, staged: str) -> None:
         """What was in its place waits under the staged name. Raises `FileNotFoundError` if nothing was there."""
         with self._folder(path) as (folder, name), _translated(path):
             _plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
-            move(name, staged, folder)
+            move(name, _checked(staged), folder)
 
     def remove_folder(self, path: str) -> None:
         """The folder is gone if it was empty."""
@@ -165,7 +165,7 @@ class Door:
     def discard(self, path: str, staged: str) -> None:
         """The staged file is gone."""
         with contextlib.suppress(OSError, WorkspaceError), self._folder(path) as (folder, _):
-            os.unlink(staged, dir_fd=folder)
+            os.unlink(_checked(staged), dir_fd=folder)
 
     def remove(self, path: str) -> None:
         """The file is gone. Raises `WorkspaceError` if it is no plain file."""
@@ -203,6 +203,17 @@ class Door:
 def staged_name() -> str:
     """A name for a file that waits beside its place. No agent sees such a file."""
     return f".{secrets.token_hex(8)}.remora"
+
+
+def is_staged_name(name: str) -> bool:
+    """Whether `staged_name` could have made it: one name, so that it leads nowhere."""
+    return _STAGED.fullmatch(name) is not None
+
+
+def _checked(staged: str) -> str:
+    if not is_staged_name(staged):
+        raise WorkspaceError(f"{staged!r:.120} is not the name of a staged file: nothing is moved or deleted")
+    return staged
 
 
 def _is_ours(name: str) -> bool:

@@ -1,4 +1,6 @@
-"""What a change of the project is about to do, on the disk before it is done: `.agentfs/accept.json`.
+"""What a change of the project is about to do, on the disk before it is done: `accept.json`.
+
+It lies in a folder of the user's own, outside the project: whoever could write it could have any file changed.
 
     staging   files are being laid beside their places: nothing of the project has changed
     putting   all of them are there: some may be in their places already
@@ -19,14 +21,15 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from remora.errors import WorkspaceError
+from remora.workspaces._door import is_staged_name, names
 
 Phase = Literal["staging", "putting", "back", "put"]
 FILE = "accept.json"
 LOCK = "accept.lock"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Journal:
     """Folders that did not exist before."""
     drop: tuple[str, ...] = ()
     """Folders to remove at the end if they are empty then."""
+    root: tuple[int, int] = (0, 0)
+    """Device and inode of the project's folder: another folder at the same path is not touched."""
     note: Mapping[str, Any] = field(default_factory=dict)
     """What its record needs; nothing here looks into it."""
 
@@ -80,19 +85,23 @@ def load(state_dir: Path) -> Journal | None:
         value = json.loads((state_dir / FILE).read_bytes())
         if value.pop("v") != VERSION:
             raise ValueError("it was written by another version")
-        steps = [
-            Step(**{**step, "base": _decoded(step["base"]), "after": _decoded(step["after"])})
-            for step in value["steps"]
-        ]
-        more = {name: tuple(value[name]) for name in ("made", "drop")}
-        return Journal(phase=value["phase"], steps=tuple(steps), note=value["note"], **more)
+        if value["phase"] not in get_args(Phase):
+            raise ValueError(f"its phase is {value['phase']!r}")
+        more = {name: tuple(value[name]) for name in ("made", "drop", "root")}
+        return Journal(phase=value["phase"], steps=tuple(map(_step, value["steps"])), note=value["note"], **more)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, WorkspaceError) as error:
         raise WorkspaceError(
             f"`{state_dir / FILE}` cannot be read ({error}): expected the journal of an accept that was cut off",
             hint="Look at the project's files, then delete it",
         ) from error
+
+
+def root_of(root: Path) -> tuple[int, int]:
+    """Which folder it is, whatever its name."""
+    found = root.stat()
+    return found.st_dev, found.st_ino
 
 
 def forget(state_dir: Path) -> None:
@@ -122,6 +131,13 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _step(value: Mapping[str, Any]) -> Step:
+    if not is_staged_name(value["staged"]):
+        raise ValueError(f"{value['staged']!r:.80} is not the name of a staged file")
+    names(value["path"])
+    return Step(**{**value, "base": _decoded(value["base"]), "after": _decoded(value["after"])})
 
 
 def _encoded(value: Any) -> Any:

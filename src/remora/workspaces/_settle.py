@@ -9,7 +9,7 @@ from typing import Any
 
 from remora.errors import WorkspaceConflict
 from remora.workspaces._door import Door
-from remora.workspaces._journal import Journal, forget, load
+from remora.workspaces._journal import Journal, forget, load, root_of
 from remora.workspaces._take import Taken, content, is_done, put, sync_all, take_back, taken, tidy
 
 
@@ -22,6 +22,8 @@ class Settled:
     """What was done, and must be recorded before `forget`; None where it was taken back."""
     left: tuple[str, ...] = ()
     """Files that someone has changed since, so that they could be neither finished nor taken back."""
+    elsewhere: bool = False
+    """Whether another folder lies at the project's path now: nothing was done."""
 
 
 def settle(root: Path, state_dir: Path) -> Settled | None:
@@ -29,6 +31,9 @@ def settle(root: Path, state_dir: Path) -> Settled | None:
     journal = load(state_dir)
     if journal is None:
         return None
+    if journal.root != root_of(root):
+        forget(state_dir)
+        return Settled(journal.note, None, elsewhere=True)
     door = Door(root)
     if journal.phase != "put" and not _finished(door, journal, state_dir):
         left = take_back(door, journal, state_dir)

@@ -14,7 +14,7 @@ from typing import Any
 
 from remora.errors import WorkspaceConflict
 from remora.workspaces._door import Door, staged_name
-from remora.workspaces._journal import Journal, Step, forget
+from remora.workspaces._journal import Journal, Step, forget, root_of
 from remora.workspaces._merge import collisions, merge
 from remora.workspaces._review import Change
 
@@ -47,7 +47,7 @@ def take(
         return Taken()
     steps = tuple(Step(each.path, each.mode, each.base, each.after, staged_name()) for each in planned)
     made = dict.fromkeys(folder for step in steps for folder in door.missing_folders(step.path))
-    journal = Journal("staging", steps, tuple(made), tuple(drop), note or {})
+    journal = Journal("staging", steps, tuple(made), tuple(drop), root_of(root), note or {})
     journal.save(state_dir)
     try:
         _stage_all(door, steps)
