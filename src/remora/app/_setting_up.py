@@ -53,7 +53,7 @@ class SettingUp(Agents):
             raise ConfigError(f"`{name}` is not a name for an agent: expected small letters, digits and `_`")
         if name in self.agent_sources():
             raise ConfigError(f"There is an agent `{name}` already: expected another name")
-        folder = self.root / self.config.agents_dir / name
+        folder = self.agents_folder() / name
         files = []
         for template in sorted(path for path in TEMPLATE.rglob("*") if path.is_file()):
             target = folder / template.relative_to(TEMPLATE).with_suffix("")
@@ -65,8 +65,9 @@ class SettingUp(Agents):
 
     def _described(self, name: str) -> AgentRow:
         source = self.agent_sources()[name]
-        origin = source.origin if source.trusted else f"{source.origin}, not trusted"
+        origin: str = source.origin
         try:
+            origin = source.origin if self.is_trusted(source) else f"{source.origin}, not trusted"
             definition = self.load_agents([name])[name].definition
         except ConfigError as error:
             return AgentRow(name, origin, "", "", f"cannot be used: {error.message}")
