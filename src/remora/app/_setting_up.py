@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from remora.app._agents import Agents
-from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config
+from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config, MemoryConfig
 from remora.errors import ConfigError
 
 TEMPLATE = Path(__file__).with_name("new_agent")
@@ -97,6 +97,7 @@ def _lines(name: str, kind: object, default: object, indent: str, meaning: str =
         inner = [
             line
             for key, field in kind.model_fields.items()
+            if (kind, key) != (MemoryConfig, "enabled")  # for the user alone, see `remora.repository`
             for line in _lines(key, field.annotation, getattr(default, key), indent + "  ", told.get(key, ""))
         ]
         return ["", f"# {indent}{name}:", *inner]
