@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from remora import errors
 from remora.app._setting_up import meanings
-from remora.config import Config
+from remora.config import Config, OperationConfig
 from remora.events import EVENT_TYPES, UNRECORDED, BlobRef, Call, Event, FileChange
+from remora.repository import rule_for
 
 
 def event_list() -> str:
@@ -59,9 +60,13 @@ def error_tree() -> str:
 
 
 def config_keys() -> str:
-    """Every key of `remora.yaml`, with its type, default and meaning."""
-    rows = [f"| `{key}` | {kind} | `{default}` | {meaning} |" for key, kind, default, meaning in _keys(Config, "")]
-    return "\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
+    """Every setting, with its type, default, meaning, and whether a repository may set it."""
+    rows = [
+        f"| `{key}` | {kind} | {default} | {rule_for(key)} | {meaning} |"
+        for key, kind, default, meaning in _keys(Config, "")
+    ]
+    head = ["| key | type | default | a repository may | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
 
 
 def script_modules() -> str:
@@ -128,9 +133,10 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, 
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from _keys(inner, f"{prefix}{name}.")
+        elif name == "operations":
+            yield from _keys(OperationConfig, f"{prefix}{name}.*.")
         else:
-            default = "null" if field.default is None else str(field.default)
-            yield f"{prefix}{name}", _kind(field), default, meanings.get(name, "")
+            yield f"{prefix}{name}", _kind(field), _default(field) or "none", meanings.get(name, "")
 
 
 def _field_table(cls: type[BaseModel], skip: set[str] = frozenset(), only: set[str] | None = None) -> str:  # type: ignore[assignment]

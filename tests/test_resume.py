@@ -44,10 +44,11 @@ def _without_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "project"
     root.mkdir()
-    (root / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
+    (root / "remora.yaml").touch()
     (root / "load.py").write_text(SOURCE)
     (root / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
     return root

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from remora.app._settings import read_settings
-from remora.config import config_values
+from remora.config import Config, config_values, setting_paths
 from remora.errors import ConfigError, DefinitionError
-from remora.settings import Layer, environment_layer, flag_layer, merged
+from remora.repository import FOR_REPOSITORIES
+from remora.settings import Layer, environment_layer, flag_layer, merged, nested
 
 
 @pytest.fixture
@@ -88,3 +92,117 @@ def test_an_operation_keeps_what_an_upper_layer_does_not_name() -> None:
 
 def test_flags_that_were_not_given_change_nothing() -> None:
     assert flag_layer({"runner.max_turns": None}).values == {}
+
+
+def as_yaml(path: str, value: Any) -> str:
+    return orjson.dumps(nested(path.replace("*", "lint").split("."), value)).decode()  # JSON is YAML
+
+
+def test_every_setting_has_a_decision_on_whether_a_repository_may_set_it() -> None:
+    blocks = {path for path in FOR_REPOSITORIES if path in Config.model_fields and path != "agents_dir"}
+    decided = {path for path in setting_paths() if path in FOR_REPOSITORIES or path.split(".")[0] in blocks}
+    assert set(setting_paths()) - decided == set(), "decide in `remora/repository.py`"
+    assert set(FOR_REPOSITORIES) - set(setting_paths()) == blocks, "these settings do not exist"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("event_stream.sync", "off"),
+        ("event_stream.sync", "turn"),
+        ("runner.max_concurrent", 1_000),
+        ("runner.max_concurrent", "1000"),
+        ("runner.memory.enabled", False),
+        ("runner.memory.packet_size_limit", 1_000_000),
+        ("runner.memory.history_limit", 1_000_000),
+        ("runner.max_errors", 5_000),
+        ("runner.max_repeats", 5_000),
+        ("runner.retries", 50),
+        ("workspace.max_file_bytes", 1024**3),
+        ("workspace.max_files", 50_000),
+        ("watch.debounce_ms", 50_000),
+        ("discovery.exclude", ["x"] * 5_000),
+        ("agents_dir", "/elsewhere"),
+        ("agents_dir", "a/../../b"),
+        ("discovery.queries", "/elsewhere"),
+        ("server.gguf", "/elsewhere"),
+        ("sandbox.allow_unsandboxed", True),
+    ],
+)
+def test_what_weakens_a_run_or_fills_the_machine_is_for_the_user_alone(path: str, value: Any) -> None:
+    text = as_yaml(path, value)
+    with pytest.raises(DefinitionError, match=r"a repository may") as caught:
+        config_values(text, "remora.yaml", of_repository=True)
+    assert f"$.{path.split('.')[0]}" in str(caught.value)
+    assert config_values(text, "config.yaml", of_repository=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("runner.max_concurrent", 1_000_000),
+        ("runner.deadline_s", 1e300),
+        ("runner.deadline_s", float("inf")),
+        ("runner.total_deadline_s", 1e300),
+        ("runner.max_turns", 10**9),
+        ("runner.retries", 10**9),
+        ("runner.memory.packet_size_limit", 10**12),
+        ("operations.*.max_turns", 10**9),
+        ("workspace.max_file_bytes", 10**15),
+        ("workspace.max_files", 10**12),
+        ("watch.debounce_ms", 10**12),
+        ("server.timeout_s", 1e300),
+        ("server.max_tokens", 10**12),
+        ("server.threads", 10**6),
+        ("server.seed", 2**63),
+    ],
+)
+def test_an_absurd_number_is_refused_for_everyone(path: str, value: Any) -> None:
+    text = as_yaml(path, value).replace("null", ".inf")  # JSON has no word for it
+    with pytest.raises(DefinitionError, match=r"less than or equal|finite"):
+        config_values(text, "config.yaml", of_repository=False)
+
+
+def test_the_defaults_are_what_a_repository_may_set() -> None:
+    default = Config().model_dump(mode="json", exclude={"server", "sandbox"})
+    del default["runner"]["memory"]["enabled"]
+    config_values(orjson.dumps(default).decode(), "remora.yaml", of_repository=True)
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe", "large", "circle"])
+def test_a_settings_file_that_is_not_the_projects_own_is_refused_and_nothing_of_it_is_quoted(
+    root: Path, own: dict[str, str], kind: str, tmp_path: Path
+) -> None:
+    file, private = root / "remora.yaml", tmp_path / "private"
+    private.write_text("hunter2: {hunter2: hunter2}\n")
+    file.unlink()
+    if kind == "link":
+        file.symlink_to(private)
+    elif kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "circle":
+        file.symlink_to(file)
+    else:
+        file.write_text("# hunter2\n" * 100_000)
+    with pytest.raises(ConfigError) as caught:
+        read_settings(root, own, {})
+    assert "remora.yaml" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_settings_file_may_be_a_link_inside_the_project(root: Path, own: dict[str, str]) -> None:
+    (root / "remora.yaml").rename(root / "settings.yaml")
+    (root / "remora.yaml").symlink_to("settings.yaml")
+    assert read_settings(root, own, {}).config.runner.max_turns == 7
+
+
+def test_your_own_settings_may_be_a_link_but_not_somebody_elses(root: Path, own: dict[str, str]) -> None:
+    file = Path(own["REMORA_CONFIG_DIR"]) / "config.yaml"
+    file.rename(root / "mine.yaml")
+    file.symlink_to(root / "mine.yaml")
+    assert read_settings(root, own, {}).config.server.server == "ollama"
+    (root / "mine.yaml").chmod(0o666)
+    with pytest.raises(ConfigError, match="others may write"):
+        read_settings(root, own, {})

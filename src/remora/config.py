@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remora.errors import DefinitionError, MissingExtra
+from remora.repository import FOR_REPOSITORIES, rule_for
 
 CONFIG_FILE = "remora.yaml"
+MAX_S = 30 * 24 * 3600.0
+MAX_TOKENS = 100_000_000
+MAX_TURNS = 1_000
+"""What nobody means to go beyond: more is a slip, and would only break later."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -41,16 +46,16 @@ class ServerConfig(_Block):
     """The environment variable that holds the server's key."""
     mode: Literal["auto", "json", "tools"] = "auto"
     """How calls are asked for: as JSON bound to a schema, or by native tool calling; `auto` knows the server."""
-    timeout_s: float = Field(default=30.0, gt=0)
+    timeout_s: float = Field(default=30.0, gt=0, le=MAX_S)
     """Seconds to wait for a connection, and for the next part of a reply."""
-    deadline_s: float = Field(default=120.0, gt=0)
+    deadline_s: float = Field(default=120.0, gt=0, le=MAX_S)
     """Seconds that one decision may take in all, retries included."""
-    max_tokens: int = Field(default=256, ge=16)
+    max_tokens: int = Field(default=256, ge=16, le=MAX_TOKENS)
     """Tokens that a reply may take."""
-    temperature: float = Field(default=0.0, ge=0)
-    seed: int = Field(default=0, ge=0)
+    temperature: float = Field(default=0.0, ge=0, le=100)
+    seed: int = Field(default=0, ge=0, le=2**63 - 1)
     """What draws begin with: of `random`, and of a model where the temperature is above zero."""
-    context: int | None = Field(default=None, ge=512)
+    context: int | None = Field(default=None, ge=512, le=MAX_TOKENS)
     """The model's context window, where the server does not tell it."""
     gguf: Path | None = None
     """Weights for the embedded server in place of ours."""
@@ -58,7 +63,7 @@ class ServerConfig(_Block):
     """The LoRA adapter of the embedded server: `bundled`, which came with the package, `none`, or a GGUF file."""
     adapters: dict[str, Literal["bundled", "none"] | Path] = Field(default_factory=dict)
     """Other adapters for single operations, by their names."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of the embedded server; by itself it leaves a core free when the machine is busy."""
 
 
@@ -73,9 +78,9 @@ class OperationConfig(_Block):
     """One operation's own limits."""
 
     enabled: bool = True
-    priority: int = 0
+    priority: int = Field(default=0, ge=-1_000_000, le=1_000_000)
     """Operations with a higher number are run first."""
-    max_turns: int | None = Field(default=None, ge=1)
+    max_turns: int | None = Field(default=None, ge=1, le=MAX_TURNS)
     """Caps the agent definition's own limit."""
 
 
@@ -84,13 +89,13 @@ class MemoryConfig(_Block):
 
     enabled: bool = True
     """False gives the same agent plain chat history: the baseline to compare with."""
-    packet_size_limit: int = Field(default=1000, ge=100)
+    packet_size_limit: int = Field(default=1000, ge=100, le=MAX_TOKENS)
     """Tokens that the whole prompt may take: system text, tool schemas, packet, template."""
     trace_store: Literal["jsonl", "kv"] = "jsonl"
     """`kv` also keeps the specification's trace keys in a view beside the streams, `trace.kv`, as each agent ends."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
-    history_limit: int | None = Field(default=None, ge=100)
+    history_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
     """Without the packet: tokens to which chat history is cut; by default it is sent whole, up to the window."""
     trace_indexing: tuple[Literal["node", "run", "operation"], ...] = ("node", "run", "operation")
     """By what that view can be listed."""
@@ -100,28 +105,28 @@ class RunnerConfig(_Block):
     """How one agent runs."""
 
     memory: MemoryConfig = MemoryConfig()
-    max_turns: int | None = Field(default=None, ge=1)
+    max_turns: int | None = Field(default=None, ge=1, le=MAX_TURNS)
     """Caps every agent definition's own limit."""
-    max_concurrent: int = Field(default=4, ge=1)
+    max_concurrent: int = Field(default=4, ge=1, le=1024)
     """Agents that run at once."""
-    max_errors: int = Field(default=5, ge=1)
+    max_errors: int = Field(default=5, ge=1, le=10_000)
     """Failed tool calls in a row after which an agent is stopped."""
-    max_repeats: int = Field(default=5, ge=1)
+    max_repeats: int = Field(default=5, ge=1, le=10_000)
     """Equal calls with equal results in a row, after which an agent is stopped."""
-    retries: int = Field(default=2, ge=0)
+    retries: int = Field(default=2, ge=0, le=100)
     """How often a model is asked again when it says nothing that is a call."""
-    deadline_s: float | None = Field(default=None, gt=0)
+    deadline_s: float | None = Field(default=None, gt=0, le=MAX_S)
     """Seconds that one agent may take."""
-    total_deadline_s: float | None = Field(default=None, gt=0)
+    total_deadline_s: float | None = Field(default=None, gt=0, le=MAX_S)
     """Seconds that a whole run may take."""
 
 
 class WorkspaceConfig(_Block):
     """Limits of what an agent may write."""
 
-    max_file_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
+    max_file_bytes: int = Field(default=4 * 1024 * 1024, ge=1, le=1024**3)
     """Bytes of one file."""
-    max_files: int = Field(default=200, ge=1)
+    max_files: int = Field(default=200, ge=1, le=100_000)
     """Files in all."""
 
 
@@ -135,7 +140,7 @@ class EventStreamConfig(_Block):
 class WatchConfig(_Block):
     """How `remora watch` waits."""
 
-    debounce_ms: int = Field(default=300, ge=10)
+    debounce_ms: int = Field(default=300, ge=10, le=60_000)
     """Milliseconds of quiet after a change before agents are run."""
 
 
@@ -165,8 +170,21 @@ class Config(_Block):
     hub: HubConfig = HubConfig()
 
 
-NOT_FOR_REPOSITORIES = ("server", "sandbox")
-"""Blocks that decide where code and keys go: a cloned repository must not set them."""
+NOT_FOR_REPOSITORIES = tuple(name for name, rule in FOR_REPOSITORIES.items() if rule.never)
+"""What a cloned repository must not set at all: blocks that decide where code and keys go, and some single settings."""
+
+
+def setting_paths(model: type[BaseModel] = Config, before: str = "") -> list[str]:
+    """Every setting by its path, such as `runner.max_turns`; `*` stands for any name, as in `operations.*.enabled`."""
+    paths: list[str] = []
+    for name, field in model.model_fields.items():
+        inner = _models_in(field.annotation)
+        if not inner:
+            paths.append(f"{before}{name}")
+        for each in inner:
+            any_name = "*." if get_origin(field.annotation) is dict else ""
+            paths += setting_paths(each, f"{before}{name}.{any_name}")
+    return paths
 
 
 def config_values(text: str, file: Path | str, *, of_repository: bool) -> dict[str, Any]:
@@ -174,11 +192,24 @@ def config_values(text: str, file: Path | str, *, of_repository: bool) -> dict[s
     value = parse_yaml(text, file)
     given = {} if value is None else value
     if of_repository and isinstance(given, dict) and (closed := [key for key in NOT_FOR_REPOSITORIES if key in given]):
-        raise DefinitionError(
-            file, [f"$.{key}: a repository may not set this; use your own settings or a flag" for key in closed]
-        )
-    validate(Config, given, file)
+        raise DefinitionError(file, [f"$.{key}: {rule_for(key).problem(None)}" for key in closed])
+    checked = validate(Config, given, file)
+    if of_repository and (problems := list(_beyond(checked, ""))):
+        raise DefinitionError(file, problems)
     return dict(given)
+
+
+def _beyond(block: BaseModel, before: str) -> Iterator[str]:
+    """What a repository has set and may not, each with its place."""
+    for name in sorted(block.model_fields_set):
+        path, value = f"{before}{name}", getattr(block, name)
+        if isinstance(value, BaseModel):
+            yield from _beyond(value, f"{path}.")
+        elif name == "operations":
+            for operation, inner in value.items():
+                yield from _beyond(inner, f"{path}.{operation}.")
+        elif problem := rule_for(path).problem(value):
+            yield f"$.{path}: {problem}"
 
 
 def parse_yaml(text: str, file: Path | str) -> Any:
@@ -208,7 +239,7 @@ def validate(model: type[Model], value: Any, file: Path | str, *, hint: str | No
 
 def _problem(model: type[BaseModel], loc: tuple[int | str, ...], kind: str, message: str) -> str:
     around, path = _at(model, loc)
-    place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part:.200}" for part in path)
     if kind != "extra_forbidden":
         return f"{place}: {message}"
     known = list(around.model_fields)

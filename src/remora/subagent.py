@@ -106,7 +106,7 @@ class SubagentDefinition(_Part):
     """How the packet is written into the prompt."""
     check: CheckRule | None = None
     summarizers: dict[str, str] = Field(default_factory=dict)
-    """Who sums up what a tool returns: names of summarizers, by tool."""
+    """Who sums up what a tool returns, by tool: names; for a trusted agent also `file.py:Name` and `package:Name`."""
     script: tuple[str, ...] = ()
     """What the `scripted` policy plays: tool names; `candidates` follows the first candidate until none is left."""
 

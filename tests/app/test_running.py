@@ -19,7 +19,8 @@ from remora.trace import read_events
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
-    (tmp_path / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
+    (tmp_path / "remora.yaml").touch()
     (tmp_path / "a.py").write_text("import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n")
     return tmp_path
 

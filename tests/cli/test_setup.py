@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from remora.config import config_values
+
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -26,6 +28,9 @@ def test_init_writes_settings_that_change_nothing_and_never_twice(remora: Remora
     assert "server:" not in text.replace("`server`", "")
     after = json.loads(remora("config", "--json", cwd=tmp_path).stdout)
     assert after == before
+    every = [line.removeprefix("# ").partition("  # ")[0] for line in text.splitlines() if line[:2] == "# "]
+    settings = [line for line in every if ":" in line and not line.startswith(("Settings", "Who"))]
+    config_values("\n".join(settings), "remora.yaml", of_repository=True)
     again = remora("init", cwd=tmp_path)
     assert (again.returncode, (tmp_path / "remora.yaml").read_text()) == (3, text)
 

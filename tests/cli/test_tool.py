@@ -141,3 +141,11 @@ def test_stubs_lie_where_the_author_says(remora: Remora, shop: Path, edit: Path)
     assert done.stdout.strip() == "stubs/add_line/stubs.pyi"
     assert "count: int" in (shop / "stubs" / "add_line" / "stubs.pyi").read_text()
     assert "def Input" in (shop / "stubs" / "grail.pyi").read_text()
+
+
+def test_a_link_below_a_named_folder_is_not_checked_and_not_quoted(remora: Remora, shop: Path, edit: Path) -> None:
+    (shop / "private").write_text("import hunter2\n")
+    (edit.parent / "theirs.pym").symlink_to(shop / "private")
+    done = remora("tool", "check", str(edit.parent))
+    assert "hunter2" not in done.stdout + done.stderr
+    assert "theirs" not in done.stdout

@@ -83,3 +83,11 @@ def test_a_quote_in_a_comment_hides_nothing(tmp_path: Path, end: str) -> None:
     found = {node.node_id: (node.lines.first, node.lines.last) for node in discovery.find([tmp_path])}
     assert discovery.problems == []
     assert found == {"a.py": (1, 15), "a.py:f": (1, 7), "a.py:g": (11, 15)}
+
+
+def test_a_query_that_is_a_link_is_refused_and_nothing_of_it_is_quoted(tmp_path: Path, queries: Path) -> None:
+    (tmp_path / "private").write_text("(hunter2) @function")
+    (queries / "theirs.scm").symlink_to(tmp_path / "private")
+    with pytest.raises(ConfigError, match="is a link") as caught:
+        ids(tmp_path, queries)
+    assert "hunter2" not in str(caught.value)

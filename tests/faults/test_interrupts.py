@@ -1,4 +1,4 @@
-"""Row 17: Ctrl-C and TERM at random moments of a real `remora analyze`.
+"""Row 17: Ctrl-C, TERM and HUP at random moments of a real `remora analyze`.
 
 A nursery process imports Remora once and forks a command for every interrupt. Orphans come to the nursery, whatever
 session they are in, so a child that is left behind cannot hide.
@@ -23,7 +23,7 @@ from remora.trace import Library
 
 TIMES = int(os.environ.get("TEST_INTERRUPTS", "500"))
 LIMIT_S = 2.0
-CODES = {0: (0,), 1: (130, 0), 2: (130, 0, -2, -15)}
+CODES = {0: (0,), 1: (130, 0), 2: (130, 0, -1, -2, -15)}
 """By how often it was interrupted. Zero where it had ended anyway; the system's own where it ended in between."""
 
 NURSERY = """
@@ -185,7 +185,7 @@ def _traceback(stderr: str) -> bool:
 
 def random_signals(chance: random.Random, whole_s: float) -> Signals:
     """One interrupt, as a terminal or a service manager sends it, and sometimes an impatient second one."""
-    kind = chance.choice([("SIGINT", True), ("SIGINT", False), ("SIGTERM", False)])
+    kind = chance.choice([("SIGINT", True), ("SIGINT", False), ("SIGTERM", False), ("SIGHUP", True)])
     first = [(chance.random() * whole_s, *kind)]
     return first if chance.random() < 0.7 else [*first, (chance.random() * 0.2, *kind)]
 
@@ -220,6 +220,6 @@ def test_one_that_is_stuck_ends_at_the_limit_and_at_once_when_told_twice(nursery
 
 @pytest.mark.faults
 def test_without_the_second_thread_a_stuck_one_is_seen(nursery: Nursery, project: Path) -> None:
-    deaf = "import remora.cli._signals as s; s._count = lambda heard: None; import remora.cli as c"
+    deaf = "import remora.cli._signals as s; s._count = lambda *_: None; import remora.cli as c"
     told = nursery.play(project, [(1.0, "SIGTERM", False)], first=f"{deaf}; {STUCK}")
     assert told["seconds"] > LIMIT_S

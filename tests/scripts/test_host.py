@@ -14,6 +14,7 @@ from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import Completed
 from remora.scripts import _host_files
 from remora.scripts._host import SIGNATURES, Host
+from remora.scripts._shared import Beside
 from remora.workspaces import OverlayWorkspace
 
 SHOP = b"import os\n\n\nclass Shop:\n    def total(self, items):\n        return sum(items)\n"
@@ -56,7 +57,9 @@ def make(root: Path, spawner: Any = None, beside: Path | None = None) -> Host:
     )
     workspace = OverlayWorkspace(root, root.parent / "state/workspaces/A")
     code = PythonCode()
-    return Host(workspace, spawner or Asked(), commands=("ruff",), root=root, node=node, code=code, beside=beside)
+    return Host(
+        workspace, spawner or Asked(), commands=("ruff",), root=root, node=node, code=code, beside=Beside(beside)
+    )
 
 
 @pytest.fixture

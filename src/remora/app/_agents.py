@@ -1,8 +1,10 @@
-"""Agents that can be run: those that ship with Remora, and the project's own, trusted or not."""
+"""Agents that can be run: those that ship with Remora, and the project's own, trusted or not.
+
+Whether an agent is trusted is decided by the digest of the very bytes that are loaded: its folder is read once.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +16,12 @@ import orjson
 
 from remora.app._functions import load_functions
 from remora.app._project import Project
-from remora.app._settings import user_config_dir
-from remora.context.summarizers import Summarizer, SummarizerRegistry, is_built_in
+from remora.app._settings import check_place, read_own, user_config_dir, write_own
+from remora.config import CONFIG_FILE, Config
+from remora.context.summarizers import Imported, Summarizer, SummarizerRegistry, is_built_in
 from remora.errors import ConfigError, DefinitionError
+from remora.files import read_folder
+from remora.snapshot import Snapshot
 from remora.subagent import SubagentDefinition
 from remora.tools import FunctionTool
 
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
 DEFINITION = "subagent.yaml"
 TRUSTED_FILE = "trusted.json"
-_CACHES = frozenset({"__pycache__", ".pytest_cache"})
+MAX_TRUSTED = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,10 @@ class AgentSource:
     name: str
     folder: Path
     origin: Literal["bundled", "project"]
-    trusted: bool
-    """Whether the user has said that this very content may do what a bundled agent may."""
+
+    def read(self) -> Snapshot:
+        """Its files. Raises `ConfigError` for what no agent holds, such as links; ours may be installed as links."""
+        return read_folder(self.folder, links=self.origin == "bundled")
 
 
 class Agents(Project):
@@ -45,13 +52,13 @@ class Agents(Project):
     @cached_property
     def summarizers(self) -> SummarizerRegistry:
         """By the names that agent definitions use."""
-        return SummarizerRegistry(_installed_summarizers)
+        return SummarizerRegistry(_installed_summarizers, outside=str(self.root))
 
     def agent_sources(self) -> dict[str, AgentSource]:
         """All agents by name; the project's own never stand in for a bundled one."""
         own = {source.name: source for source in self._own_sources()}
         bundled = {path.parent.name: path.parent for path in sorted(bundled_agents().glob(f"*/{DEFINITION}"))}
-        return own | {name: AgentSource(name, folder, "bundled", True) for name, folder in bundled.items()}
+        return own | {name: AgentSource(name, folder, "bundled") for name, folder in bundled.items()}
 
     def load_agents(self, operations: Sequence[str]) -> dict[str, Agent]:
         """The agents of these names. Raises `ConfigError` for one that is unknown, unsound, or not trusted enough."""
@@ -68,62 +75,69 @@ class Agents(Project):
         found = sorted(path.parent for path in (*folder.glob(DEFINITION), *folder.glob(f"*/{DEFINITION}")))
         if not found:
             raise ConfigError(f"`{folder}` holds no agent: expected a `{DEFINITION}` there, or one folder below")
-        trusted = _read_trusted() | {str(path): agent_digest(path) for path in found}
-        _write_trusted(trusted)
-        return [AgentSource(path.name, path, "project", True) for path in found]
+        sources = [AgentSource(path.name, path, "project") for path in found]
+        _write_trusted(_read_trusted() | {str(source.folder): source.read().digest for source in sources})
+        return sources
 
-    def functions(self, definition: SubagentDefinition) -> dict[str, FunctionTool]:
+    def is_trusted(self, source: AgentSource) -> bool:
+        """Whether the user has said that what the agent is now may do what a bundled agent may."""
+        return source.origin == "bundled" or _is_trusted(source.read())
+
+    def functions(self, agent: Agent) -> dict[str, FunctionTool]:
         """The agent's tools that are Python functions; loading it has made sure that it is trusted."""
-        if not any(tool.python for tool in definition.tools):
-            return {}
-        return load_functions(self.agent_sources()[definition.name].folder, definition)
+        return load_functions(agent.files, agent.definition)
+
+    def agents_folder(self) -> Path:
+        """Where the project's own agents lie. Raises `ConfigError` for one outside that the user did not name."""
+        return self.folder_of("agents_dir", self.config.agents_dir)
+
+    def folder_of(self, key: str, value: Path) -> Path:
+        """The folder that a setting names. What a repository names, or nobody, must lie in the project."""
+        origin = self.settings.origins.get(key)
+        by_repository = origin == CONFIG_FILE or (origin is None and value == Config().agents_dir)
+        return check_place(self.root, value, key) if by_repository else self.root / value
 
     def _own_sources(self) -> list[AgentSource]:
-        folder = (self.root / self.config.agents_dir).resolve()
-        if not folder.is_dir() or folder == bundled_agents().resolve():
+        folder = self.agents_folder()
+        if not folder.is_dir() or folder.resolve() == bundled_agents().resolve():
             return []
-        trusted = _read_trusted()
-        found = [path.parent for path in sorted(folder.glob(f"*/{DEFINITION}"))]
         return [
-            AgentSource(path.name, path, "project", trusted.get(str(path.resolve())) == agent_digest(path))
-            for path in found
+            AgentSource(path.parent.name, path.parent, "project") for path in sorted(folder.glob(f"*/{DEFINITION}"))
         ]
 
     def _loaded(self, source: AgentSource) -> Agent:
-        from remora.scripts import load_agent
+        from remora.scripts import agent_from
 
-        agent = load_agent(source.folder.parent, source.name)
-        if not source.trusted and (places := agent.definition.needs_trust()):
+        files = source.read()
+        agent = agent_from(files)
+        if agent.definition.name != source.name:
+            problem = f"$.name: `{agent.definition.name}`: expected `{source.name}`, as its folder is called"
+            raise DefinitionError(source.folder / DEFINITION, [problem])
+        if (places := agent.definition.needs_trust()) and source.origin == "project" and not _is_trusted(files):
             raise DefinitionError(
                 source.folder / DEFINITION,
                 [f"{place}: needs trust; read the agent, then `remora trust {source.folder}`" for place in places],
             )
-        self._check_summarizers(agent.definition)
+        self._check_summarizers(agent)
         return agent
 
-    def _summarizers_of(self, definition: SubagentDefinition) -> dict[str, Summarizer]:
-        return self.summarizers.for_agent(definition.summarizers, self.config.runner.memory.summarizer_mode)
+    def _summarizers_of(self, definition: SubagentDefinition, files: Snapshot) -> dict[str, Summarizer]:
+        mode = self.config.runner.memory.summarizer_mode
+        return self.summarizers.for_agent(definition.summarizers, mode, files)
 
-    def _check_summarizers(self, definition: SubagentDefinition) -> None:
+    def _check_summarizers(self, agent: Agent) -> None:
         """Raises `ConfigError` for a summarizer that is not known, or that the guard could never run."""
         from remora.sandbox import SummaryChild
 
-        for tool, summarizer in self._summarizers_of(definition).items():
+        for tool, summarizer in self._summarizers_of(agent.definition, agent.files).items():
+            if isinstance(summarizer, Imported) and (refused := summarizer.refused()):
+                raise DefinitionError(
+                    agent.files.folder / DEFINITION,
+                    [f"$.summarizers.{tool}: {refused}"],
+                    hint="Put it into a file of the agent's folder and name it `file.py:Name`",
+                )
             if not is_built_in(summarizer):
                 SummaryChild().check(tool, summarizer)
-
-
-def agent_digest(folder: Path) -> str:
-    """One digest over the names and bytes of all files of an agent. A link in it has none: it could change unseen."""
-    whole = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink():
-            raise ConfigError(f"`{path}` is a link: an agent is plain files, so that it can be trusted as it is")
-        if path.is_file() and not _CACHES.intersection(path.parts):
-            name = path.relative_to(folder).as_posix().encode(errors="surrogateescape")
-            data = path.read_bytes()
-            whole.update(b"%d:%b%d:" % (len(name), name, len(data)) + data)
-    return f"sha256:{whole.hexdigest()}"
 
 
 def bundled_agents() -> Path:
@@ -133,12 +147,18 @@ def bundled_agents() -> Path:
     return shipped if shipped.is_dir() else package.parents[1] / "agents"
 
 
+def _is_trusted(files: Snapshot) -> bool:
+    return _read_trusted().get(str(files.folder.resolve())) == files.digest
+
+
 def _read_trusted() -> dict[str, str]:
+    """Digests by folder. Raises `ConfigError` where somebody else could have written them."""
     file = user_config_dir(os.environ) / TRUSTED_FILE
-    try:
-        found = orjson.loads(file.read_bytes())
-    except FileNotFoundError:
+    data = read_own(file, MAX_TRUSTED)
+    if data is None:
         return {}
+    try:
+        found = orjson.loads(data)
     except ValueError as error:
         raise ConfigError(f"{file}: not JSON: expected digests by folder", hint="Delete it, and trust again") from error
     return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
@@ -146,10 +166,7 @@ def _read_trusted() -> dict[str, str]:
 
 def _write_trusted(trusted: dict[str, str]) -> None:
     file = user_config_dir(os.environ) / TRUSTED_FILE
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    new.write_bytes(orjson.dumps(trusted, option=orjson.OPT_INDENT_2) + b"\n")
-    new.replace(file)
+    write_own(file, orjson.dumps(trusted, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _installed_summarizers() -> dict[str, str]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from remora.context.contracts import ToolSpec
 from remora.errors import DefinitionError
 from remora.ports import ToolOutput, Tools
+from remora.snapshot import Snapshot
 from remora.subagent import SubagentDefinition
 from remora.tools import FunctionTool
 
 
-def load_functions(folder: Path, definition: SubagentDefinition) -> dict[str, FunctionTool]:
-    """The functions that a definition names. They run in this process, unbounded: only for what the user trusts."""
-    return {tool.name: _function(folder, tool.python) for tool in definition.tools if tool.python}
+def load_functions(files: Snapshot, definition: SubagentDefinition) -> dict[str, FunctionTool]:
+    """The functions that a definition names. They run in this process, unbounded: only for what the user trusts.
+
+    Their code is what `files` holds, whose digest was trusted: nothing is read from the disk.
+    """
+    return {tool.name: _function(files, tool.python) for tool in definition.tools if tool.python}
 
 
 class MixedTools:
@@ -43,16 +45,13 @@ def _spec(description: str, effects: Any, function: FunctionTool) -> ToolSpec:
     return function.spec.model_copy(update={"effects": effects, **described})
 
 
-def _function(folder: Path, place: str) -> FunctionTool:
+def _function(files: Snapshot, place: str) -> FunctionTool:
     file, _, name = place.partition(":")
-    path = folder / file
-    spec = importlib.util.spec_from_file_location(f"remora_agent_{folder.name}_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise DefinitionError(folder / "subagent.yaml", [f"`{file}` is not a Python file in the agent's folder"])
-    module = importlib.util.module_from_spec(spec)
+    path = files.folder / file
+    if file not in files.files:
+        raise DefinitionError(files.folder / "subagent.yaml", [f"`{file}` is not a Python file in the agent's folder"])
     try:
-        spec.loader.exec_module(module)
-        found = getattr(module, name)
+        found = getattr(files.module(file), name)
     except Exception as error:
         raise DefinitionError(path, [f"`{name}` cannot be loaded: {type(error).__name__}: {error}"]) from error
     if not isinstance(found, FunctionTool):

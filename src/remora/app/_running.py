@@ -160,7 +160,7 @@ class Running(Agents, Changing):
         return TreeSitterDiscovery(
             self.root,
             state_dir=self.state_dir,
-            queries=self.root / settings.queries if settings.queries else None,
+            queries=self.folder_of("discovery.queries", settings.queries) if settings.queries else None,
             exclude=settings.exclude,
         )
 
@@ -179,7 +179,13 @@ class Running(Agents, Changing):
     def _workspace(self, agent_id: str) -> OverlayWorkspace:
         from remora.workspaces import OverlayWorkspace, workspace_folder
 
-        return OverlayWorkspace(self.root, workspace_folder(self.own_state_dir, agent_id))
+        limits = self.config.workspace
+        return OverlayWorkspace(
+            self.root,
+            workspace_folder(self.own_state_dir, agent_id),
+            max_file_bytes=limits.max_file_bytes,
+            max_files=limits.max_files,
+        )
 
     def _tools(
         self,
@@ -209,7 +215,7 @@ class Running(Agents, Changing):
             code=PythonCode(),
             base=base,
         )
-        return MixedTools(agent.definition, scripts, self.functions(agent.definition))
+        return MixedTools(agent.definition, scripts, self.functions(agent))
 
     def _track(self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], shared: _Shared) -> TwoTrack:
         node, found = job.node, shared.deciders
@@ -223,7 +229,7 @@ class Running(Agents, Changing):
             blobs=self.blobs,
             counter=found.counter,
             clock=self.clock,
-            summarizers=self._summarizers_of(definition),
+            summarizers=self._summarizers_of(definition, shared.agents[job.operation].files),
             secrets=self.secrets,
             guard=shared.guard,
             fallback=FALLBACK,
@@ -285,7 +291,7 @@ class Running(Agents, Changing):
         from remora.scripts import tool_specs
 
         definition, counter = agent.definition, found.counter
-        functions = (function.spec for function in self.functions(definition).values())
+        functions = (function.spec for function in self.functions(agent).values())
         tools = (*tool_specs(definition, agent.scripts), *functions, *_built_in_tools(definition))
         beside = tools if found.calling == "native" else ()
         fixed = fixed_tokens(system_text(definition.system_prompt, tools, found.calling), counter, beside)

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from remora.app._agents import Agents
-from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config
+from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config, MemoryConfig
 from remora.errors import ConfigError
 
 TEMPLATE = Path(__file__).with_name("new_agent")
@@ -53,9 +53,7 @@ class SettingUp(Agents):
             raise ConfigError(f"`{name}` is not a name for an agent: expected small letters, digits and `_`")
         if name in self.agent_sources():
             raise ConfigError(f"There is an agent `{name}` already: expected another name")
-        folder = self.root / self.config.agents_dir / name
-        if folder.resolve() != self.root.resolve() / self.config.agents_dir / name:
-            raise ConfigError(f"`{folder}` goes through a link: expected a folder of the project")
+        folder = self.agents_folder() / name
         files = []
         for template in sorted(path for path in TEMPLATE.rglob("*") if path.is_file()):
             target = folder / template.relative_to(TEMPLATE).with_suffix("")
@@ -67,8 +65,9 @@ class SettingUp(Agents):
 
     def _described(self, name: str) -> AgentRow:
         source = self.agent_sources()[name]
-        origin = source.origin if source.trusted else f"{source.origin}, not trusted"
+        origin: str = source.origin
         try:
+            origin = source.origin if self.is_trusted(source) else f"{source.origin}, not trusted"
             definition = self.load_agents([name])[name].definition
         except ConfigError as error:
             return AgentRow(name, origin, "", "", f"cannot be used: {error.message}")
@@ -98,6 +97,7 @@ def _lines(name: str, kind: object, default: object, indent: str, meaning: str =
         inner = [
             line
             for key, field in kind.model_fields.items()
+            if (kind, key) != (MemoryConfig, "enabled")  # for the user alone, see `remora.repository`
             for line in _lines(key, field.annotation, getattr(default, key), indent + "  ", told.get(key, ""))
         ]
         return ["", f"# {indent}{name}:", *inner]

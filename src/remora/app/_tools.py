@@ -15,6 +15,7 @@ from remora.context.contracts import make_error_result
 from remora.context.summarizers import Distilled, distill
 from remora.errors import ConfigError, ToolError
 from remora.events import new_id
+from remora.files import MAX_BYTES, read_plain
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import ToolOutput
 from remora.subagent import SubagentDefinition, ToolEntry, parse_definition
@@ -169,11 +170,16 @@ class Authoring(Changing):
 
 def _scripts(paths: Sequence[Path]) -> list[Path]:
     """The files named, and those below the folders named. Raises `ConfigError` where there is none."""
-    found = [each for path in paths for each in (sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path])]
+    found = [each for path in paths for each in (_below(path) if path.is_dir() else [path])]
     if not found:
         names = ", ".join(f"`{path}`" for path in paths)
         raise ConfigError(f"There is no `{SUFFIX}` file in {names}", hint="Name a script, or a folder that holds some")
     return list(dict.fromkeys(found))
+
+
+def _below(folder: Path) -> list[Path]:
+    """The scripts below a folder. A link is none: it may lead to a file that nobody named."""
+    return sorted(path for path in folder.rglob(f"*{SUFFIX}") if not path.is_symlink())
 
 
 def _definition(script: Script, limits: str | None, commands: Sequence[str]) -> SubagentDefinition:
@@ -184,7 +190,7 @@ def _definition(script: Script, limits: str | None, commands: Sequence[str]) -> 
         known = ", ".join(f"`{name}`" for name in LIMITS)
         raise ConfigError(f"There are no limits `{limits}`: expected one of {known}")
     file = script.path.absolute().parent.parent / "subagent.yaml"
-    own = parse_definition(file.read_text(encoding="utf-8"), file) if file.is_file() else None
+    own = parse_definition(read_plain(file, MAX_BYTES).decode("utf-8-sig"), file) if file.is_file() else None
     entry = next((tool for tool in own.tools if tool.name == script.name), None) if own else None
     allowed = tuple(dict.fromkeys([*(own.programs if own else ()), *commands]))
     try:

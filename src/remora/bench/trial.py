@@ -133,7 +133,7 @@ async def _fixed_by_ruff(trial: Trial, project: Path) -> dict[str, Any]:
     began = time.monotonic()
     # Not by the sandbox's spawner: that one lets ruff look and never write.
     how = ["--fix", *trial.row.options, "--no-cache", "--quiet"]
-    argv = [sys.executable, "-m", "ruff", "check", *how, trial.task.path]
+    argv = [sys.executable, "-P", "-m", "ruff", "check", *how, trial.task.path]
     pipe = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*argv, cwd=project, stdout=pipe, stderr=pipe)
     await process.wait()

@@ -39,6 +39,7 @@ from remora.cli._console import (
 )
 from remora.cli._model import fetching
 from remora.cli._render_review import diffs
+from remora.context.text import one_line
 from remora.errors import ConfigError
 from remora.events import short_id
 from remora.orchestrator import Plan
@@ -181,7 +182,7 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
     results = []
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -191,7 +192,8 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
         async for result in running:
             results.append(result)
             word = result.verdict or result.outcome
-            progress.update(bar, advance=1, description=f"{short_id(result.agent_id)} {result.operation} {word}")
+            told = f"{short_id(result.agent_id)} {result.operation} {one_line(word, 40)}"
+            progress.update(bar, advance=1, description=told)
     order = {job.agent_id: index for index, job in enumerate(plan.jobs)}
     return sorted(results, key=lambda result: order[result.agent_id])
 

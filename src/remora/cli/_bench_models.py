@@ -22,6 +22,7 @@ from rich.progress import (
 from remora.app import ensure_weights, needs_weights, open_app
 from remora.cli._console import HERE, err
 from remora.cli._model import fetching
+from remora.context.text import one_line
 
 if TYPE_CHECKING:
     from remora.bench.rows import Models, Row
@@ -76,13 +77,13 @@ class Bar:
 
     def step(self, told: str) -> None:
         """One more is done."""
-        self.progress.update(self.place, advance=1, description=told)
+        self.progress.update(self.place, advance=1, description=one_line(told))
 
 
 @contextmanager
 def bar(what: str, total: int, *, quiet: bool) -> Iterator[Bar]:
     """A bar on a terminal; nothing elsewhere."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     shown = Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=quiet or not err.is_terminal)
     with shown as progress:
         yield Bar(progress, progress.add_task(what, total=total))

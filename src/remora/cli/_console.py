@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from remora.context.text import visible
+from remora.context.text import escaped_json, visible
 from remora.errors import ConfigError, RemoraError
 
 HERE = Path()
@@ -50,7 +50,18 @@ def errors_as_sentences() -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """`value` as JSON on stdout."""
-    sys.stdout.write(orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(json_text(orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2)) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """`value` as one line of JSON on stdout, at once."""
+    sys.stdout.write(json_text(orjson.dumps(value, default=plain)) + "\n")
+    sys.stdout.flush()
+
+
+def json_text(data: bytes) -> str:
+    """JSON that can be shown: the same value, and nothing in it steers the terminal."""
+    return escaped_json(data.decode())
 
 
 def say(text: str, style: str = "") -> None:

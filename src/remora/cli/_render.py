@@ -13,7 +13,7 @@ from rich.text import Text
 from remora._version import __version__
 from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
 from remora.app import EMBEDDED, NO_MODEL, Imports
-from remora.cli._console import out, say, tell
+from remora.cli._console import json_text, out, say, tell
 from remora.cli._doctor import Finding
 from remora.context.text import number, one_line, visible
 from remora.events import Event, encode, readable, short_id
@@ -160,8 +160,9 @@ def event_line(event: Event) -> None:
 
 
 def event_json(event: Event) -> None:
-    """An event as one line of JSON, as its stream holds it."""
-    sys.stdout.write(encode(event).decode() + "\n")
+    """An event as one line of JSON: on a terminal with escapes, else byte for byte as its stream holds it."""
+    line = encode(event)
+    sys.stdout.write((json_text(line) if out.is_terminal else line.decode()) + "\n")
     sys.stdout.flush()
 
 

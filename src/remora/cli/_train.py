@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from remora.app import open_app, served_weights
 from remora.bench.oracle import Oracle
@@ -103,7 +104,7 @@ def _make_up(out: RowFile, made: Iterable[Row], number: int) -> None:
     for done, row in enumerate(made, start=1):
         out.add(row)
         if done % ROWS_TOLD_EVERY == 0:
-            err.print(f"{out.path}: {done:,} of {number:,} made-up rows")
+            err.print(Text(visible(f"{out.path}: {done:,} of {number:,} made-up rows")))
 
 
 async def _played(

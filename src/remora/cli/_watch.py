@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
+from rich.text import Text
 
 from remora.app import App, open_app
 from remora.cli import _render as render
@@ -23,7 +22,8 @@ from remora.cli._analyze import (
     review_options,
     run_flags,
 )
-from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, plain, say, tell
+from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, print_json_line, say, tell
+from remora.context.text import visible
 from remora.events import short_id
 from remora.orchestrator import Plan
 
@@ -63,7 +63,7 @@ async def _watch(project: App, paths: list[Path], operations: list[str], *, json
         tell(f"skipped: {problem}" for problem in plan.problems)
         if first:
             where = " ".join(map(str, paths))
-            err.print(f"Watching {where} for {', '.join(plan.operations)}. Ctrl-C stops.", markup=False)
+            err.print(Text(visible(f"Watching {where} for {', '.join(plan.operations)}. Ctrl-C stops.")))
         elif plan.jobs:
             await _run(project, plan, json=json)
         first = False
@@ -74,9 +74,7 @@ async def _run(project: App, plan: Plan, *, json: bool) -> None:
     async for result in project.run(plan):
         changed += bool(result.files)
         if json:
-            line = orjson.dumps({"run_id": plan.run_id, **vars(result)}, default=plain)
-            sys.stdout.write(line.decode() + "\n")
-            sys.stdout.flush()
+            print_json_line({"run_id": plan.run_id, **vars(result)})
         else:
             say(render.agent_line(result))
     if changed and not json:

@@ -21,9 +21,10 @@ from remora.context._summaries import (
     raw_result_of,
     says_enough,
 )
-from remora.context.summary import Imported, Summarized, Summarizer, run_summarizer
+from remora.context.summary import Imported, OfFolder, Summarized, Summarizer, run_summarizer
 from remora.errors import ConfigError
 from remora.ports import SummaryGuard
+from remora.snapshot import Snapshot
 
 __all__ = [
     "BUILTIN_SUMMARIZERS",
@@ -32,6 +33,7 @@ __all__ = [
     "Distilled",
     "Imported",
     "LinterSummarizer",
+    "OfFolder",
     "Summarized",
     "Summarizer",
     "SummarizerRegistry",
@@ -112,8 +114,12 @@ def get_default_summarizers() -> dict[str, Summarizer]:
 class SummarizerRegistry:
     """Summarizers by name: ours, those registered in Python, and those that installed packages offer."""
 
-    def __init__(self, installed: Callable[[], Mapping[str, str]] = dict) -> None:
-        """`installed` gives import paths by name; it is asked only for a name that is not known otherwise."""
+    def __init__(self, installed: Callable[[], Mapping[str, str]] = dict, *, outside: str = "") -> None:
+        """`installed` gives import paths by name; it is asked only for a name that is not known otherwise.
+
+        What an agent names by an import path must lie outside of the folder `outside`.
+        """
+        self._outside = outside
         self._registered: dict[str, Summarizer] = dict(BUILT_IN)
         self._installed = installed
 
@@ -123,21 +129,28 @@ class SummarizerRegistry:
             raise ConfigError(f"`{name}` is the name of a built-in summarizer: expected another name")
         self._registered[name] = summarizer
 
-    def get(self, name: str) -> Summarizer:
-        """The summarizer of this name, or at this import path. Raises `ConfigError` that lists the known names."""
+    def get(self, name: str, files: Snapshot | None = None) -> Summarizer:
+        """The summarizer of this name or import path, or of a file, `file.py:Name`, of the agent's `files`.
+
+        Raises `ConfigError` that lists the known names.
+        """
         if name in self._registered:
             return self._registered[name]
+        if files is not None and name.partition(":")[0].endswith(".py"):
+            return OfFolder(name, files)
         if ":" in name:
-            return Imported(name)
+            return Imported(name, self._outside)
         installed = self._installed()
         if name in installed:
             return Imported(installed[name])
         known = ", ".join(f"`{known}`" for known in sorted({*self._registered, *installed}))
         raise ConfigError(f"Summarizer `{name}` is not known: expected one of {known}")
 
-    def for_agent(self, names: Mapping[str, str], mode: SummarizerMode = "tool_specific") -> dict[str, Summarizer]:
+    def for_agent(
+        self, names: Mapping[str, str], mode: SummarizerMode = "tool_specific", files: Snapshot | None = None
+    ) -> dict[str, Summarizer]:
         """An agent's summarizers by tool: the defaults, then those its definition names. None in mode `fallback`."""
-        named = {tool: self.get(name) for tool, name in names.items()}
+        named = {tool: self.get(name, files) for tool, name in names.items()}
         return get_default_summarizers() | named if mode == "tool_specific" else {}
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 MAX_LINE = 200
 
 # Control characters, line and paragraph separators, lone surrogates, zero-width and bidirectional marks: all of them
 # can break a line, hide text, or change how the rest of it reads.
-_INVISIBLE = re.compile("[\\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+")
+_ODD = "\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+_INVISIBLE = re.compile(f"[\\s\x00-\x1f{_ODD}\ud800-\udfff]+")
 
 
 def one_line(text: str, limit: int = MAX_LINE) -> str:
@@ -24,9 +26,15 @@ def number(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f{_ODD}\ud800-\udfff]")
+_IN_JSON = re.compile(f"[{_ODD}]")
 
 
 def visible(text: str) -> str:
     """`text` as a terminal may show it: lines and tabs stay, every other control character is spelled out."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def escaped_json(text: str) -> str:
+    """JSON of the same value in which every control or invisible character is an escape, as those below U+0020 are."""
+    return _IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from remora.errors import ConfigError, MissingExtra
+from remora.files import read_plain
 
 try:
     import tree_sitter_python
@@ -19,6 +20,8 @@ except ImportError as error:
     raise MissingExtra("tree-sitter, which finds functions and classes,", extra="agents") from error
 
 BUNDLED = "python.scm"
+MAX_QUERY = 1024 * 1024
+"""Bytes of one file. It is a plain one: nothing of a file elsewhere may be quoted in an error."""
 CAPTURES = frozenset({"function", "class", "name", "decorated", "definition"})
 
 
@@ -47,7 +50,7 @@ def _bundled_text() -> str:
 
 def _checked(file: Path) -> str:
     try:
-        text = file.read_text("utf-8")
+        text = read_plain(file, MAX_QUERY).decode("utf-8")
         query = Query(language(), text)
     except (OSError, UnicodeDecodeError, QueryError) as error:
         raise ConfigError(f"`{file}` is not a query for Python code: {error}") from error

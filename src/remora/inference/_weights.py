@@ -139,7 +139,7 @@ def _pip() -> list[str]:
     from importlib.util import find_spec
 
     if find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip"]
+        return [sys.executable, "-P", "-m", "pip"]  # never one that lies in the current folder
     spec = find_spec("ensurepip")
     for folder in spec.submodule_search_locations or () if spec else ():
         for wheel in sorted(Path(folder, "_bundled").glob("pip-*.whl")):

@@ -1,6 +1,6 @@
 """Tool scripts (`.pym`, the specification's *grail*): load, check, and run them inside limits that hold."""
 
-from remora.scripts._agents import Agent, load_agent
+from remora.scripts._agents import DEFINITION, Agent, agent_from, load_agent
 from remora.scripts._check import CheckResult, check_files
 from remora.scripts._declare import Input, external
 from remora.scripts._parse import ExternalSpec, InputSpec
@@ -11,6 +11,7 @@ from remora.scripts._tools import LIMITS, SYSTEM_INPUTS, ScriptTools, load_scrip
 
 __all__ = [
     "DEFAULT",
+    "DEFINITION",
     "LIMITS",
     "PERMISSIVE",
     "STRICT",
@@ -26,6 +27,7 @@ __all__ = [
     "ScriptOutput",
     "ScriptPool",
     "ScriptTools",
+    "agent_from",
     "check_files",
     "external",
     "load",

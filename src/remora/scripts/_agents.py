@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from remora.errors import ConfigError
+from remora.errors import ConfigError, DefinitionError
+from remora.files import read_folder
 from remora.scripts._script import Script
 from remora.scripts._tools import load_scripts
+from remora.snapshot import Snapshot
 from remora.subagent import SubagentDefinition, parse_definition
+
+DEFINITION = "subagent.yaml"
 
 
 @dataclass(frozen=True)
@@ -18,14 +22,27 @@ class Agent:
 
     definition: SubagentDefinition
     scripts: Mapping[str, Script]
+    files: Snapshot
+    """All files of its folder, as they were read: everything that is loaded of the agent comes from here."""
 
 
 def load_agent(folder: Path, name: str) -> Agent:
     """The agent in `folder/name`. Raises `ConfigError` that names the others, or every problem of this one."""
-    known = sorted(path.parent.name for path in folder.glob("*/subagent.yaml"))
+    known = sorted(path.parent.name for path in folder.glob(f"*/{DEFINITION}"))
     if name not in known:
         names = ", ".join(f"`{agent}`" for agent in known)
         raise ConfigError(f"There is no operation `{name}`: expected one of {names}")
-    file = folder / name / "subagent.yaml"
-    definition = parse_definition(file.read_text(encoding="utf-8"), file)
-    return Agent(definition, load_scripts(folder / name / "tools", definition))
+    return agent_from(read_folder(folder / name, links=True))
+
+
+def agent_from(files: Snapshot) -> Agent:
+    """The agent that these files make. Raises `ConfigError` with every problem."""
+    file = files.folder / DEFINITION
+    try:
+        text = files.files[DEFINITION].decode("utf-8-sig")
+    except KeyError as error:
+        raise ConfigError(f"`{files.folder}` holds no agent: expected a `{DEFINITION}`") from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(file, ["not UTF-8: expected YAML"]) from error
+    definition = parse_definition(text, file)
+    return Agent(definition, load_scripts(files.folder / "tools", definition, files.within("tools")), files)

@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from remora.errors import ToolError, ToolLimitExceeded
+from remora.errors import ConfigError, ToolError, ToolLimitExceeded
 from remora.nodes import CodeNode
 from remora.ports import CodeReader, Spawner, Workspace
 from remora.scripts._calls import HostFunction
 from remora.scripts._host_code import HostCode
-from remora.scripts._host_files import HostFiles, fits, text_of
+from remora.scripts._host_files import MAX_TEXT, HostFiles, fits, text_of
 from remora.scripts._scratch import scratch
+from remora.scripts._shared import Beside
 
 SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "read_file": (("path",), 1),
@@ -46,13 +47,13 @@ class Host:
         root: Path,
         node: CodeNode,
         code: CodeReader | None = None,
-        beside: Path | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._workspace = workspace
         self._spawner = spawner
         self._commands = commands
         self._root = root
-        self._beside = beside
+        self._beside = beside or Beside()
         self._files = HostFiles(workspace)
         self._code = HostCode(self._files, code, node)
         self.outputs: list[tuple[str, bytes | Iterable[bytes]]] = []
@@ -64,10 +65,14 @@ class Host:
 
     async def read_beside(self, name: str) -> str:
         """The text of a file in the script's own folder, such as one to give to `run_command`."""
-        path = (self._beside or Path("/nowhere")) / text_of(name, "name")
-        if name != path.name or path.is_symlink():
+        if text_of(name, "name") != Path(name).name:
             raise PermissionError(f"`{name:.200}` does not lie beside the script: expected the name of a file there")
-        data = path.read_bytes()
+        try:
+            data = self._beside.data(name, MAX_TEXT)
+        except ConfigError as error:
+            raise PermissionError(error.message) from error
+        if data is None:
+            raise FileNotFoundError(f"there is no `{name:.200}` beside the script")
         fits(name, data)
         return data.decode("utf-8")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from remora.scripts._check import CheckResult, check_files
 from remora.scripts._parse import ExternalSpec, InputSpec, parse
 from remora.scripts._pool import DEFAULT, Limits, ScriptPool
 from remora.scripts._problems import Problem
-from remora.scripts._read import read_script
+from remora.scripts._read import read_script, script_text
 from remora.scripts._shared import Beside, Shared, joined
 from remora.scripts._stubs import stubs, write_artefacts
 from remora.scripts._values import MAX_IN, NotPlain, plain
@@ -33,6 +33,8 @@ class Script:
     """The code that runs: every line where it stands in the file."""
     shared: tuple[Shared, ...] = ()
     """What it takes in from files beside it, which runs before it."""
+    beside: Beside = field(default_factory=Beside, compare=False, repr=False)
+    """The files that it may read."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -83,13 +85,14 @@ class Script:
 def load(path: Path | str, grail_dir: Path | str | None = None, beside: Beside | None = None) -> Script:
     """The script at `path`. Raises `DefinitionError` with every problem. With `grail_dir`, writes its stubs there.
 
-    `beside` keeps what was read of the files that scripts of one folder share.
+    `beside` keeps what was read of the files that scripts of one folder share, the script itself among them.
     """
     path = Path(path)
-    text = read_script(path)
+    beside = beside or Beside(path.parent)
+    text = read_script(path) if beside.files is None else script_text(beside.files.get(path.name))
     if isinstance(text, Problem):
         raise DefinitionError(path, [str(text)])
-    parsed = parse(text, path, beside or Beside(path.parent))
+    parsed = parse(text, path, beside)
     script = Script(
         name=path.stem,
         path=path,
@@ -98,6 +101,7 @@ def load(path: Path | str, grail_dir: Path | str | None = None, beside: Beside |
         externals=tuple(parsed.externals),
         source=parsed.source,
         shared=tuple(parsed.shared),
+        beside=beside,
     )
     if grail_dir is not None:
         _keep(script, Path(grail_dir))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.scripts._read import read_script
+from remora.errors import ConfigError
+from remora.files import read_plain
+from remora.scripts._read import MAX_SOURCE, script_text
 
 if TYPE_CHECKING:
     from remora.scripts._parse import Parsed
@@ -20,14 +22,29 @@ class Beside:
 
     folder: Path | None = None
     known: dict[str, Parsed] = field(default_factory=dict)
+    files: Mapping[str, bytes] | None = None
+    """What the folder held when its agent was read. None: a script by itself, whose neighbours are on the disk."""
 
     def text(self, module: str) -> str | None:
         """The text of a module; None for one that does not lie here itself."""
-        if self.folder is None or not module.isidentifier():
+        if not module.isidentifier():
             return None
-        path = self.folder / f"{module}.py"
-        text = read_script(path) if path.is_file() and not path.is_symlink() else None
+        try:
+            text = script_text(self.data(f"{module}.py", MAX_SOURCE))
+        except (OSError, ConfigError):
+            return None
         return text if isinstance(text, str) else None
+
+    def data(self, name: str, most: int) -> bytes | None:
+        """The bytes of a file that lies right here; None without one. Raises `ConfigError` for a link or too much."""
+        if self.files is not None:
+            return self.files.get(name)
+        if self.folder is None or name != Path(name).name:
+            return None
+        try:
+            return read_plain(self.folder / name, most)
+        except FileNotFoundError:
+            return None
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,16 @@ SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines")
 LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
 
 
-def load_scripts(folder: Path, definition: SubagentDefinition) -> dict[str, Script]:
-    """The script of every tool that is one, from `folder/<tool>.pym`. Raises `DefinitionError` with all problems."""
+def load_scripts(
+    folder: Path, definition: SubagentDefinition, files: Mapping[str, bytes] | None = None
+) -> dict[str, Script]:
+    """The script of every tool that is one, from `folder/<tool>.pym`. Raises `DefinitionError` with all problems.
+
+    With `files`, what the folder held by name, nothing is read from the disk.
+    """
     scripts: dict[str, Script] = {}
     problems: list[str] = []
-    beside = Beside(folder)
+    beside = Beside(folder, files=files)
     for entry in definition.tools:
         if entry.python:
             continue
@@ -89,7 +94,7 @@ class ScriptTools:
             root=self._root,
             node=self._node,
             code=self._code,
-            beside=script.path.parent,
+            beside=script.beside,
         )
         wanted = {spec.name for spec in script.externals}
         functions = {key: function for key, function in host.functions().items() if key in wanted}

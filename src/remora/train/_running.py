@@ -40,14 +40,19 @@ def run_training(
     for need in ("torch", "numpy", "tokenizers"):
         if find_spec(need) is None:
             raise MissingExtra(f"`{need}`, which training needs,", extra="train")
-    module, root = _trainer()
     words = ["--base", base.absolute(), "--out", out.absolute(), "--rows", *(path.absolute() for path in rows)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    argv = [sys.executable, "-m", module, *map(str, words), *begun, *options]
+    argv, environment = trainer_command([*map(str, words), *begun, *options])
     done = subprocess.run(argv, env=environment, check=False)
     if done.returncode not in (0, STOPPED):
         raise ConfigError(f"Training failed with exit status {done.returncode}; what it said stands above")
     return Trained(out / "adapter.gguf", out / "metrics.json", done.returncode == 0)
+
+
+def trainer_command(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """How the trainer is started, and with which environment: no module of the current folder is imported."""
+    module, root = _trainer()
+    path = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return [sys.executable, "-P", "-m", module, *words], {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def _fitting(start: str, base: Path) -> Path:

@@ -1,0 +1,99 @@
+"""What the `remora.yaml` of a repository may set: a clone must not weaken what you rely on, nor fill your machine.
+
+Every setting has a decision here; a test holds that. The user's own file, the environment and flags may set anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROMPT_TOKENS = 32_768
+AGENTS_AT_ONCE = 16
+FAILURES = 100
+"""Failed or repeated calls in a row."""
+RETRIES = 10
+FILE_BYTES = 64 * 1024 * 1024
+FILES = 2_000
+PATTERNS = 1_000
+QUIET_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a repository may do with one setting."""
+
+    never: bool = False
+    most: int | None = None
+    """The largest number, or the longest list."""
+    only: str = ""
+    """The one value that it may have."""
+    inside: bool = False
+    """Whether it is a path that must lie inside the project."""
+
+    def problem(self, value: Any) -> str:
+        """Why a repository may not set `value`; empty if it may."""
+        if self.never or (self.only and value != self.only):
+            allowed = f" to anything but `{self.only}`" if self.only else ""
+            return f"a repository may not set this{allowed}; use your own settings or a flag"
+        size = len(value) if isinstance(value, tuple) else value
+        if self.most is not None and size is not None and size > self.most:
+            return f"a repository may set at most {self.most:,}; for more, use your own settings or a flag"
+        if self.inside and value is not None and (Path(value).is_absolute() or ".." in Path(value).parts):
+            return "a repository may name only a path inside the project; for another, use your own settings or a flag"
+        return ""
+
+    def __str__(self) -> str:
+        """As a table says it."""
+        if self.never:
+            return "no"
+        if self.only:
+            return f"only `{self.only}`"
+        return f"at most {self.most:,}" if self.most else "inside the project" if self.inside else "yes"
+
+
+FREE, NEVER = Rule(), Rule(never=True)
+
+FOR_REPOSITORIES: dict[str, Rule] = {
+    "agents_dir": Rule(inside=True),
+    "discovery.exclude": Rule(most=PATTERNS),
+    "discovery.queries": Rule(inside=True),
+    # Where code and keys go, which files are loaded into a native library, and what holds the project's code.
+    "server": NEVER,
+    "sandbox": NEVER,
+    # They only leave something out, or lower what an agent may do.
+    "operations.*.enabled": FREE,
+    "operations.*.priority": FREE,
+    "operations.*.max_turns": FREE,
+    # Without the packet nothing bounds a prompt but the model's window, and what that costs.
+    "runner.memory.enabled": NEVER,
+    "runner.memory.packet_size_limit": Rule(most=PROMPT_TOKENS),
+    "runner.memory.trace_store": FREE,
+    "runner.memory.summarizer_mode": FREE,
+    "runner.memory.history_limit": Rule(most=PROMPT_TOKENS),
+    "runner.memory.trace_indexing": FREE,
+    "runner.max_turns": FREE,
+    "runner.max_concurrent": Rule(most=AGENTS_AT_ONCE),
+    "runner.max_errors": Rule(most=FAILURES),
+    "runner.max_repeats": Rule(most=FAILURES),
+    "runner.retries": Rule(most=RETRIES),
+    "runner.deadline_s": FREE,
+    "runner.total_deadline_s": FREE,
+    "workspace.max_file_bytes": Rule(most=FILE_BYTES),
+    "workspace.max_files": Rule(most=FILES),
+    # Anything weaker loses events in a power cut.
+    "event_stream.sync": Rule(only="always"),
+    "watch.debounce_ms": Rule(most=QUIET_MS),
+    "hub.enabled": FREE,
+    "hub.mode": FREE,
+}
+"""By path; `*` stands for any name. A rule for a whole block holds for all that is in it."""
+
+
+def rule_for(path: str) -> Rule:
+    """The decision on a setting. Raises `KeyError` where nobody has made one."""
+    block, _, rest = path.partition(".")
+    if block in FOR_REPOSITORIES:
+        return FOR_REPOSITORIES[block]
+    return FOR_REPOSITORIES[f"{block}.*.{rest.rpartition('.')[2]}" if block == "operations" else path]
