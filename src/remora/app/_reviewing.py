@@ -17,7 +17,7 @@ from remora.events import (
     FileChange,
     ToolResultEvent,
     WorkspaceRejectedEvent,
-    new_id,
+    next_id,
 )
 from remora.trace import FileTrace, read_events
 
@@ -77,8 +77,8 @@ class Reviewing(Changing):
         self, fragment: str | None = None, files: Sequence[str] = (), *, chosen: Chosen | None = None
     ) -> list[Accepted]:
         """Write the agents' changes into the project, each recorded in its run. A conflict changes nothing."""
-        accept_id = new_id(self.clock.now())
         async with self._alone() as writer:
+            accept_id = next_id(self.clock.now(), decisions(self.library.run_events()).last_accept)
             found = await self._diffs(fragment, files)
             wanted = found if chosen is None else self._only(found, chosen)
             return [await self._accepted(writer, _note("accept", accept_id, diff), diff.changes) for diff in wanted]

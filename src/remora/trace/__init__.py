@@ -16,7 +16,7 @@ from remora.trace._prune import PruneResult, prune
 from remora.trace._reader import Position, Record, read_events, read_lines, read_records
 from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
 from remora.trace._search import Filter, Found, Hit
-from remora.trace._state import find_streams, resolve
+from remora.trace._state import find_streams, new_stream_id, resolve
 from remora.trace._store import TraceEntry, TraceStore
 from remora.trace._stream import SyncMode
 from remora.trace._verify import StreamReport, verify
@@ -54,6 +54,7 @@ __all__ = [
     "TraceStore",
     "check_stream_id",
     "find_streams",
+    "new_stream_id",
     "parse_key",
     "plan_prune",
     "prune",

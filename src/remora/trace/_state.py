@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from remora.errors import TraceError, TraceNotFound
+from remora.events import is_id, next_id, order_of
 from remora.trace._disk import Disk
 from remora.trace._lines import StreamKind
 
@@ -49,8 +52,25 @@ class Folders:
 
 
 def find_streams(state_dir: Path, kind: StreamKind) -> list[Path]:
-    """The stream files of one kind, oldest id first; none where nothing was recorded."""
-    return sorted((state_dir / kind).glob("*.jsonl"))
+    """The stream files of one kind, in the order of their ids; before those, what has a name that is no id of ours."""
+    folder = state_dir / kind
+    return sorted((folder / name for name in _listed(folder) if name.endswith(".jsonl")), key=_order)
+
+
+def new_stream_id(state_dir: Path, now: datetime) -> str:
+    """A fresh id, behind that of every stream that is or was here: the order of ids is the order of recording.
+
+    Two processes that begin at one moment get different ids, in either order.
+    """
+    known = (name.partition(".")[0] for kind in KINDS for name in _listed(state_dir / kind))
+    return next_id(now, max(filter(is_id, known), default=""))
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    try:
+        yield from os.listdir(folder)
+    except OSError:
+        return  # none was recorded; where it cannot be read, the writer will say so
 
 
 def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> Path:
@@ -60,12 +80,16 @@ def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> P
     found = [path for path in streams if _matches(path.stem.lower(), wanted)]
     found = [path for path in found if path.stem.lower() == wanted] or found
     if not found:
-        recent = sorted(streams, key=lambda path: path.stem, reverse=True)
+        recent = sorted(streams, key=_order, reverse=True)
         hint = f"The newest are {_names(recent)}" if recent else f"Nothing is recorded in `{state_dir}` yet"
         raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
     if len(found) > 1:
         raise TraceError(f"`{fragment}` fits {len(found)} streams: {_names(found)}", hint="Give more of the id")
     return found[0]
+
+
+def _order(path: Path) -> tuple[str, str]:
+    return order_of(path.stem), path.stem
 
 
 def _matches(id_: str, wanted: str) -> bool:
