@@ -16,7 +16,7 @@ from remora.events import AcceptUndoneEvent, Event, WorkspaceAcceptedEvent, new_
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 YEAR = timedelta(days=365)
-CODE = "import os\n\n\ndef one():\n    return 1\n"
+CODE = "import os\n"
 
 
 class SetClock:

@@ -15,6 +15,8 @@ from remora.events import (
     is_id,
 )
 
+DECIDING = ("workspace_accepted", "workspace_rejected", "accept_undone", "agent_finished")
+"""The types of the events that `decisions` looks at."""
 NOT_TAKEN = ("failed", "discarded")
 """Verdicts of work that is taken only by its agent's name."""
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,11 +51,13 @@ class Project:
         self.settings = Settings(config, origins or {})
         self.clock = clock or SystemClock()
         self.blobs = FileBlobs(state_dir)
+        self.indexing: Callable[[int, int], None] | None = None
+        """Told how many bytes of how many the index has read, while it is brought up to date."""
 
     @property
     def library(self) -> Library:
         """All streams of the project."""
-        return Library(self.state_dir)
+        return Library(self.state_dir, progress=self.indexing)
 
     def trace_view(self) -> KVTraceView:
         """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""

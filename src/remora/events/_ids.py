@@ -1,8 +1,8 @@
 """Ids of runs, agents and accepts: 26 characters (the ULID layout) that sort in the order in which they were given.
 
-    48 bits   milliseconds since 1970, or one more than the last id has, if the clock is not beyond that
-    45 bits   random; for what belongs to one run, counted on from the run's own
-    35 bits   random: the 7 characters that people read and type
+48 bits   milliseconds since 1970, or one more than the last id has, if the clock is not beyond that
+45 bits   random; for the agents of one run, counted on from the run's own
+35 bits   random: the 7 characters that people read and type
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def new_id(now: datetime, entropy: bytes | None = None) -> str:
 
 
 def next_id(now: datetime, after: str) -> str:
-    """A fresh id that sorts behind `after`, also where the clock was set back. What is no id of ours is not followed."""
+    """A fresh id that sorts behind `after`, also where the clock was set back; only an id of ours is followed."""
     least = _decoded(after) >> _RANDOM_BITS if is_id(after) else -1
     at = min(max(_milliseconds(now), least + 1), _LAST_MS)
     return _encoded(at << _RANDOM_BITS | int.from_bytes(os.urandom(10), "big"))

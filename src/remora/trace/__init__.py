@@ -12,6 +12,7 @@ from remora.trace._kv_view import KVTraceView
 from remora.trace._library import Library
 from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
 from remora.trace._memory import MemoryBlobs, MemoryTrace
+from remora.trace._pick import pick_events
 from remora.trace._prune import PruneResult, prune
 from remora.trace._reader import Position, Record, read_events, read_lines, read_records
 from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
@@ -56,6 +57,7 @@ __all__ = [
     "find_streams",
     "new_stream_id",
     "parse_key",
+    "pick_events",
     "plan_prune",
     "prune",
     "read_changes",
