@@ -121,7 +121,8 @@ class Filler:
         if known is not None:
             self.drop(known.id)
         number, self._next_stream = self._next_stream, self._next_stream + 1
-        fresh = Indexed(number, stream_id, "runs" if stream_id.startswith("runs/") else "traces", looks=looks)
+        kind, _, name = stream_id.partition("/")
+        fresh = Indexed(number, stream_id, "runs" if kind == "runs" else "traces", looks=looks, place=order_of(name))
         try:
             self._load(path, fresh)
         except TraceError as error:
