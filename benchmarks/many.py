@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -30,60 +31,81 @@ from remora.events import (
     RunStartEvent,
     digest,
     encode,
+    ids_behind,
     new_id,
 )
 
 STREAMS, RUNS = 10_000, 300
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-COMMANDS = {
-    "ls": ("trace", "ls"),
-    "ls_all": ("trace", "ls", "--all"),
-    "search": ("trace", "search", "linter"),
-    "diff": ("diff",),
-    "undo": ("undo",),
-}
+START = ("config",)
+"""A command that reads no stream: what every one takes before it does anything."""
+COMMANDS = (
+    ("trace", "ls"),
+    ("trace", "ls", "--all"),
+    ("trace", "ls", "--json"),
+    ("trace", "search", "linter"),
+    ("diff",),
+    ("undo",),
+)
+
+
+class Took(NamedTuple):
+    """What one process took, in seconds."""
+
+    cpu: float
+    wall: float
 
 
 def measure(cases: list[Case], rounds: int) -> list[dict[str, Any]]:
-    """One row: every command on the same folder, each beside a plain look at all of its files."""
-    return [_case(case, rounds) for case in cases]
+    """One row for each command on the same folder, beside a plain look at all of its files."""
+    return [row for case in cases for row in _case(case, rounds)]
 
 
-def _case(case: Case, rounds: int) -> dict[str, Any]:
+def _case(case: Case, rounds: int) -> list[dict[str, Any]]:
     streams, runs = (STREAMS, RUNS) if rounds > 1 else (60, 6)
     with folder() as project:
         (project / "remora.yaml").touch()
         state = project / ".agentfs"
-        row: dict[str, Any] = {"streams": streams, "runs": runs, "events": write_store(state, case, streams, runs)}
-        row["ls_cold_s"] = round(_seconds(("trace", "ls"), project), 2)
-        for name, command in COMMANDS.items():
-            pairs = [(_seconds(command, project), look(state)) for _ in range(rounds)]
-            say(f"many: {' '.join(command)}")
-            row[f"{name}_s"] = round(statistics.median(took for took, _ in pairs), 2)
-        row["help_s"] = round(statistics.median(_seconds(("--version",), project) for _ in range(rounds)), 2)
-        row["look_s"] = round(statistics.median(look(state) for _ in range(rounds)), 3)
-        row["ls_to_look"] = round((row["ls_s"] - row["help_s"]) / row["look_s"], 1)
-        return row
+        size = {"streams": streams, "runs": runs, "events": write_store(state, case, streams, runs)}
+        rows = [_row(("trace", "ls"), "none", project, 1), *(_row(each, "there", project, rounds) for each in COMMANDS)]
+        return [size | row for row in rows]
 
 
-def look(state: Path) -> float:
-    """Seconds that a plain `os.scandir` with a `stat` of each stream takes."""
-    began = time.perf_counter()
+def _row(command: Sequence[str], index: str, project: Path, rounds: int) -> dict[str, Any]:
+    """The medians of some rounds, in each of which the command runs beside its start alone and beside the look."""
+    say(f"many: remora {' '.join(command)}, index {index}")
+    took = [(_run(command, project), _run(START, project), look(project / ".agentfs")) for _ in range(rounds)]
+    beyond = statistics.median((own.cpu - start.cpu) / plain.cpu for own, start, plain in took)
+    return {
+        "command": f"`remora {' '.join(command)}`",
+        "index": index,
+        "cpu_s": round(statistics.median(own.cpu for own, _, _ in took), 2),
+        "wall_s": round(statistics.median(own.wall for own, _, _ in took), 2),
+        "start_cpu_s": round(statistics.median(start.cpu for _, start, _ in took), 2),
+        "look_cpu_s": round(statistics.median(plain.cpu for _, _, plain in took), 3),
+        "to_look": round(beyond, 1),
+    }
+
+
+def look(state: Path) -> Took:
+    """What a plain `os.scandir` with a `stat` of each stream takes."""
+    cpu, wall = time.process_time(), time.perf_counter()
     for kind in ("traces", "runs"):
         with os.scandir(state / kind) as entries:
             for entry in entries:
                 entry.stat()
-    return time.perf_counter() - began
+    return Took(time.process_time() - cpu, time.perf_counter() - wall)
 
 
-def _seconds(command: Sequence[str], project: Path) -> float:
-    began = time.perf_counter()
-    argv = [sys.executable, "-m", "remora", *command]
-    done = subprocess.run(argv, cwd=project, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True)
-    took = time.perf_counter() - began
+def _run(command: Sequence[str], project: Path) -> Took:
+    argv, env = [sys.executable, "-m", "remora", *command], os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    before, began = os.times(), time.perf_counter()
+    done = subprocess.run(argv, cwd=project, env=env, capture_output=True, check=False)
+    wall, after = time.perf_counter() - began, os.times()
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr.decode()}")
-    return took
+    ours = after.children_user - before.children_user + after.children_system - before.children_system
+    return Took(ours, wall)
 
 
 def write_store(state: Path, case: Case, streams: int, runs: int) -> int:
@@ -92,11 +114,10 @@ def write_store(state: Path, case: Case, streams: int, runs: int) -> int:
     records = asyncio.run(_records(state.parent / "one", case))
     for kind in ("traces", "runs"):
         (state / kind).mkdir(parents=True)
-    each, events = streams // runs, 0
+    events = 0
     for run in range(runs):
-        began = BEGAN + timedelta(hours=run)
-        agents = [new_id(began + timedelta(seconds=1 + number)) for number in range(each)]
-        run_id = new_id(began)
+        run_id = new_id(BEGAN + timedelta(hours=run))
+        agents = list(islice(ids_behind(run_id), len(range(run, streams, runs))))
         for number, agent_id in enumerate(agents):
             own = {"run_id": run_id, "agent_id": agent_id, "node_id": f"src/shop/part_{number}.py:load"}
             events += _write(state / "traces" / f"{agent_id}.jsonl", [record | own for record in records])

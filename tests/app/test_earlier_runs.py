@@ -75,7 +75,7 @@ async def test_a_change_open_in_the_first_of_many_runs_is_found_whatever_the_ind
 
 
 async def test_a_damaged_stream_of_an_earlier_run_is_named_and_not_passed_over(project: App) -> None:
-    first = list(read_agents(project))[0]
+    first = next(read_agents(project))
     with TraceIndex(project.state_dir) as index:
         index.catch_up()
     data = first.read_bytes()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from remora.events import ids_behind, is_id, new_id, next_id, order_of, short_id
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
-moments = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 (see timezones)
+moments = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(UTC))
 HOSTILE = [
     "",
     "zzz",

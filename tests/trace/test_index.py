@@ -267,7 +267,7 @@ async def test_an_index_that_another_made_anew_meanwhile_hides_nothing(
     for name in "ABC":
         await make_stream(3, stream_id=f"traces/{name}")
     expected = shown(index)
-    caught_up = index._updater.catch_up  # noqa: SLF001 (between catching up and asking, nothing else can be seen)
+    caught_up = index._updater.catch_up
 
     def then_another(*args: Any) -> Any:
         done = caught_up(*args)
@@ -277,7 +277,7 @@ async def test_an_index_that_another_made_anew_meanwhile_hides_nothing(
             db.commit()
         return done
 
-    monkeypatch.setattr(index._updater, "catch_up", then_another)  # noqa: SLF001
+    monkeypatch.setattr(index._updater, "catch_up", then_another)
     assert shown(index) == expected
     assert len(index.find_streams_by()) == 3
 
