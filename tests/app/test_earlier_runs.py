@@ -12,7 +12,8 @@ import pytest
 
 import remora
 from remora.app import App
-from remora.errors import TraceDamaged
+from remora.errors import TraceDamaged, TraceError
+from remora.events import AgentScheduledEvent, AgentStartEvent, RunStartEvent
 from remora.trace import TraceIndex
 
 
@@ -101,3 +102,15 @@ async def test_while_the_index_is_made_someone_is_told_how_far_it_is(project: Ap
     told.clear()
     assert project.library.agents()
     assert told == []
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "a/b", ""])
+async def test_a_run_that_names_an_agent_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside.jsonl"
+    project = remora.open_project(tmp_path, {"server.server": "scripted"})
+    async with project._writer() as writer:
+        await writer.append("runs/01RUN", [RunStartEvent(format=1), AgentScheduledEvent(agent_id=name)])
+        await writer.append("traces/a", [AgentStartEvent(format=1)])
+    outside.write_bytes((project.state_dir / "traces" / "a.jsonl").read_bytes())
+    with pytest.raises(TraceError, match="is not valid"):
+        await project.diff()

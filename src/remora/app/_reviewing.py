@@ -17,7 +17,7 @@ from remora.events import (
     WorkspaceRejectedEvent,
     next_id,
 )
-from remora.trace import FileTrace, pick_events, read_events
+from remora.trace import FileTrace, check_stream_id, pick_events, read_events
 
 if TYPE_CHECKING:
     from remora.workspaces import Change
@@ -168,14 +168,19 @@ class Reviewing(Changing):
     def _changing(self) -> dict[str, set[str]]:
         """By run, the agents that changed a file or whose stream must be read to know: the index spares the others."""
         found: dict[str, set[str]] = {}
-        for info in self.library.agents():
+        library = self.library
+        for info in library.agents():
             if info.changes or info.problem:
                 found.setdefault(info.run_id, set()).add(Path(info.stream_id).name)
+        self.notices.extend(library.notices)
         return found
 
     def _streams(self, run: Path) -> list[Path]:
-        scheduled = pick_events(run, ("agent_scheduled",))
-        return [self.state_dir / "traces" / f"{event.agent_id}.jsonl" for event in scheduled]
+        """The streams of the agents that the run names. Raises `TraceError` for a name that could lead elsewhere."""
+        names = [f"traces/{event.agent_id}" for event in pick_events(run, ("agent_scheduled",))]
+        for name in names:
+            check_stream_id(name)
+        return [self.state_dir / f"{name}.jsonl" for name in names]
 
     def _only(self, found: Sequence[AgentDiff], chosen: Chosen) -> list[AgentDiff]:
         """The diffs, with no more than the chosen files in each."""
