@@ -20,6 +20,7 @@ FULL: dict[str, list[Case]] = {
     "together": [Case(20, 5)],
     "peer": GRID,
     "index": [Case(1000, 0.5)],
+    "many": [Case(3, 0.5)],
 }
 QUICK: dict[str, list[Case]] = {
     "turns": [Case(10, 0.5), Case(10, 50)],
@@ -28,6 +29,7 @@ QUICK: dict[str, list[Case]] = {
     "together": [Case(2, 5)],
     "peer": [Case(10, 5)],
     "index": [Case(10, 0.5)],
+    "many": [Case(3, 0.5)],
 }
 
 

@@ -70,10 +70,16 @@ def _index(rows: Rows) -> Rows:
     ]
 
 
+def _many(rows: Rows) -> Rows:
+    listed = [row["cpu_s"] for row in rows if "trace ls" in row["command"] and row["index"] == "there"]
+    return [at_most(f"`trace ls` of {rows[0]['streams']:,} streams from the index, CPU", 1, listed, " s")]
+
+
 AIMS: dict[str, Callable[[Rows], Rows]] = {
     "turns": _turns,
     "reading": _reading,
     "memory": _memory,
     "together": _together,
     "index": _index,
+    "many": _many,
 }

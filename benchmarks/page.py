@@ -102,6 +102,21 @@ COLUMNS: Sections = {
             "get_ms_p95": "95th percentile",
         },
     ),
+    "many": (
+        "Many streams",
+        {
+            "command": "command",
+            "index": "index",
+            "streams": "streams",
+            "runs": "runs",
+            "events": "events",
+            "cpu_s": "CPU, s",
+            "wall_s": "wall, s",
+            "start_cpu_s": "of it starting, CPU, s",
+            "look_cpu_s": "`scandir` and `stat` of each, CPU, s",
+            "to_look": "× that, without the start",
+        },
+    ),
 }
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from remora.app import SystemClock
 from remora.engines import LocalEngine
 from remora.errors import ConfigError
-from remora.events import Event
+from remora.events import Event, ids_behind, new_id
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Coordinator, Plan, plan_jobs
 from remora.ports import AgentResult, Job
@@ -37,6 +37,10 @@ async def execute(job: Job) -> AgentResult:
     return AgentResult(job.agent_id, job.node.node_id, job.operation, "success", head="sha256:00", last_seq=9)
 
 
+def ids() -> Iterator[str]:
+    return ids_behind(new_id(SystemClock().now()))
+
+
 async def run(jobs: Sequence[Job]) -> tuple[list[AgentResult], list[Event]]:
     writer = MemoryTrace(clock=SystemClock())
     coordinator = Coordinator(writer, LocalEngine(execute, at_once=2))
@@ -45,13 +49,13 @@ async def run(jobs: Sequence[Job]) -> tuple[list[AgentResult], list[Event]]:
 
 
 def test_only_nodes_that_an_operation_targets_get_an_agent() -> None:
-    jobs = plan_jobs("01RUN", [node("f"), node("C", NodeType.CLASS), node("g")], {"lint": DEFINITION}, SystemClock())
+    jobs = plan_jobs("01RUN", [node("f"), node("C", NodeType.CLASS), node("g")], {"lint": DEFINITION}, ids())
     assert [job.node.name for job in jobs] == ["f", "g"]
     assert len({job.agent_id for job in jobs}) == 2
 
 
 async def test_one_agents_failure_stops_no_other() -> None:
-    jobs = plan_jobs("01RUN", [node("bad"), node("f"), node("worse"), node("g")], {"lint": DEFINITION}, SystemClock())
+    jobs = plan_jobs("01RUN", [node("bad"), node("f"), node("worse"), node("g")], {"lint": DEFINITION}, ids())
     results, _ = await run(jobs)
     assert sorted((result.node_id, result.outcome) for result in results) == [
         ("a.py:bad", "error"),
@@ -62,7 +66,7 @@ async def test_one_agents_failure_stops_no_other() -> None:
 
 
 async def test_the_runs_stream_says_who_ran_and_how_each_ended() -> None:
-    jobs = plan_jobs("01RUN", [node("bad"), node("f")], {"lint": DEFINITION}, SystemClock())
+    jobs = plan_jobs("01RUN", [node("bad"), node("f")], {"lint": DEFINITION}, ids())
     _, events = await run(jobs)
     types = [event.type for event in events]
     assert types == ["run_start", *["agent_scheduled"] * 2, *["agent_finished"] * 2, "run_end"]
@@ -73,7 +77,7 @@ async def test_the_runs_stream_says_who_ran_and_how_each_ended() -> None:
 
 async def test_leaving_a_run_early_is_recorded_as_cancelled() -> None:
     writer = MemoryTrace(clock=SystemClock())
-    jobs = plan_jobs("01RUN", [node("f"), node("g")], {"lint": DEFINITION}, SystemClock())
+    jobs = plan_jobs("01RUN", [node("f"), node("g")], {"lint": DEFINITION}, ids())
     results: AsyncIterator[AgentResult] = Coordinator(writer, LocalEngine(execute, at_once=1)).run(plan(jobs))
     await anext(results)
     await results.aclose()  # type: ignore[attr-defined]

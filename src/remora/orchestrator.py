@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +15,9 @@ from remora.events import (
     Event,
     RunEndEvent,
     RunStartEvent,
-    new_id,
 )
 from remora.nodes import CodeNode
-from remora.ports import AgentResult, Clock, Engine, Job, TraceWriter
+from remora.ports import AgentResult, Engine, Job, TraceWriter
 from remora.subagent import SubagentDefinition
 
 
@@ -44,11 +43,11 @@ class Plan:
 
 
 def plan_jobs(
-    run_id: str, nodes: Sequence[CodeNode], definitions: Mapping[str, SubagentDefinition], clock: Clock
+    run_id: str, nodes: Sequence[CodeNode], definitions: Mapping[str, SubagentDefinition], ids: Iterator[str]
 ) -> tuple[Job, ...]:
-    """One job for every node that an operation targets, operation by operation."""
+    """One job for every node that an operation targets, operation by operation, the agents named by `ids`."""
     return tuple(
-        Job(run_id=run_id, agent_id=new_id(clock.now()), operation=operation, node=node)
+        Job(run_id=run_id, agent_id=next(ids), operation=operation, node=node)
         for operation, definition in definitions.items()
         for node in nodes
         if node.node_type in definition.targets

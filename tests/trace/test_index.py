@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from remora.events import (
     BlobRef,
     ErrorDelta,
     Event,
+    FileChange,
     NoticeEvent,
     PacketDelta,
     RunStartEvent,
@@ -37,6 +38,8 @@ from remora.events import (
     decode,
     digest,
     encode,
+    new_id,
+    next_id,
 )
 from remora.trace import FileBlobs, FileTrace, Filter, MemoryTrace, TraceIndex, TraceKey, read_events
 from remora.trace._index_file import IndexFile
@@ -228,6 +231,55 @@ async def test_while_another_process_indexes_answers_are_as_complete(
     assert index.catch_up().complete
     assert late == (shown(index), index.find_streams_by(), index.search("result"), index.search("new"), index.turns())
     assert late[0]
+
+
+async def test_streams_and_hits_come_as_they_were_recorded_and_other_names_by_their_time(
+    state_dir: Path, index: TraceIndex, make_stream: MakeStream, clock: Any
+) -> None:
+    first = new_id(clock.now())
+    second = next_id(clock.now() - timedelta(days=365), first)
+    names = [first, "zebra", second, "7" + "Z" * 25]
+    for name in names:
+        await make_stream(3, stream_id=f"traces/{name}")
+        clock.time += timedelta(seconds=1) if name != first else -timedelta(days=365)
+    expected = [f"traces/{name}" for name in (names[1], names[3], first, second)]
+    for _ in range(2):
+        assert [stream.stream_id for stream in index.find_streams_by()] == expected
+        hits = [(hit.stream_id, hit.event.seq) for hit in index.search("result")]
+        assert hits == [(name, seq) for name in expected[::-1] for seq in (2, 1)]
+        index.rebuild()
+
+
+async def test_streams_that_change_files_are_counted_so_that_others_need_not_be_read(
+    state_dir: Path, index: TraceIndex
+) -> None:
+    change = FileChange(path="a.py", before=None, after="sha256:00")
+    result = ToolResultEvent(call_id="c", tool="t", outcome="success", files=(change,))
+    bare = ToolResultEvent(call_id="c", tool="t", outcome="success", raw={"files": ["a.py"]})
+    await write(state_dir, "traces/A", [AgentStartEvent(format=1), result, bare, result])
+    await write(state_dir, "traces/B", [AgentStartEvent(format=1), bare])
+    assert [stream.changes for stream in index.find_streams_by()] == [2, 0]
+
+
+async def test_an_index_that_another_made_anew_meanwhile_hides_nothing(
+    state_dir: Path, index: TraceIndex, make_stream: MakeStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ABC":
+        await make_stream(3, stream_id=f"traces/{name}")
+    expected = shown(index)
+    caught_up = index._updater.catch_up
+
+    def then_another(*args: Any) -> Any:
+        done = caught_up(*args)
+        with closing(sqlite3.connect(state_dir / "index.db")) as db:
+            db.execute("DELETE FROM events WHERE id >> 32 = 2")
+            db.execute("DELETE FROM streams WHERE id = 2")
+            db.commit()
+        return done
+
+    monkeypatch.setattr(index._updater, "catch_up", then_another)
+    assert shown(index) == expected
+    assert len(index.find_streams_by()) == 3
 
 
 async def test_a_growing_stream_is_found_in_both_its_parts(

@@ -27,6 +27,8 @@ from remora.events import (
     ToolResultEvent,
     WorkspaceAcceptedEvent,
     digest,
+    new_id,
+    next_id,
 )
 from remora.trace import (
     Disk,
@@ -162,6 +164,18 @@ async def test_alone_keep_last_keeps_the_newest_of_each_operation(project: Proje
     assert going(project.plan(keep_last=2)) == ["A", "B"]
     assert going(project.plan(keep_last=0)) == ["A", "B", "C", "D", "E"]
     assert going(project.plan(keep_last=9)) == []
+
+
+async def test_the_last_are_those_recorded_last_whatever_the_clock_said_and_age_is_by_the_clock(
+    project: Project,
+) -> None:
+    first = new_id(NOW)
+    second = next_id(NOW - timedelta(days=365), first)
+    await project.agent(first, days_ago=0)
+    path = await project.agent(second, days_ago=365)  # recorded after the first, with a clock set back
+    assert going(project.plan(keep_last=1)) == [first]
+    assert going(project.plan(max_total_bytes=path.stat().st_size)) == [first]
+    assert going(project.plan(max_age_days=30)) == [second]
 
 
 async def test_the_last_ones_stay_whatever_their_age(project: Project) -> None:

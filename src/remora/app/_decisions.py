@@ -12,8 +12,11 @@ from remora.events import (
     FileChange,
     WorkspaceAcceptedEvent,
     WorkspaceRejectedEvent,
+    is_id,
 )
 
+DECIDING = ("workspace_accepted", "workspace_rejected", "accept_undone", "agent_finished")
+"""The types of the events that `decisions` looks at."""
 NOT_TAKEN = ("failed", "discarded")
 """Verdicts of work that is taken only by its agent's name."""
 
@@ -27,6 +30,8 @@ class Decisions:
     rejected: dict[str, set[str]] = field(default_factory=dict)
     """Paths by agent."""
     not_taken: set[str] = field(default_factory=set)
+    last_accept: str = ""
+    """The greatest id of an accept, also of one that was undone: a new one must be behind it."""
 
     def open(self, agent_id: str, files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         """The agent's changes that nobody has decided on."""
@@ -46,20 +51,37 @@ class Decisions:
 
 
 def decisions(events: Iterable[Event]) -> Decisions:
-    """What the events of all runs, oldest first, come to."""
+    """What the events of all runs come to; those of one run must be in the order of its stream.
+
+    All decisions on an agent are in the stream of its run, and accepts have ids that sort as they were recorded. So
+    the order never comes from `ts`.
+    """
     made = Decisions()
-    for event in sorted(events, key=lambda event: event.ts):
+    standing: list[tuple[_Rank, WorkspaceAcceptedEvent]] = []
+    last: dict[str, _Rank] = {}
+    for event in events:
         match event:
-            case WorkspaceAcceptedEvent():
-                made.accepts.append(event)
+            case WorkspaceAcceptedEvent(run_id=run_id):
+                last[run_id] = max(_rank(event), last.get(run_id, ("", "")))
+                standing.append((last[run_id], event))
             case WorkspaceRejectedEvent(agent_id=agent_id, paths=paths):
                 made.rejected.setdefault(agent_id, set()).update(paths)
             case AcceptUndoneEvent(agent_id=agent_id, accept_id=accept_id):
-                made.accepts = [
-                    other for other in made.accepts if (other.agent_id, other.accept_id) != (agent_id, accept_id)
-                ]
+                undone = (agent_id, accept_id)
+                standing = [each for each in standing if (each[1].agent_id, each[1].accept_id) != undone]
             case AgentFinishedEvent(verdict=verdict) if verdict in NOT_TAKEN:
                 made.not_taken.add(event.agent_id)
             case _:
                 pass
+    made.accepts = [event for _, event in sorted(standing, key=lambda each: each[0])]
+    made.last_accept = max(last.values(), default=("", ""))[0]
     return made
+
+
+_Rank = tuple[str, str]
+"""Where an accept stands among those of all runs."""
+
+
+def _rank(event: WorkspaceAcceptedEvent) -> _Rank:
+    # From before accepts had ids, nothing but the time says which of two runs was accepted first.
+    return (event.accept_id, "") if is_id(event.accept_id) else ("", event.ts)

@@ -19,12 +19,9 @@ from remora.context.budget import reserved
 from remora.context.render import fixed_tokens, system_text
 from remora.context.summarizers import FALLBACK, get_default_summarizers
 from remora.errors import TraceError
-from remora.events import (
-    AgentEndEvent,
-    new_id,
-)
+from remora.events import AgentEndEvent, ids_behind
 from remora.ports import Clock, Decision, TokenCounter
-from remora.trace import FileTrace
+from remora.trace import FileTrace, new_stream_id
 from remora.twotrack import Identity, TwoTrack
 
 
@@ -70,18 +67,23 @@ class Importing(Project):
     async def import_chats(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
         """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
         counter = counter_of(tokenizer)
-        done = Imports()
+        done, ids = Imports(), self._import_ids()
         async with self._writer() as writer:
             for chat in (chat for file in files for chat in _chats(file)):
                 if isinstance(chat, ChatProblem):
                     done.problems.append(str(chat))
                 else:
-                    done.streams.append(await self._import(chat, writer, counter))
+                    done.streams.append(await self._import(chat, writer, counter, next(ids)))
         return done
 
-    async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter) -> Imported:
+    def _import_ids(self) -> Iterator[str]:
+        """Ids behind all that are recorded; the folder is looked into once."""
+        yield (first := new_stream_id(self.state_dir, self.clock.now()))
+        yield from ids_behind(first)
+
+    async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str) -> Imported:
         clock = StillClock(self.clock)
-        identity = Identity(new_id(clock.now()), operation="import")
+        identity = Identity(agent_id, operation="import")
         track = TwoTrack(
             identity,
             goal=chat.goal,

@@ -11,12 +11,9 @@ from remora.context.contracts import ToolLike
 from remora.context.render import Calling
 from remora.context.secrets import Secrets
 from remora.context.summarizers import FALLBACK, Summarizer, get_default_summarizers
-from remora.events import (
-    AgentEndEvent,
-    new_id,
-)
+from remora.events import AgentEndEvent
 from remora.ports import SummaryGuard, TokenCounter
-from remora.trace import FileBlobs, FileTrace, StreamEmitter
+from remora.trace import FileBlobs, FileTrace, StreamEmitter, new_stream_id
 from remora.twotrack import Identity, TwoTrack
 
 
@@ -51,7 +48,7 @@ class LocalTwoTrack(TwoTrack):
         from remora.sandbox import SummaryChild
 
         clock, folder = SystemClock(), Path(state_dir)
-        identity = Identity(new_id(clock.now()), operation=operation, node_id=node_id)
+        identity = Identity(new_stream_id(folder, clock.now()), operation=operation, node_id=node_id)
         self.path = folder / f"{identity.stream_id}.jsonl"
         """Where the Long Track lies."""
         self._child = SummaryChild()
@@ -86,4 +83,4 @@ class JsonlEventEmitter(StreamEmitter):
 
     def __init__(self, state_dir: Path | str = STATE_DIR, agent_id: str | None = None) -> None:
         clock = SystemClock()
-        super().__init__(state_dir, agent_id or new_id(clock.now()), clock=clock)
+        super().__init__(state_dir, agent_id or new_stream_id(Path(state_dir), clock.now()), clock=clock)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -62,6 +62,8 @@ class Project:
         self.config = config
         self.settings = Settings(config, origins or {})
         self.clock = clock or SystemClock()
+        self.indexing: Callable[[int, int], None] | None = None
+        """Told how many bytes of how many the index has read, while it is brought up to date."""
 
     @cached_property
     def state_dir(self) -> Path:
@@ -124,7 +126,7 @@ class Project:
     @property
     def library(self) -> Library:
         """All streams of the project."""
-        return Library(self.state_dir, own=self.is_own_state)
+        return Library(self.state_dir, own=self.is_own_state, progress=self.indexing)
 
     def trace_view(self) -> KVTraceView:
         """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""

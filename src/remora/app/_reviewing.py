@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from remora.analysis import StreamSummary, summarize
 from remora.app._changing import CUT_OFF, Changing
-from remora.app._decisions import Decisions, decisions
-from remora.errors import TraceError, TraceNotFound, WorkspaceError
+from remora.app._decisions import DECIDING, Decisions, decisions
+from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
-    AgentScheduledEvent,
-    Event,
     FileChange,
     ToolResultEvent,
     WorkspaceRejectedEvent,
-    new_id,
+    next_id,
 )
-from remora.trace import FileTrace, read_events
+from remora.trace import FileTrace, check_stream_id, pick_events, read_events
 
 if TYPE_CHECKING:
     from remora.workspaces import Change
@@ -79,8 +77,8 @@ class Reviewing(Changing):
         self, fragment: str | None = None, files: Sequence[str] = (), *, chosen: Chosen | None = None
     ) -> list[Accepted]:
         """Write the agents' changes into the project, each recorded in its run. A conflict changes nothing."""
-        accept_id = new_id(self.clock.now())
         async with self._alone() as writer:
+            accept_id = next_id(self.clock.now(), self._decisions().last_accept)
             found = await self._diffs(fragment, files)
             wanted = found if chosen is None else self._only(found, chosen)
             return [await self._accepted(writer, _note("accept", accept_id, diff), diff.changes) for diff in wanted]
@@ -104,7 +102,7 @@ class Reviewing(Changing):
         done = []
         async with self._alone() as writer:
             agent_id = self.library.find(fragment).stem if fragment else None
-            for event in decisions(self.library.run_events()).latest(agent_id):
+            for event in self._decisions().latest(agent_id):
                 note = {name: getattr(event, name) for name in (*_IDS, "accept_id", "paths")} | {"kind": "undo"}
                 changes = [await self._reversed(change) for change in event.files]
                 done.append(await self._accepted(writer, note, changes, event.made))
@@ -149,20 +147,42 @@ class Reviewing(Changing):
         return here.relative_to(self.root).as_posix() if here.is_relative_to(self.root) else file
 
     def _open(self, fragment: str | None) -> list[tuple[StreamSummary, tuple[FileChange, ...]]]:
-        made = decisions(self.library.run_events())
+        made = self._decisions()
         if fragment is not None and not self.library.is_run(fragment):
             return list(_with_open([self.library.find(fragment)], made, named=True))
         runs = self.library.runs() if fragment is None else [self.library.find(fragment)]
         if not runs:
             raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
-        for run in reversed(runs):
-            if found := list(_with_open(self._streams(run), made, named=False)):
+        *earlier, latest = runs
+        if found := list(_with_open(self._streams(latest), made, named=False)):
+            return found
+        changing = self._changing() if earlier else {}
+        for run in reversed(earlier):
+            names = changing.get(run.stem, set()) | changing.get("", set())
+            streams = [path for path in self._streams(run) if path.stem in names] if names else []
+            if found := list(_with_open(streams, made, named=False)):
                 return found
         return []
 
+    def _decisions(self) -> Decisions:
+        return decisions(self.library.picked_events(DECIDING))
+
+    def _changing(self) -> dict[str, set[str]]:
+        """By run, the agents that changed a file or whose stream must be read to know: the index spares the others."""
+        found: dict[str, set[str]] = {}
+        library = self.library
+        for info in library.agents():
+            if info.changes or info.problem:
+                found.setdefault(info.run_id, set()).add(Path(info.stream_id).name)
+        self.notices.extend(library.notices)
+        return found
+
     def _streams(self, run: Path) -> list[Path]:
-        scheduled = (event for event in _intact(run) if isinstance(event, AgentScheduledEvent))
-        return [self.state_dir / "traces" / f"{event.agent_id}.jsonl" for event in scheduled]
+        """The streams of the agents that the run names. Raises `TraceError` for a name that could lead elsewhere."""
+        names = [f"traces/{event.agent_id}" for event in pick_events(run, ("agent_scheduled",))]
+        for name in names:
+            check_stream_id(name)
+        return [self.state_dir / f"{name}.jsonl" for name in names]
 
     def _only(self, found: Sequence[AgentDiff], chosen: Chosen) -> list[AgentDiff]:
         """The diffs, with no more than the chosen files in each."""
@@ -199,14 +219,6 @@ def _with_open(
         files = made.open(path.stem, summary.files)
         if files and (named or summary.outcome in _ENDED_WELL):
             yield summary, files
-
-
-def _intact(run: Path) -> Iterator[Event]:
-    """The events of a run as far as it is intact; `verify` tells of the rest."""
-    try:
-        yield from read_events(run, torn_ok=True)
-    except TraceError:
-        return
 
 
 def _note(kind: str, accept_id: str, diff: AgentDiff) -> dict[str, Any]:

@@ -23,14 +23,14 @@ from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, system_text
 from remora.context.summarizers import FALLBACK
 from remora.errors import BudgetError, ConfigError
-from remora.events import Event, ToolResultEvent, new_id
+from remora.events import Event, ToolResultEvent, ids_behind
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
 from remora.ports import AgentResult, Job, SummaryGuard, Tools, Workspace
 from remora.prompting import Memory
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileTrace
+from remora.trace import FileTrace, new_stream_id
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Running(Agents, Changing):
         self._check_state_dir()
         discovery = self._discovery()
         nodes = [node for node in discovery.find(paths) if only is None or only(node)]
-        run_id = new_id(self.clock.now())
+        run_id = new_stream_id(self.state_dir, self.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
             run_id=run_id,
@@ -85,7 +85,7 @@ class Running(Agents, Changing):
             model=self._model_name(),
             settings=self._recorded_settings(),
             limit=self.config.runner.memory.packet_size_limit,
-            jobs=plan_jobs(run_id, nodes, definitions, self.clock),
+            jobs=plan_jobs(run_id, nodes, definitions, ids_behind(run_id)),
             problems=tuple(discovery.problems),
         )
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -133,24 +134,52 @@ def _best_first(counted: tuple[str, int]) -> tuple[int, str]:
     return (_BEST_FIRST.index(word) if word in _BEST_FIRST else len(_BEST_FIRST), word)
 
 
-def streams(rows: Sequence[StreamInfo]) -> None:
-    """One row a stream."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("agent", "run", "started", "operation", "node", "events", "bytes", "outcome"):
-        table.add_column(title, justify="right" if title in ("events", "bytes") else "left")
-    for row in rows:
-        cells = (
-            short_id(row.agent_id),
-            short_id(row.run_id),
-            row.started[:19].replace("T", " "),
-            row.operation,
-            row.node_id,
-            f"{row.events:,}",
-            f"{row.bytes:,}",
-            row.problem or (row.outcome if row.sealed else "unsealed"),
-        )
-        table.add_row(*(Text(visible(cell)) for cell in cells))
-    out.print(table)
+_STREAM_TITLES = ("agent", "run", "started", "operation", "node", "events", "bytes", "outcome")
+_NUMBERS = ("events", "bytes")
+_TABLE_ROWS = 1000
+"""Above this, rows are lines: a table that fits its terminal takes a millisecond a row."""
+
+
+def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
+    """One row a stream; `older`: how many before them are not shown."""
+    cells = [[visible(cell) for cell in _stream_cells(row)] for row in rows]
+    if len(rows) > _TABLE_ROWS:
+        out.out(_lines([list(_STREAM_TITLES), *cells]), highlight=False)
+    else:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for title in _STREAM_TITLES:
+            table.add_column(title, justify="right" if title in _NUMBERS else "left")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        out.print(table)
+    if older:
+        tell([f"{number(older, 'older stream')} not shown: `--all` shows every one, `--limit` more or fewer"])
+
+
+def _stream_cells(row: StreamInfo) -> tuple[str, ...]:
+    return (
+        short_id(row.agent_id),
+        short_id(row.run_id),
+        row.started[:19].replace("T", " "),
+        row.operation,
+        row.node_id,
+        f"{row.events:,}",
+        f"{row.bytes:,}",
+        row.problem or (row.outcome if row.sealed else "unsealed"),
+    )
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(_padded(*cell) for cell in zip(row, widths, _STREAM_TITLES, strict=True)) for row in rows
+    )
+
+
+def _padded(cell: str, width: int, title: str) -> str:
+    space = " " * (width - cell_len(cell))
+    return space + cell if title in _NUMBERS else cell + space
 
 
 def event_line(event: Event) -> None:

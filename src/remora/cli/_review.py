@@ -22,6 +22,7 @@ from remora.cli._console import (
     say,
     tell,
 )
+from remora.cli._indexing import shown_indexing
 from remora.errors import ConfigError
 from remora.events import short_id
 
@@ -52,7 +53,8 @@ def diff(
     """
     with errors_as_sentences():
         opened = open_app(project, state_dir=state_dir)
-        found = asyncio.run(opened.diff(agent, file or ()))
+        with shown_indexing(opened, quiet=json):
+            found = asyncio.run(opened.diff(agent, file or ()))
         tell(opened.notices)
         print_json([_as_json(item) for item in found]) if json else render.diffs(found)
 

@@ -24,7 +24,9 @@ from remora.cli._console import (
     print_json,
     tell,
 )
+from remora.cli._indexing import shown_indexing
 from remora.cli._render_transcript import transcript as render_transcript
+from remora.errors import ConfigError
 from remora.trace import Filter, Retention
 
 trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -39,6 +41,8 @@ Since = Annotated[str | None, typer.Option("--since", help="From this moment on,
 Tokenizer = Annotated[
     Path | None, typer.Option(help="Count by this GGUF file or `tokenizer.json`; estimated without one")
 ]
+SHOWN = 100
+"""Streams that `ls` shows unless it is asked for more: what a person looks through."""
 Until = Annotated[str | None, typer.Option("--until", help="Before this moment")]
 
 
@@ -51,23 +55,33 @@ def ls(
     outcome: Outcome = None,
     since: Since = None,
     until: Until = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"At most this many, the newest; {SHOWN} by default, with --json all")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="However many there are")] = False,
     json: JsonFlag = False,
     project: Project = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """List agents' streams, oldest first.
+    """List the newest agents' streams, in the order in which they were recorded.
 
     \b
     Examples:
       remora trace ls
       remora trace ls --outcome error --since 2026-11-15
+      remora trace ls --all
     """
     with errors_as_sentences():
+        if every and limit is not None:
+            raise ConfigError("`--all` and `--limit` contradict each other: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        library = open_app(project, state_dir=state_dir).library
-        rows = library.agents(wanted)
+        opened = open_app(project, state_dir=state_dir)
+        with shown_indexing(opened, quiet=json):
+            library = opened.library
+            rows = library.agents(wanted)
         tell(library.notices)
-        print_json(rows) if json else render.streams(rows)
+        shown = rows if every or (json and limit is None) else rows[-(limit or SHOWN) :]
+        print_json(shown) if json else render.streams(shown, older=len(rows) - len(shown))
 
 
 @trace.command()
@@ -140,7 +154,7 @@ def search(
     project: Project = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Find events by the words in their summaries and in the beginning of their raw results, newest first.
+    """Find events by the words in their summaries and in the beginning of their raw results, newest stream first.
 
     \b
     Examples:
@@ -149,8 +163,10 @@ def search(
     """
     with errors_as_sentences():
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        library = open_app(project, state_dir=state_dir).library
-        hits = library.search(" ".join(words), wanted, limit=limit)
+        opened = open_app(project, state_dir=state_dir)
+        with shown_indexing(opened, quiet=json):
+            library = opened.library
+            hits = library.search(" ".join(words), wanted, limit=limit)
         tell(library.notices)
         print_json(hits) if json else render.hits(hits)
 

@@ -23,7 +23,7 @@ from remora.events._delta import (
     PacketDelta,
     UnreadableDelta,
 )
-from remora.events._ids import new_id, short_id
+from remora.events._ids import ids_behind, is_id, new_id, next_id, order_of, short_id
 from remora.events._names import EventEmitter, EventName, MemoryEvent, NullEventEmitter, as_event
 from remora.events._plain import PlainAction, PlainDelta, PlainError, PlainKnowledge
 from remora.events._types import (
@@ -123,8 +123,12 @@ __all__ = [
     "digest",
     "encode",
     "from_record",
+    "ids_behind",
+    "is_id",
     "json_value",
     "new_id",
+    "next_id",
+    "order_of",
     "pack",
     "readable",
     "short_id",

@@ -21,11 +21,12 @@ from remora.trace._ownership import (
     standing,
     user_state_home,
 )
+from remora.trace._pick import pick_events
 from remora.trace._prune import PruneResult, prune
 from remora.trace._reader import Position, Record, read_events, read_lines, read_records
 from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
 from remora.trace._search import Filter, Found, Hit
-from remora.trace._state import find_streams, resolve
+from remora.trace._state import find_streams, new_stream_id, resolve
 from remora.trace._store import TraceEntry, TraceStore
 from remora.trace._stream import SyncMode
 from remora.trace._verify import StreamReport, verify
@@ -67,7 +68,9 @@ __all__ = [
     "claim",
     "find_streams",
     "make_own",
+    "new_stream_id",
     "parse_key",
+    "pick_events",
     "plan_prune",
     "private_folder",
     "prune",

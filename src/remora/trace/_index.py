@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -54,6 +54,8 @@ class StreamInfo:
     """Empty while it has not ended."""
     problem: str
     """What ends the readable part of a damaged stream."""
+    changes: int = 0
+    """How many of its events change files."""
 
 
 class TraceIndex:
@@ -62,8 +64,11 @@ class TraceIndex:
     With `believed=False` every answer comes from the streams: somebody else may have made the index.
     """
 
-    def __init__(self, state_dir: Path, *, text: bool = True, believed: bool = True) -> None:
+    def __init__(
+        self, state_dir: Path, *, text: bool = True, believed: bool = True, progress: Progress | None = None
+    ) -> None:
         self._state_dir = state_dir
+        self._progress = progress
         self._file = IndexFile(state_dir, believed=believed)
         self._text = text
         self._texts = Texts(state_dir)
@@ -96,11 +101,14 @@ class TraceIndex:
         return self._ask(lambda view: list(islice(_events(view, view.events(wanted)), limit)))
 
     def find_streams_by(self, wanted: Filter = _EVERYTHING) -> list[StreamInfo]:
-        """The wanted streams, oldest id first; with `tool`, those that used it."""
+        """The wanted streams, in the order of recording; with `tool`, those that used it."""
         return self._ask(lambda view: [_info(stream) for stream in view.streams(wanted)])
 
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """The newest wanted events that hold every word of `text`. Raises `ConfigError` if there is no word in it."""
+        """The newest wanted events that hold every word of `text`, newest stream first.
+
+        Raises `ConfigError` if there is no word in it.
+        """
         query = match_query(text)
         if not self._text or not can_search():
             why = "this index was opened without texts" if not self._text else "this SQLite was built without FTS5"
@@ -156,9 +164,9 @@ class TraceIndex:
         with self._one_at_a_time:
             distrusted: set[str] = set()
             for attempt in range(_ATTEMPTS):
-                self._catch_up(distrusted=distrusted)
+                looked = self._catch_up(self._progress, distrusted).looked
                 try:
-                    with self._view(distrusted, text=text, alone=attempt == _ATTEMPTS - 1) as view:
+                    with self._view(looked, distrusted, text=text, alone=attempt == _ATTEMPTS - 1) as view:
                         answer = question(view)
                         if not view.stale - distrusted:
                             break
@@ -177,14 +185,16 @@ class TraceIndex:
         return done
 
     @contextmanager
-    def _view(self, distrusted: Collection[str], *, text: bool, alone: bool) -> Iterator[View]:
+    def _view(
+        self, looked: Mapping[str, str] | None, distrusted: Collection[str], *, text: bool, alone: bool
+    ) -> Iterator[View]:
         """The index at one moment, and the streams beyond it; `alone`, the streams without the index."""
         db = None if alone else self._reader()
         if db is not None:
             db.execute("BEGIN")
         tail: Tail | None = None
         try:
-            tail = self._updater.tail(known_streams(db) if db else {}, distrusted, text=text)
+            tail = self._updater.tail(db, looked, distrusted, text=text)
             sources = [Source(db, *tail[1:]) if tail else Source(db)] if db else []
             sources += [Source(tail.db)] if tail else []
             with View(self._state_dir, sources) as view:
@@ -242,6 +252,18 @@ def _keys(view: View, wanted: Filter) -> Iterator[TraceKey]:
 
 
 def _info(stream: Indexed) -> StreamInfo:
-    names = (field.name for field in fields(StreamInfo))
-    known = {name: getattr(stream, name) for name in names if name != "events"}
-    return StreamInfo(**known | {"events": stream.last_seq + 1, "sealed": bool(stream.sealed)})
+    return StreamInfo(
+        stream_id=stream.stream_id,
+        kind=stream.kind,
+        run_id=stream.run_id,
+        agent_id=stream.agent_id,
+        operation=stream.operation,
+        node_id=stream.node_id,
+        started=stream.started,
+        events=stream.last_seq + 1,
+        bytes=stream.bytes,
+        sealed=bool(stream.sealed),
+        outcome=stream.outcome,
+        problem=stream.problem,
+        changes=stream.changes,
+    )

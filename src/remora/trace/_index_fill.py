@@ -11,11 +11,12 @@ import sqlite3
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
-from remora.events import digest
+from remora.events import digest, order_of
 from remora.trace._index_rows import Owner, Row, owner_of, row_of
 from remora.trace._index_schema import SHIFT
 from remora.trace._lines import SEAL, StreamKind
@@ -47,20 +48,29 @@ class Indexed:
     operation: str = ""
     node_id: str = ""
     started: str = ""
+    place: str = ""
+    changes: int = 0
 
     def take(self, record: Record, parsed: dict[str, Any], row: Row) -> None:
         """The stream is known up to and with `record`."""
         if record.seq == 0:
             self.first_length, self.first_digest, self.started = len(record.raw), record.digest, row.ts
             self.run_id, self.agent_id, self.operation, self.node_id = owner_of(parsed)
+            self.place = order_of(self.stream_id.partition("/")[2], row.ts)
         self.last_seq, self.last_offset, self.last_digest = record.seq, record.offset, record.digest
         self.bytes = record.offset + len(record.raw) + 1
         self.sealed = int(record.type == SEAL)
+        data = parsed.get("data")
+        self.changes += isinstance(data, dict) and bool(data.get("files"))
         if record.type in (SEAL, "run_end"):
             self.outcome = row.outcome or "success"
 
 
 _COLUMNS = tuple(field.name for field in fields(Indexed))
+_values = attrgetter(*_COLUMNS)
+_SELECT_OWNER = (
+    "SELECT id FROM owners WHERE stream = ? AND run_id = ? AND agent_id = ? AND operation = ? AND node_id = ?"
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM streams"  # noqa: S608 (our own names)
 _REPLACE = f"REPLACE INTO streams ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 
@@ -88,6 +98,10 @@ class Filler:
         self._next_stream = _highest(db, "streams") + 1
         self._next_owner = _highest(db, "owners") + 1
         self._owners: dict[Owner, int] = {}
+        self._is_new = True
+        """Whether nothing of the stream at hand is in the database."""
+        self._new_owners: list[tuple[Any, ...]] = []
+        self._streams: list[tuple[Any, ...]] = []
         self._rows: list[tuple[Any, ...]] = []
         self._texts: list[tuple[int, str]] = []
         self._text_size = 0
@@ -107,7 +121,8 @@ class Filler:
         if known is not None:
             self.drop(known.id)
         number, self._next_stream = self._next_stream, self._next_stream + 1
-        fresh = Indexed(number, stream_id, "runs" if stream_id.startswith("runs/") else "traces", looks=looks)
+        kind, _, name = stream_id.partition("/")
+        fresh = Indexed(number, stream_id, "runs" if kind == "runs" else "traces", looks=looks, place=order_of(name))
         try:
             self._load(path, fresh)
         except TraceError as error:
@@ -133,15 +148,17 @@ class Filler:
 
     def flush(self) -> None:
         """Everything filled so far is in the database."""
+        self._db.executemany(_REPLACE, self._streams)
+        self._db.executemany("INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?)", self._new_owners)
         self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         if self._texts:
             self._db.executemany("INSERT INTO texts (rowid, body) VALUES (?, ?)", self._texts)
-        self._rows.clear()
-        self._texts.clear()
+        for filled in (self._streams, self._new_owners, self._rows, self._texts):
+            filled.clear()
         self._text_size = 0
 
     def _load(self, path: Path, stream: Indexed) -> None:
-        self._owners = {}
+        self._owners, self._is_new = {}, not stream.bytes
         start = Position(stream.last_seq + 1, stream.bytes, stream.last_digest or None)
         try:
             for record in read_records(path, start=start, torn_ok=True):
@@ -165,18 +182,15 @@ class Filler:
             self.flush()
 
     def _owner(self, stream: int, owner: Owner) -> int:
-        found = self._db.execute(
-            "SELECT id FROM owners WHERE stream = ? AND run_id = ? AND agent_id = ? AND operation = ? AND node_id = ?",
-            (stream, *owner),
-        ).fetchone()
+        found = None if self._is_new else self._db.execute(_SELECT_OWNER, (stream, *owner)).fetchone()
         if found is None:
-            self._db.execute("INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?)", (self._next_owner, stream, *owner))
+            self._new_owners.append((self._next_owner, stream, *owner))
             found, self._next_owner = (self._next_owner,), self._next_owner + 1
         self._owners[owner] = found[0]
         return int(found[0])
 
     def _save(self, stream: Indexed) -> None:
-        self._db.execute(_REPLACE, tuple(getattr(stream, name) for name in _COLUMNS))
+        self._streams.append(_values(stream))
 
 
 def _continues(path: Path, looks: str, known: Indexed) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
-SCHEMA = 2
+SCHEMA = 3
 APPLICATION = 0x52454D4F
 SHIFT = 32
 
@@ -31,7 +31,9 @@ CREATE TABLE streams (
     agent_id TEXT NOT NULL,
     operation TEXT NOT NULL,
     node_id TEXT NOT NULL,
-    started TEXT NOT NULL
+    started TEXT NOT NULL,
+    place TEXT NOT NULL,          -- what it sorts by: its id, or for another name one made of its first event's time
+    changes INTEGER NOT NULL      -- how many of its events change files
 );
 CREATE TABLE owners (
     id INTEGER PRIMARY KEY,

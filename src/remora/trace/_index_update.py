@@ -37,6 +37,8 @@ class CatchUp:
     """Streams that are gone."""
     notices: tuple[str, ...] = ()
     """What was thrown away or read again, and why."""
+    looked: Mapping[str, str] | None = None
+    """The streams that were there, and how each file looked; None where nobody looked."""
 
 
 class Tail(NamedTuple):
@@ -77,9 +79,20 @@ class Updater:
                 raise TraceLocked(f"`{self._file.path}` cannot be rebuilt: another process is indexing")
             return replace(self._update(progress, (), "a rebuild was asked for"), notices=())
 
-    def tail(self, known: dict[str, Indexed], distrusted: Collection[str], *, text: bool) -> Tail | None:
-        """What the streams hold beyond what is `known`, in memory; None if that is nothing."""
-        news = _news(scan(self._state_dir), known, distrusted)
+    def tail(
+        self,
+        index: sqlite3.Connection | None,
+        looked: Mapping[str, str] | None,
+        distrusted: Collection[str],
+        *,
+        text: bool,
+    ) -> Tail | None:
+        """What the streams hold beyond the index, in memory; None if that is nothing. `looked`: as they just were."""
+        there = scan(self._state_dir) if looked is None else looked
+        if index is not None and _is_current(index, there, distrusted):
+            return None
+        known = {} if index is None else known_streams(index)
+        news = _news(there, known, distrusted)
         if not news:
             return None
         db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -95,13 +108,14 @@ class Updater:
     def _update(self, progress: Progress | None, distrusted: Collection[str], broken: str | None) -> CatchUp:
         notices = self._throw_away(broken)
         folders = self._file.folders()  # before looking into them
-        news = _news(scan(self._state_dir), self._known(), distrusted)
+        there = scan(self._state_dir)
+        news = self._news(there, distrusted)
         events = 0
         if news:
             events, again = self._write(news, progress)
             notices += [f"Stream `{name}` is not as it was indexed: it was read again" for name in again]
         self._file.settle(folders)
-        return CatchUp(True, len(news.sizes), events, len(news.gone), tuple(notices))
+        return CatchUp(True, len(news.sizes), events, len(news.gone), tuple(notices), there)
 
     def _throw_away(self, broken: str | None) -> list[str]:
         problem = broken or self._file.problem() or self._lacks_text()
@@ -116,11 +130,11 @@ class Updater:
         with closing(self._file.reader()) as db:
             return None if has_text(db) else "it holds no texts"
 
-    def _known(self) -> dict[str, Indexed]:
+    def _news(self, there: Mapping[str, str], distrusted: Collection[str]) -> _News:
         if not self._file.exists():
-            return {}
+            return _news(there, {}, distrusted)
         with closing(self._file.reader()) as db:
-            return known_streams(db)
+            return _NO_NEWS if _is_current(db, there, distrusted) else _news(there, known_streams(db), distrusted)
 
     def _write(self, news: _News, progress: Progress | None) -> tuple[int, list[str]]:
         """How many events were put in, and which streams had to be read again."""
@@ -169,6 +183,14 @@ class _News:
 
     def __bool__(self) -> bool:
         return bool(self.sizes or self.gone)
+
+
+_NO_NEWS = _News({}, {}, (), ())
+
+
+def _is_current(db: sqlite3.Connection, there: Mapping[str, str], distrusted: Collection[str]) -> bool:
+    """Whether the index knows exactly the streams that are there, as they look."""
+    return not distrusted and dict(db.execute("SELECT stream_id, looks FROM streams")) == there
 
 
 def _news(there: Mapping[str, str], known: Mapping[str, Indexed], distrusted: Collection[str]) -> _News:

@@ -27,7 +27,7 @@ from remora.trace._search import Condition, Filter, Found, event_condition, stre
 _SEQ = (1 << SHIFT) - 1
 _COLUMNS = (
     "s.stream_id, e.id, e.offset, e.length, e.ts, e.type, e.turn, e.tool, e.outcome, "
-    "o.run_id, o.agent_id, o.operation, o.node_id"
+    "o.run_id, o.agent_id, o.operation, o.node_id, s.place"
 )
 _JOINS = f"events e JOIN owners o ON o.id = e.owner JOIN streams s ON s.id = e.id >> {SHIFT}"
 
@@ -50,6 +50,8 @@ class Located(NamedTuple):
     number: int
     row: Row
     source: Source
+    place: str
+    """What its stream sorts by."""
 
 
 class View:
@@ -88,21 +90,21 @@ class View:
         return self._merged(sql, condition.values, newest_first=False)
 
     def matches(self, query: str, wanted: Filter) -> Iterator[Located]:
-        """Rows of the wanted events whose text fits `query`, newest first."""
+        """Rows of the wanted events whose text fits `query`: the newest stream first, and of each the newest event."""
         condition = event_condition(wanted)
         sql = (
             f"SELECT {_COLUMNS} FROM texts JOIN {_JOINS.replace('events e', 'events e ON e.id = texts.rowid', 1)} "  # noqa: S608
-            f"WHERE texts MATCH ? AND {condition.sql} ORDER BY e.ts DESC, s.stream_id DESC, e.id DESC"
+            f"WHERE texts MATCH ? AND {condition.sql} ORDER BY s.place DESC, s.stream_id DESC, e.id DESC"
         )
         return self._merged(sql, (query, *condition.values), newest_first=True)
 
     def streams(self, wanted: Filter) -> list[Indexed]:
-        """The wanted streams, by id; with `tool`, `type` or `turn`, those that hold such an event."""
+        """The wanted streams as they were recorded; with `tool`, `type` or `turn`, those that hold such an event."""
         condition = stream_condition(wanted)
         holding = self._holding(Filter(tool=wanted.tool, type=wanted.type, turn=wanted.turn))
         found = [row for source in self._sources for row in self._stream_rows(source, condition)]
         kept = (row for row in found if holding is None or row.stream_id in holding)
-        return sorted(kept, key=lambda row: row.stream_id)
+        return sorted(kept, key=lambda row: (row.place, row.stream_id))
 
     def read(self, at: Located, texts: Texts | None = None) -> tuple[Found, str] | None:
         """The event and (with `texts`) its text; None, and its stream is stale, if the stream holds no such event."""
@@ -137,13 +139,13 @@ class View:
 
     def _merged(self, sql: str, values: tuple[Any, ...], *, newest_first: bool) -> Iterator[Located]:
         rows = [self._located(source, sql, values) for source in self._sources]
-        return heapq.merge(*rows, key=_by_time if newest_first else _by_place, reverse=newest_first)
+        return heapq.merge(*rows, key=_by_recording if newest_first else _by_place, reverse=newest_first)
 
     def _located(self, source: Source, sql: str, values: tuple[Any, ...]) -> Iterator[Located]:
         for stream_id, number, *rest in source.db.execute(sql, values):
             if number >> SHIFT not in source.replaced:
                 row = Row._make((number & _SEQ, *rest[:7], Owner._make(rest[7:11])))
-                yield Located(stream_id, number, row, source)
+                yield Located(stream_id, number, row, source, rest[11])
 
     def _holding(self, wanted: Filter) -> set[str] | None:
         return {at.stream_id for at in self.events(wanted)} if wanted != Filter() else None
@@ -157,8 +159,8 @@ def _by_place(at: Located) -> tuple[str, int]:
     return at.stream_id, at.row.seq
 
 
-def _by_time(at: Located) -> tuple[str, str, int]:
-    return at.row.ts, at.stream_id, at.row.seq
+def _by_recording(at: Located) -> tuple[str, str, int]:
+    return at.place, at.stream_id, at.row.seq
 
 
 def _body(at: Located) -> str:

@@ -2,8 +2,9 @@
 
 An agent's stream goes as a whole, if a rule names it and nothing speaks for it:
 
-    for its going     it ended more than `max_age_days` ago; the streams and blobs take more than `max_total_bytes`
-                      (the oldest go first); or `keep_last` is the only rule, and it is not among the last
+    for its going     it ended more than `max_age_days` ago by the clock that its events are stamped with; the streams
+                      and blobs take more than `max_total_bytes` (those recorded first go first); or `keep_last` is
+                      the only rule, and it is not among the last
     for its staying   it is open, damaged, or held by a writer; it is among the `keep_last` newest of its operation;
                       it failed, with `keep_failed`; a stream that stays was forked from it
 
@@ -20,7 +21,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from remora.errors import ConfigError
-from remora.events import timestamp
+from remora.events import order_of, timestamp
 from remora.trace._retention_scan import BlobFacts, StreamFacts, scan_blobs, scan_streams
 
 LATELY = timedelta(hours=1)
@@ -105,7 +106,7 @@ def decide(
 ) -> dict[str, str]:
     """Why each stream that may go may go, by stream id. Pure."""
     agents = [each for each in streams if each.kind == "traces"]
-    agents.sort(key=lambda each: (each.last_ts, each.stream_id))
+    agents.sort(key=_order)
     kept = _kept(agents, retention)
     free = [each for each in agents if each.over and not each.locked and each.stream_id not in kept]
     reasons = {each.stream_id: why for each in free if (why := _rule(each, retention, now))}
@@ -115,8 +116,13 @@ def decide(
     return reasons | _runs(streams, reasons, retention, now)
 
 
+def _order(stream: StreamFacts) -> tuple[str, str]:
+    """As they were recorded: by id; a name that is no id of ours stands where its last event's time puts it."""
+    return order_of(stream.stream_id.partition("/")[2], stream.last_ts), stream.stream_id
+
+
 def _kept(agents: Sequence[StreamFacts], retention: Retention) -> set[str]:
-    """The streams that a rule speaks for; `agents` are sorted by age."""
+    """The streams that a rule speaks for; `agents` are in the order of recording."""
     kept = {each.stream_id for each in agents if retention.keep_failed and each.outcome not in _NOT_FAILED}
     seen: Counter[str] = Counter()
     for each in reversed(agents):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from remora.errors import ConfigError, TraceError, TraceNotFound
+from remora.events import is_id, next_id, order_of
 from remora.trace._disk import Disk
 from remora.trace._lines import StreamKind
 from remora.trace._ownership import claim
 
 KINDS: tuple[StreamKind, ...] = ("traces", "runs")
 _SHOWN = 5
+_SUFFIX = ".jsonl"
 
 
 class Folders:
@@ -56,29 +62,69 @@ class Folders:
 
 
 def find_streams(state_dir: Path, kind: StreamKind) -> list[Path]:
-    """The stream files of one kind, oldest id first; none where nothing was recorded."""
-    return sorted((state_dir / kind).glob("*.jsonl"))
+    """The stream files of one kind, in the order of their ids; before those, what has a name that is no id of ours."""
+    return [_path(state_dir, stream) for stream in sorted(_streams(state_dir, (kind,)), key=_order)]
+
+
+def new_stream_id(state_dir: Path, now: datetime) -> str:
+    """A fresh id, behind that of every stream that is or was here: the order of ids is the order of recording.
+
+    Two processes that begin at one moment get different ids, in either order.
+    """
+    known = (name.partition(".")[0] for kind in KINDS for name in _listed(state_dir / kind))
+    return next_id(now, max(filter(is_id, known), default=""))
 
 
 def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> Path:
     """The one stream whose id starts or ends with `fragment`. Raises `TraceNotFound`, or `TraceError` if several do."""
-    streams = [path for each in ((kind,) if kind else KINDS) for path in find_streams(state_dir, each)]
+    streams = list(_streams(state_dir, (kind,) if kind else KINDS))
     wanted = fragment.lower()
-    found = [path for path in streams if _matches(path.stem.lower(), wanted)]
-    found = [path for path in found if path.stem.lower() == wanted] or found
+    found = [stream for stream in streams if _matches(stream.name.lower(), wanted)]
+    found = [stream for stream in found if stream.name.lower() == wanted] or found
     if not found:
-        recent = sorted(streams, key=lambda path: path.stem, reverse=True)
+        recent = sorted(streams, key=_order, reverse=True)
         hint = f"The newest are {_names(recent)}" if recent else f"Nothing is recorded in `{state_dir}` yet"
         raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
     if len(found) > 1:
-        raise TraceError(f"`{fragment}` fits {len(found)} streams: {_names(found)}", hint="Give more of the id")
-    return found[0]
+        names = _names(sorted(found, key=_order))
+        raise TraceError(f"`{fragment}` fits {len(found)} streams: {names}", hint="Give more of the id")
+    return _path(state_dir, found[0])
+
+
+class _Stream(NamedTuple):
+    """A stream by its name: a path for each of thousands would take longer than finding them."""
+
+    kind: StreamKind
+    name: str
+
+
+def _streams(state_dir: Path, kinds: Iterable[StreamKind]) -> Iterator[_Stream]:
+    for kind in kinds:
+        for name in _listed(state_dir / kind):
+            if name.endswith(_SUFFIX):
+                yield _Stream(kind, name[: -len(_SUFFIX)])
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry.name for entry in entries)
+    except OSError:
+        return  # none was recorded; where it cannot be read, the writer will say so
+
+
+def _path(state_dir: Path, stream: _Stream) -> Path:
+    return state_dir / stream.kind / f"{stream.name}{_SUFFIX}"
+
+
+def _order(stream: _Stream) -> tuple[str, str]:
+    return order_of(stream.name), stream.name
 
 
 def _matches(id_: str, wanted: str) -> bool:
     return bool(wanted) and (id_.startswith(wanted) or id_.endswith(wanted))
 
 
-def _names(paths: Iterable[Path]) -> str:
-    names = [f"`{path.stem}`" for path in paths]
+def _names(streams: Iterable[_Stream]) -> str:
+    names = [f"`{stream.name}`" for stream in islice(streams, _SHOWN + 1)]
     return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

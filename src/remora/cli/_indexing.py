@@ -1,0 +1,41 @@
+"""How far the index is, for whoever waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from remora.cli._console import err
+
+if TYPE_CHECKING:
+    from remora.app import App
+
+_LONG = 8 * 1024 * 1024
+"""Bytes of streams; fewer are read too fast for anybody to wonder."""
+
+
+@contextmanager
+def shown_indexing(opened: App, *, quiet: bool = False) -> Iterator[None]:
+    """While the index takes in many streams, a terminal shows how far it is."""
+    with ExitStack() as open_:
+        bar: list[Callable[[int], None]] = []
+
+        def told(done: int, total: int) -> None:
+            if total >= _LONG and not bar:
+                bar.append(open_.enter_context(_bar(total)))
+            for update in bar:
+                update(done)
+
+        opened.indexing = told if err.is_terminal and not quiet else None
+        yield
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None]]:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # only where one is shown
+
+    columns = (TextColumn("reading streams into the index"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=err, transient=True) as shown:
+        task = shown.add_task("", total=total)
+        yield lambda done: shown.update(task, completed=done)
