@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
 MAX_COST = 256
 """Edits that a bisection follows from either end: where git, too, gives up the shortest script."""
@@ -44,6 +45,12 @@ def split(data: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
+@lru_cache(maxsize=2)
+def base_of(data: bytes) -> Base:
+    """The text to compare others with. Many agents change the same one."""
+    return Base(data)
+
+
 class Base:
     """A text that others are compared with. What every comparison needs is worked out once."""
 
@@ -67,11 +74,7 @@ class Base:
     @cached_property
     def _starts(self) -> list[int]:
         """The byte at which each line begins, and the end."""
-        starts, at = [0], 0
-        for line in self.lines:
-            at += len(line)
-            starts.append(at)
-        return starts
+        return [0, *accumulate(map(len, self.lines))]
 
     @cached_property
     def _counts(self) -> Mapping[bytes, int]:
@@ -306,9 +309,15 @@ class _Blocks:
     def has_next(self) -> bool:
         return self.end < len(self._changed) - 1
 
-    def next(self) -> None:
-        self.start = self.end = self.end + 1
+    def next(self, blocks: int = 1) -> None:
+        """The next block, or one further on where all between are empty."""
+        self.start = self.end = self.end + blocks
         self._stretch()
+
+    def empty_ahead(self) -> int:
+        """How many blocks can be passed before one that is not empty, or the end."""
+        following = self._changed.find(1, self.end)
+        return (len(self._changed) - 1 if following < 0 else following) - self.end
 
     def previous(self) -> None:
         self.start = self.end = self.start - 1
@@ -350,8 +359,9 @@ def _slide(lines: Sequence[bytes], changed: bytearray, other: bytearray) -> None
             _settle(lines, mine, theirs)
         if mine.start > last or not mine.has_next():
             return
-        mine.next()
-        theirs.next()
+        blocks = max(1, min(mine.empty_ahead(), theirs.empty_ahead()))
+        mine.next(blocks)
+        theirs.next(blocks)
 
 
 def _settle(lines: Sequence[bytes], mine: _Blocks, theirs: _Blocks) -> None:
@@ -378,15 +388,12 @@ def _first_change(one: bytearray, other: bytearray) -> int:
 def _script(after: Sequence[bytes], gone: bytearray, come: bytearray) -> list[Edit]:
     """The edits that the marks stand for."""
     found = []
-    old = new = _first_change(gone, come)
+    old, new = _Blocks(gone, 0), _Blocks(come, 0)
     while True:
-        first, at = old, new
-        while gone[old]:
-            old += 1
-        while come[new]:
-            new += 1
-        if old > first or new > at:
-            found.append(Edit(first, old, tuple(after[at:new])))
-        if old >= len(gone) - 1:
+        if not (old.is_empty() and new.is_empty()):
+            found.append(Edit(old.start, old.end, tuple(after[new.start : new.end])))
+        if not old.has_next():
             return found
-        old, new = old + 1, new + 1
+        blocks = max(1, min(old.empty_ahead(), new.empty_ahead()))
+        old.next(blocks)
+        new.next(blocks)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from remora.workspaces._diff import Base, Edit
 
+Lines = tuple[bytes, ...]
+Made = list[tuple[Lines, Lines]]
+"""Edits by what they took out and what they put there, wherever that was."""
 YOU = ""
 """Who made an edit that no agent is known for."""
 
@@ -22,6 +25,13 @@ class Collision:
 
     edits: tuple[Edit, ...]
     owners: tuple[str, ...]
+    gone: tuple[Lines, ...] = ()
+    """For each edit, the lines of the base that it took out."""
+
+    def is_like(self, made: Made) -> bool:
+        """Whether one of those edits is one of these: to find out who it was."""
+        these = [(gone, edit.lines) for gone, edit in zip(self.gone, self.edits, strict=True)]
+        return any(_alike(*one, *other) for one in made for other in these)
 
 
 class Merged:
@@ -48,8 +58,13 @@ class Merged:
             if low == high:
                 new += edits
             elif not self._agree(edits, self._edits[low:high]):
-                found.append(Collision(tuple(self._edits[low:high]), tuple(dict.fromkeys(self._owners[low:high]))))
+                found.append(self._collision(low, high))
         return new, found
+
+    def _collision(self, low: int, high: int) -> Collision:
+        edits = tuple(self._edits[low:high])
+        gone = tuple(tuple(self.base.lines[edit.first : edit.last]) for edit in edits)
+        return Collision(edits, tuple(dict.fromkeys(self._owners[low:high])), gone)
 
     def insert(self, new: Sequence[Edit], owner: str) -> None:
         """The edits are in it. Only for those that touch none of the others."""
@@ -69,6 +84,12 @@ class Merged:
         total = len(self.base.lines) + sum(map(_growth, self._edits))
         at = min(at, max(1, total))
         return range(at, at + max(1, last - first + sum(map(_growth, inside))))
+
+    def remove(self, edits: Sequence[Edit]) -> None:
+        """The edits, which had been inserted, are no longer in it."""
+        for edit in edits:
+            at = bisect_left(self._firsts, edit.first)
+            del self._edits[at], self._firsts[at], self._owners[at]
 
     def text(self) -> bytes:
         """The base with all edits."""
@@ -102,8 +123,23 @@ class Merged:
         """Whether both make the same of all the lines that any of them touches."""
         first = min(ours[0].first, theirs[0].first)
         last = max(ours[-1].last, theirs[-1].last)
-        one, other = (list(applied(self.base.lines, edits, first, last)) for edits in (ours, theirs))
-        return one == other
+        return applied(self.base.lines, ours, first, last) == applied(self.base.lines, theirs, first, last)
+
+
+def made(before: bytes, after: bytes) -> Made:
+    """What turned one text into the other; nothing in a binary."""
+    if is_binary(before, after):
+        return []
+    base = Base(before)
+    return [(tuple(base.lines[edit.first : edit.last]), edit.lines) for edit in base.edits(after)]
+
+
+def _alike(gone: Lines, lines: Lines, other_gone: Lines, other_lines: Lines) -> bool:
+    """Whether two edits are the same, or one wrote all that the other did, which was not nothing."""
+    if (gone, lines) == (other_gone, other_lines):
+        return True
+    one, other = (b"".join(side) for side in (lines, other_lines))
+    return bool(one.strip() and other.strip()) and (one in other or other in one)
 
 
 def _growth(edit: Edit) -> int:
@@ -135,11 +171,12 @@ def is_binary(*texts: bytes) -> bool:
     return any(b"\0" in text for text in texts)
 
 
-def applied(lines: Sequence[bytes], edits: Sequence[Edit], first: int = 0, last: int | None = None) -> Iterator[bytes]:
+def applied(lines: Sequence[bytes], edits: Sequence[Edit], first: int = 0, last: int | None = None) -> list[bytes]:
     """Lines `first` up to `last` of a base, with the edits made."""
-    at = first
+    at, made = first, list[bytes]()
     for edit in edits:
-        yield from lines[at : edit.first]
-        yield from edit.lines
+        made += lines[at : edit.first]
+        made += edit.lines
         at = edit.last
-    yield from lines[at:last]
+    made += lines[at:last]
+    return made

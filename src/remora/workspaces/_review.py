@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from remora.workspaces._diff import Base, Edit
+from remora.workspaces._diff import Base, Edit, base_of
 
 NEW_FILE = 0o644
 CONTEXT = 3
@@ -33,7 +33,7 @@ def _unified(change: Change) -> str:
     base, after = change.base or b"", change.after or b""
     if not (_is_text(base) and _is_text(after)):
         return f"Binary files {old} and {new} differ\n"
-    return f"--- {old}\n+++ {new}\n" + "".join(_hunks(Base(base), after))
+    return f"--- {old}\n+++ {new}\n" + "".join(_hunks(base_of(base), after))
 
 
 def _is_text(data: bytes) -> bool:
