@@ -45,7 +45,8 @@ class Clock:
 def function(number: int, *, documented: bool) -> str:
     """One function of the file, as it is before an agent or after."""
     text = f'    """Return the value of step {number}."""\n' if documented else ""
-    return f"def step_{number}(value: int) -> int:\n{text}    if value > {number}:\n        return value\n    return 0\n"
+    body = f"    if value > {number}:\n        return value\n    return 0\n"
+    return f"def step_{number}(value: int) -> int:\n{text}{body}"
 
 
 def source(agents: int, documented: Callable[[int], bool]) -> bytes:
@@ -136,7 +137,7 @@ def _baselines(base: bytes, afters: list[bytes], every: bytes) -> dict[str, floa
 def _one_after_the_other(here: Path, others: list[bytes], command: list[str]) -> None:
     for other in others:
         (here / "other").write_bytes(other)
-        subprocess.run(command, cwd=here, check=True)  # noqa: S603
+        subprocess.run(command, cwd=here, check=True)
 
 
 def _patch(after: bytes, base: bytes) -> bytes:

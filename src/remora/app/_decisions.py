@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from remora.events import (
     AcceptUndoneEvent,
@@ -30,11 +31,18 @@ class Decisions:
 
     def open(self, agent_id: str, files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         """The agent's changes that nobody has decided on."""
-        mine = [event for event in self.accepts if event.agent_id == agent_id]
+        mine = self._by_agent.get(agent_id, ())
         if any(not event.paths for event in mine):
             return ()
         decided = {path for event in mine for path in event.paths} | self.rejected.get(agent_id, set())
         return tuple(change for change in files if change.path not in decided)
+
+    @cached_property
+    def _by_agent(self) -> dict[str, list[WorkspaceAcceptedEvent]]:
+        found: dict[str, list[WorkspaceAcceptedEvent]] = {}
+        for event in self.accepts:
+            found.setdefault(event.agent_id, []).append(event)
+        return found
 
     def latest(self, agent_id: str | None) -> list[WorkspaceAcceptedEvent]:
         """What the latest accept took, of one agent or of all, newest first."""
@@ -48,18 +56,21 @@ class Decisions:
 def decisions(events: Iterable[Event]) -> Decisions:
     """What the events of all runs, oldest first, come to."""
     made = Decisions()
+    standing: dict[int, WorkspaceAcceptedEvent] = {}
+    by_key: dict[tuple[str, str], list[int]] = {}
     for event in sorted(events, key=lambda event: event.ts):
         match event:
-            case WorkspaceAcceptedEvent():
-                made.accepts.append(event)
+            case WorkspaceAcceptedEvent(agent_id=agent_id, accept_id=accept_id):
+                by_key.setdefault((agent_id, accept_id), []).append(id(event))
+                standing[id(event)] = event
             case WorkspaceRejectedEvent(agent_id=agent_id, paths=paths):
                 made.rejected.setdefault(agent_id, set()).update(paths)
             case AcceptUndoneEvent(agent_id=agent_id, accept_id=accept_id):
-                made.accepts = [
-                    other for other in made.accepts if (other.agent_id, other.accept_id) != (agent_id, accept_id)
-                ]
+                for taken_back in by_key.pop((agent_id, accept_id), ()):
+                    del standing[taken_back]
             case AgentFinishedEvent(verdict=verdict) if verdict in NOT_TAKEN:
                 made.not_taken.add(event.agent_id)
             case _:
                 pass
+    made.accepts = [*standing.values()]
     return made
