@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -65,11 +66,11 @@ def measure(agents: int, *, baselines: bool = True) -> dict[str, Any]:
         afters = [source(agents, number.__eq__) for number in range(agents)]
         asyncio.run(_record(root, base, afters))
         row: dict[str, Any] = {"changes": agents, "lines": base.count(b"\n"), "bytes": len(base)}
-        row["diff_s"] = _timed(lambda: asyncio.run(_app(root).diff()))
-        row["accept_s"] = _timed(lambda: asyncio.run(_app(root).accept()))
+        row |= _timed("diff", lambda: asyncio.run(_app(root).diff()))
+        row |= _timed("accept", lambda: asyncio.run(_app(root).accept()))
         if file.read_bytes() != every:
             raise AssertionError("not every change was accepted")
-        row["undo_s"] = _timed(lambda: asyncio.run(_app(root).undo()))
+        row |= _timed("undo", lambda: asyncio.run(_app(root).undo()))
         if file.read_bytes() != base:
             raise AssertionError("an undo must give the old bytes")
     return row | (_baselines(base, afters, every) if baselines else {})
@@ -79,10 +80,12 @@ def _app(root: Path) -> App:
     return App(root, root / ".agentfs", Config())
 
 
-def _timed(work: Callable[[], object]) -> float:
-    before = perf_counter()
+def _timed(name: str, work: Callable[[], object]) -> dict[str, float]:
+    """Seconds of wall and of CPU, children included."""
+    wall, cpu = perf_counter(), os.times()
     work()
-    return round(perf_counter() - before, 2)
+    spent = [round(after - before, 2) for before, after in zip(cpu[:4], os.times()[:4], strict=True)]
+    return {f"{name}_s": round(perf_counter() - wall, 2), f"{name}_cpu_s": round(sum(spent), 2)}
 
 
 async def _record(root: Path, base: bytes, afters: list[bytes]) -> None:
@@ -118,19 +121,20 @@ def _stream(ids: dict[str, str], change: FileChange) -> list[Any]:
 
 def _baselines(base: bytes, afters: list[bytes], every: bytes) -> dict[str, float]:
     """The same changes by tools that know no runs: one process for each, no record, no undo, no sync."""
-    found = {}
-    for name, write, command in (
-        ("git_merge_file_s", lambda after, _: after, ["git", "merge-file", "-q", "now", "base", "other"]),
-        ("patch_s", _patch, ["patch", "-s", "now", "other"]),
-    ):
-        if shutil.which(command[0]) is None:
-            continue
-        with folder() as here:
-            (here / "base").write_bytes(base)
-            (here / "now").write_bytes(base)
-            found[name] = _timed(lambda: _one_after_the_other(here, [write(after, base) for after in afters], command))  # noqa: B023
-            if (here / "now").read_bytes() != every:
-                raise AssertionError(f"`{command[0]}` made something else")
+    patches = [_patch(after, base) for after in afters]
+    found = _baseline("git_merge_file", ["git", "merge-file", "-q", "now", "base", "other"], base, afters, every)
+    return found | _baseline("patch", ["patch", "-s", "now", "other"], base, patches, every)
+
+
+def _baseline(name: str, command: list[str], base: bytes, others: list[bytes], every: bytes) -> dict[str, float]:
+    if shutil.which(command[0]) is None:
+        return {}
+    with folder() as here:
+        (here / "base").write_bytes(base)
+        (here / "now").write_bytes(base)
+        found = _timed(name, lambda: _one_after_the_other(here, others, command))
+        if (here / "now").read_bytes() != every:
+            raise AssertionError(f"`{command[0]}` made something else")
     return found
 
 
