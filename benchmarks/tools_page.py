@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accepting import AIM_S
 from benchmarks.page import ROOT, aims_table, between_marks
 
 PAGE = ROOT / "docs" / "benchmarks" / "runs-and-tools.md"
@@ -15,7 +16,7 @@ BEGIN = "<!-- figures: `python -m benchmarks.tools_page` -->"
 def figures() -> str:
     """The tables, from what was measured last."""
     scripts, workspaces, runs = (_stored(name) for name in ("scripts", "workspaces", "runs"))
-    large = workspaces["workspaces"][-1]
+    large, many = workspaces["workspaces"][-1], workspaces["accepts"][-1]
     machine = runs["machine"]
     rows = [
         *runs["aims"],
@@ -29,6 +30,7 @@ def figures() -> str:
         _row(
             f"diff of {large['changed']} changed files among {large['files']:,}, wall", 100, large["diff_wall_ms"], "ms"
         ),
+        _row(f"accept {many['changes']:,} agents' changes of one file, wall", AIM_S, many["accept_s"], "s"),
     ]
     where = f"{machine['cores']} × {machine['cpu']}, {machine['system']}, {machine['filesystem']}"
     load = f"load before {runs['busy_before']['load']}, after {runs['busy_after']['load']}"
@@ -36,7 +38,25 @@ def figures() -> str:
     if found := runs.get("embedded"):
         spent = f"{found['model_s']} s in the model, {found['tools_s']} s in tools, {found['ours_s']} s in all else"
         told.append(f"On the embedded model: {found['turns']} turns, {found['decision_s']} s a decision; {spent}.")
-    return "\n\n".join([*told, _decisions(_stored("decisions"))])
+    return "\n\n".join([*told, _accepts(workspaces), _decisions(_stored("decisions"))])
+
+
+def _accepts(found: dict[str, Any]) -> str:
+    tools = {"accept": "`remora accept`", "undo": "`remora undo`", "diff": "`remora diff`"}
+    tools |= {"git_merge_file": "`git merge-file`, one process a change", "patch": "`patch`, one process a change"}
+    rows = found["accepts"]
+    sizes = [f"{row['changes']:,} changes, {row['lines']:,} lines" for row in rows]
+    head = "\n".join([f"| | {' | '.join(sizes)} |", "|---" * (len(sizes) + 1) + "|"])
+    lines = [
+        f"| {told} | " + " | ".join(f"{row[f'{name}_s']} s ({row[f'{name}_cpu_s']} s)" for row in rows) + " |"
+        for name, told in tools.items()
+        if f"{name}_s" in rows[0]
+    ]
+    told = (
+        f"Agents that each changed another function of one file, seconds of wall (of CPU), measured "
+        f"{found['accepts_when']}, load before {found['accepts_load']}."
+    )
+    return "\n\n".join([told, "\n".join([head, *lines])])
 
 
 def _decisions(found: dict[str, Any]) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from benchmarks.measure import disk_bytes, folder, machine, now, rate, say, versions
+from benchmarks import accepting
+from benchmarks.measure import business, disk_bytes, folder, machine, now, rate, say, versions
 from remora.app import App
 from remora.config import Config
 from remora.discovery import TreeSitterDiscovery
@@ -109,14 +110,27 @@ def main() -> None:
     """Measure, judge, keep and show."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workspaces", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small, to see that it runs")
+    parser.add_argument("--only", choices=["workspaces", "accepts"], help="only these; the others stay as stored")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "workspaces.json")
     options = parser.parse_args()
     sizes, passes = ([200], 3) if options.quick else ([1_000, 10_000], 9)
-    rows = [measure(size, passes) for size in sizes]
-    aims = {f"{name} ≤ {limit}": rows[-1][name] <= limit for name, limit in AIMS.items()}
-    results = {"when": now(), "machine": machine(), "versions": versions(), "workspaces": rows, "aims": aims}
-    options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps({"workspaces": rows, "aims": aims}, indent=2))
+    results = _results(sizes, passes, accepts=[20] if options.quick else [100, 1_000], only=options.only)
+    kept = json.loads(options.out.read_text(encoding="utf-8")) if options.only and options.out.exists() else {}
+    options.out.write_text(json.dumps(kept | results, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(results, indent=2))
+
+
+def _results(sizes: list[int], passes: int, *, accepts: list[int], only: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if only in (None, "workspaces"):
+        rows = [measure(size, passes) for size in sizes]
+        aims = {f"{name} ≤ {limit}": rows[-1][name] <= limit for name, limit in AIMS.items()}
+        found |= {"when": now(), "machine": machine(), "versions": versions(), "workspaces": rows, "aims": aims}
+    if only in (None, "accepts"):
+        before = business()
+        found["accepts"] = [accepting.measure(agents) for agents in accepts]
+        found["accepts_when"], found["accepts_load"] = now(), before["load"]
+    return found
 
 
 if __name__ == "__main__":

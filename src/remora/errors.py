@@ -306,12 +306,17 @@ class WorkspaceConflict(WorkspaceError):
     def __init__(self, paths: Sequence[str], lines: Mapping[str, Sequence[range]] | None = None) -> None:
         self.lines = dict(lines or {})
         """By path: the lines of the file as it is now. A file that came, went or holds no text has none."""
-        names = ", ".join(f"`{path}`{_lines_told(self.lines.get(path, ()))}" for path in paths)
+        where = self.places(paths, self.lines)
         super().__init__(
-            f"Changed since the agent read it, in the same lines: {names}. Nothing was written",
+            f"Changed since the agent read it, in the same lines: {where}. Nothing was written",
             hint="Run the agent again on the new text, or take over the lines by hand from `remora diff`",
         )
         self.paths = tuple(paths)
+
+    @staticmethod
+    def places(paths: Sequence[str], lines: Mapping[str, Sequence[range]]) -> str:
+        """The files by name, each with its lines where it has some."""
+        return ", ".join(f"`{path}`{_lines_told(lines.get(path, ()))}" for path in paths)
 
 
 def _lines_told(lines: Sequence[range]) -> str:

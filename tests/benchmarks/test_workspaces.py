@@ -21,3 +21,7 @@ def test_the_bench_runs_and_an_opened_workspace_has_copied_nothing(tmp_path: Pat
     assert row["copied_bytes"] == 0
     assert row["open_ms"] > 0
     assert row["diff_ms"] > 0
+    accepted = results["accepts"][0]
+    assert accepted["changes"] == 20
+    assert accepted["accept_s"] > 0
+    assert accepted["undo_s"] > 0

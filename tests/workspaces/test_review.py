@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from remora.errors import WorkspaceConflict, WorkspaceError
 from remora.workspaces import Change, Door, forget, load, merge, take, unified
-from remora.workspaces._merge import collisions, split
+from remora.workspaces._diff import split
+from remora.workspaces._merge import collisions
 
 BASE = b"one\ntwo\nthree\nfour\nfive\n"
 lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"\xff\n"]), max_size=12)
@@ -43,15 +44,18 @@ def test_whose_side_is_which_does_not_matter(base: bytes, one: bytes, other: byt
     assert merge(base, one, other) == merge(base, other, one)
 
 
-@given(st.integers(2, 30), st.data())
-def test_edits_of_different_lines_are_both_there(count: int, data: st.DataObject) -> None:
+@given(st.integers(3, 30), st.data())
+def test_edits_with_a_line_between_them_are_both_there_and_edits_that_touch_are_a_conflict(
+    count: int, data: st.DataObject
+) -> None:
     base = [b"line %d\n" % number for number in range(count)]
     first = data.draw(st.integers(0, count - 2))
     second = data.draw(st.integers(first + 1, count - 1))
     ours, theirs, both = list(base), list(base), list(base)
     ours[first] = both[first] = b"ours\n"
     theirs[second] = both[second] = b"theirs\n"
-    assert merge(*(b"".join(side) for side in (base, ours, theirs))) == b"".join(both)
+    expected = None if second == first + 1 else b"".join(both)
+    assert merge(*(b"".join(side) for side in (base, ours, theirs))) == expected
 
 
 @given(st.integers(1, 30), st.data())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from remora.app._project import Project
 from remora.errors import WorkspaceError
-from remora.events import AcceptUndoneEvent, FileChange, WorkspaceAcceptedEvent
-from remora.trace import FileTrace, read_events
+from remora.events import AcceptUndoneEvent, FileChange, WorkspaceAcceptedEvent, digest
+from remora.trace import FileBlobs, FileTrace, read_events
 
 if TYPE_CHECKING:
-    from remora.workspaces import Change, Settled, Taken
+    from remora.workspaces import Change, Clash, Part, Settled
 
 WAIT_S = 30.0
 LOOK_AGAIN_S = 0.02
@@ -25,6 +26,42 @@ CUT_OFF = (
     "A change of the project was cut off, or is under way: files may be half changed. "
     "The next accept, reject, undo or analyze finishes it or takes it back"
 )
+AT_ONCE = 64
+"""Blobs on their way to the disk: those that wait for a sync at the same moment share it."""
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how many of it are done, and of how many."""
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """For who does not want to know."""
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """One agent's changes, still to be made."""
+
+    note: Mapping[str, Any]
+    """What its record needs beside the files."""
+    load: Callable[[], Awaitable[Sequence[Change]]]
+    """Read when it is its turn, so that not all are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one agent's changes."""
+
+    note: Mapping[str, Any]
+    files: tuple[FileChange, ...] = ()
+    made: tuple[str, ...] = ()
+    """Folders that did not exist before."""
+    refused: WorkspaceError | None = None
+    clashes: tuple[Clash, ...] = ()
+
+    def record(self, kind: str) -> dict[str, Any]:
+        """The fields of its event."""
+        fields = {**self.note, "files": [file.model_dump() for file in self.files]}
+        return fields | {"made": self.made} if kind == "accept" else fields
 
 
 class Changing(Project):
@@ -60,17 +97,58 @@ class Changing(Project):
                 pass
 
     async def _apply(
-        self, writer: FileTrace, note: Mapping[str, Any], changes: Sequence[Change], drop: Sequence[str] = ()
-    ) -> tuple[FileChange, ...]:
-        """The changes are in the project and in the run's stream. Raises `WorkspaceError`, then in neither."""
+        self,
+        writer: FileTrace,
+        kind: str,
+        proposed: Sequence[Proposed],
+        drop: Sequence[str] = (),
+        progress: Progress = silent,
+    ) -> list[Outcome]:
+        """The changes are in the project and in their runs' streams; who collides is left out of both."""
         from remora.workspaces import forget, take
 
         # Ours before anything is written: what could not be recorded must not happen.
-        await writer.reopen(f"runs/{note['run_id']}")
-        done = await asyncio.to_thread(take, self.root, self.journal_dir, changes, note=note, drop=drop)
-        files = await self._record(writer, note, done)
+        for run_id in dict.fromkeys(each.note["run_id"] for each in proposed):
+            await writer.reopen(f"runs/{run_id}")
+        outcomes, changes = await self._planned(kind, proposed, progress)
+        note = {"kind": kind, "agents": [each.record(kind) for each in outcomes if each.refused is None]}
+        try:
+            await asyncio.to_thread(take, self.root, self.journal_dir, changes, note=note, drop=drop, planned=True)
+        except WorkspaceError as refused:
+            return await self._apply_less(writer, kind, proposed, drop, refused)
+        await self._record(writer, note)
         forget(self.journal_dir)
-        return files
+        return outcomes
+
+    async def _apply_less(
+        self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], refused: WorkspaceError
+    ) -> list[Outcome]:
+        """All at once was refused, as by someone who saved a file meanwhile: so half of it, down to a single agent."""
+        if len(proposed) == 1:
+            return [Outcome(proposed[0].note, refused=refused)]
+        half = len(proposed) // 2
+        parts = (proposed[:half], proposed[half:])
+        return [outcome for part in parts for outcome in await self._apply(writer, kind, part, drop)]
+
+    async def _planned(
+        self, kind: str, proposed: Sequence[Proposed], progress: Progress
+    ) -> tuple[list[Outcome], list[Change]]:
+        """What becomes of each, and all changes together, one a file. The blobs of each are on the disk."""
+        from remora.workspaces import YOU, Batch
+
+        batch, outcomes = Batch(self.root), list[Outcome]()
+        async with _Storing(self.blobs) as storing:
+            for at, each in enumerate(proposed):
+                progress(kind, at, len(proposed))
+                owner = each.note["agent_id"] if kind == "accept" else YOU
+                try:
+                    part = await asyncio.to_thread(batch.add, await each.load(), owner)
+                except WorkspaceError as refused:
+                    outcomes.append(Outcome(each.note, refused=refused, clashes=batch.clashes))
+                    continue
+                outcomes.append(Outcome(each.note, await storing.files(part), part.made))
+        progress(kind, len(proposed), len(proposed))
+        return outcomes, batch.changes()
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[FileTrace]:
@@ -95,34 +173,72 @@ class Changing(Project):
         found = settle(self.root, self.journal_dir)
         if found is None:
             return
-        if found.taken is not None and found.note["kind"] != BY_HAND and not self._is_recorded(found.note):
-            await self._record(writer, found.note, found.taken)
+        if found.taken is not None and found.note["kind"] != BY_HAND:
+            await self._record(writer, self._unrecorded(found.note))
         forget(self.journal_dir)
         self.notices.append(_settled_notice(found))
 
-    def _is_recorded(self, note: Mapping[str, Any]) -> bool:
-        kind = _event_type(note)
-        wanted = (note["accept_id"], note["agent_id"])
-        stream = self.state_dir / "runs" / f"{note['run_id']}.jsonl"
-        found = (event for event in read_events(stream, torn_ok=True) if isinstance(event, kind))
-        return any((event.accept_id, event.agent_id) == wanted for event in found)
+    def _unrecorded(self, note: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The note without the agents that their runs' streams tell of."""
+        done = set()
+        for run_id in {agent["run_id"] for agent in note["agents"]}:
+            events = read_events(self.state_dir / "runs" / f"{run_id}.jsonl", torn_ok=True)
+            found = (event for event in events if isinstance(event, _event_type(note)))
+            done |= {(event.accept_id, event.agent_id) for event in found}
+        left = [agent for agent in note["agents"] if (agent["accept_id"], agent["agent_id"]) not in done]
+        return {**note, "agents": left}
 
-    async def _record(self, writer: FileTrace, note: Mapping[str, Any], done: Taken) -> tuple[FileChange, ...]:
-        files = tuple([await self._written(change) for change in done.changes])
-        fields = {name: value for name, value in note.items() if name != "kind"}
-        if note["kind"] == "accept":
-            fields["made"] = done.made
-        await writer.append(f"runs/{note['run_id']}", [_event_type(note)(files=files, **fields)])
-        return files
+    async def _record(self, writer: FileTrace, note: Mapping[str, Any]) -> None:
+        """Each agent's part is in its run's stream, with one sync a stream."""
+        events: dict[str, list[WorkspaceAcceptedEvent | AcceptUndoneEvent]] = {}
+        for agent in note["agents"]:
+            events.setdefault(f"runs/{agent['run_id']}", []).append(_event_type(note)(**agent))
+        for stream_id, drafts in events.items():
+            await writer.append(stream_id, drafts)
 
-    async def _written(self, change: Change) -> FileChange:
+
+class _Storing:
+    """Puts contents into the blob store while the next changes are planned. At the end of the block all are durable."""
+
+    def __init__(self, blobs: FileBlobs) -> None:
+        self._blobs = blobs
+        self._under_way: set[asyncio.Task[str]] = set()
+        self._digests: dict[str, tuple[bytes, str]] = {}
+        """By path, the content that was put last: one change's after is the next one's before."""
+
+    async def __aenter__(self) -> _Storing:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*self._under_way)
+
+    async def files(self, part: Part) -> tuple[FileChange, ...]:
         """What was written, merged content included: what an undo will need."""
-        return FileChange(
-            path=change.path,
-            mode=change.mode,
-            before=None if change.base is None else await self.blobs.put(change.base),
-            after=None if change.after is None else await self.blobs.put(change.after),
+        return tuple(
+            [
+                FileChange(
+                    path=change.path,
+                    mode=change.mode,
+                    before=await self._put(change.path, change.base),
+                    after=await self._put(change.path, change.after),
+                )
+                for change in part.changes
+            ]
         )
+
+    async def _put(self, path: str, data: bytes | None) -> str | None:
+        if data is None:
+            return None
+        known = self._digests.get(path)
+        if known is not None and known[0] == data:
+            return known[1]
+        if len(self._under_way) >= AT_ONCE:
+            done, self._under_way = await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        self._under_way.add(asyncio.create_task(self._blobs.put(data)))
+        self._digests[path] = (data, digest(data))
+        return self._digests[path][1]
 
 
 def _event_type(note: Mapping[str, Any]) -> type[WorkspaceAcceptedEvent | AcceptUndoneEvent]:

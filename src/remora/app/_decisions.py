@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from remora.events import (
     AcceptUndoneEvent,
@@ -35,11 +36,18 @@ class Decisions:
 
     def open(self, agent_id: str, files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         """The agent's changes that nobody has decided on."""
-        mine = [event for event in self.accepts if event.agent_id == agent_id]
+        mine = self._by_agent.get(agent_id, ())
         if any(not event.paths for event in mine):
             return ()
         decided = {path for event in mine for path in event.paths} | self.rejected.get(agent_id, set())
         return tuple(change for change in files if change.path not in decided)
+
+    @cached_property
+    def _by_agent(self) -> dict[str, list[WorkspaceAcceptedEvent]]:
+        found: dict[str, list[WorkspaceAcceptedEvent]] = {}
+        for event in self.accepts:
+            found.setdefault(event.agent_id, []).append(event)
+        return found
 
     def latest(self, agent_id: str | None) -> list[WorkspaceAcceptedEvent]:
         """What the latest accept took, of one agent or of all, newest first."""
@@ -57,23 +65,25 @@ def decisions(events: Iterable[Event]) -> Decisions:
     the order never comes from `ts`.
     """
     made = Decisions()
-    standing: list[tuple[_Rank, WorkspaceAcceptedEvent]] = []
+    standing: dict[int, tuple[_Rank, WorkspaceAcceptedEvent]] = {}
+    by_key: dict[tuple[str, str], list[int]] = {}
     last: dict[str, _Rank] = {}
     for event in events:
         match event:
-            case WorkspaceAcceptedEvent(run_id=run_id):
+            case WorkspaceAcceptedEvent(run_id=run_id, agent_id=agent_id, accept_id=accept_id):
                 last[run_id] = max(_rank(event), last.get(run_id, ("", "")))
-                standing.append((last[run_id], event))
+                by_key.setdefault((agent_id, accept_id), []).append(id(event))
+                standing[id(event)] = (last[run_id], event)
             case WorkspaceRejectedEvent(agent_id=agent_id, paths=paths):
                 made.rejected.setdefault(agent_id, set()).update(paths)
             case AcceptUndoneEvent(agent_id=agent_id, accept_id=accept_id):
-                undone = (agent_id, accept_id)
-                standing = [each for each in standing if (each[1].agent_id, each[1].accept_id) != undone]
+                for taken_back in by_key.pop((agent_id, accept_id), ()):
+                    del standing[taken_back]
             case AgentFinishedEvent(verdict=verdict) if verdict in NOT_TAKEN:
                 made.not_taken.add(event.agent_id)
             case _:
                 pass
-    made.accepts = [event for _, event in sorted(standing, key=lambda each: each[0])]
+    made.accepts = [event for _, event in sorted(standing.values(), key=lambda each: each[0])]
     made.last_accept = max(last.values(), default=("", ""))[0]
     return made
 

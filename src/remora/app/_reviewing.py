@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.analysis import StreamSummary, summarize
-from remora.app._changing import CUT_OFF, Changing
+from remora.app._changing import CUT_OFF, Changing, Outcome, Progress, Proposed, silent
+from remora.app._conflicts import Authors, Conflict, describe
 from remora.app._decisions import DECIDING, Decisions, decisions
 from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
@@ -17,12 +19,14 @@ from remora.events import (
     WorkspaceRejectedEvent,
     next_id,
 )
-from remora.trace import FileTrace, check_stream_id, pick_events, read_events
+from remora.trace import FileBlobs, FileTrace, check_stream_id, pick_events, read_events
 
 if TYPE_CHECKING:
     from remora.workspaces import Change
 
 
+KEPT = 4
+"""Contents that are held while changes are read."""
 _ENDED_WELL = ("success", "partial")
 _IDS = ("run_id", "agent_id", "operation", "node_id")
 Chosen = Mapping[str, Collection[str]]
@@ -52,6 +56,10 @@ class Accepted:
     node_id: str
     files: tuple[FileChange, ...] = ()
     conflict: str = ""
+    """Why nothing of it was written."""
+    conflicts: tuple[Conflict, ...] = ()
+    """Where, and who had changed those lines before."""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,47 +74,66 @@ class Rejected:
 class Reviewing(Changing):
     """Shows, accepts, rejects and undoes the changes of agents."""
 
-    async def diff(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[AgentDiff]:
+    async def diff(
+        self, fragment: str | None = None, files: Sequence[str] = (), *, progress: Progress = silent
+    ) -> list[AgentDiff]:
         """What one agent, or every agent of the latest run that has something open, would change."""
         self.notices += self.library.notices
         if self.is_cut_off:
             self.notices.append(CUT_OFF)
-        return await self._diffs(fragment, files)
+        contents, found = Contents(self.blobs), []
+        chosen = self._chosen(fragment, files, progress)
+        for at, each in enumerate(chosen):
+            progress("diff", at, len(chosen))
+            found.append(self._shown(each.summary, tuple([await contents.change(file) for file in each.files])))
+        return found
 
     async def accept(
-        self, fragment: str | None = None, files: Sequence[str] = (), *, chosen: Chosen | None = None
+        self,
+        fragment: str | None = None,
+        files: Sequence[str] = (),
+        *,
+        chosen: Chosen | None = None,
+        progress: Progress = silent,
     ) -> list[Accepted]:
         """Write the agents' changes into the project, each recorded in its run. A conflict changes nothing."""
         async with self._alone() as writer:
             accept_id = next_id(self.clock.now(), self._decisions().last_accept)
-            found = await self._diffs(fragment, files)
-            wanted = found if chosen is None else self._only(found, chosen)
-            return [await self._accepted(writer, _note("accept", accept_id, diff), diff.changes) for diff in wanted]
+            found = self._chosen(fragment, files, progress)
+            wanted = found if chosen is None else _only(found, chosen)
+            contents = Contents(self.blobs)
+            proposed = [
+                Proposed(_note(each) | {"accept_id": accept_id}, partial(contents.changes, each.files))
+                for each in wanted
+            ]
+            return await self._decided(writer, "accept", proposed, (), progress)
 
     async def reject(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[Rejected]:
         """The agents' changes are turned down: recorded in their run, and no longer open. No file changes."""
-        done = []
         async with self._alone() as writer:
-            for diff in await self._diffs(fragment, files):
-                note = _note("reject", "", diff)
-                event = WorkspaceRejectedEvent(**{name: note[name] for name in (*_IDS, "paths")})
-                await writer.append(f"runs/{event.run_id}", [event])
-                done.append(Rejected(event.agent_id, event.node_id, event.paths))
-        return done
+            events = [WorkspaceRejectedEvent(**_note(each)) for each in self._chosen(fragment, files)]
+            for run_id in dict.fromkeys(event.run_id for event in events):
+                await writer.append(f"runs/{run_id}", [event for event in events if event.run_id == run_id])
+        return [Rejected(event.agent_id, event.node_id, event.paths) for event in events]
 
-    async def undo(self, fragment: str | None = None) -> list[Accepted]:
+    async def undo(self, fragment: str | None = None, *, progress: Progress = silent) -> list[Accepted]:
         """The latest accept, or the latest of one agent, is taken back; its changes are open again.
 
         What was changed since is merged, or refused as a conflict that changes nothing.
         """
-        done = []
         async with self._alone() as writer:
             agent_id = self.library.find(fragment).stem if fragment else None
-            for event in self._decisions().latest(agent_id):
-                note = {name: getattr(event, name) for name in (*_IDS, "accept_id", "paths")} | {"kind": "undo"}
-                changes = [await self._reversed(change) for change in event.files]
-                done.append(await self._accepted(writer, note, changes, event.made))
-        return done
+            events = self._decisions().latest(agent_id)
+            contents = Contents(self.blobs)
+            proposed = [
+                Proposed(
+                    {name: getattr(event, name) for name in (*_IDS, "accept_id", "paths")},
+                    partial(contents.changes, [_reversed(file) for file in event.files]),
+                )
+                for event in events
+            ]
+            made = sorted({folder for event in events for folder in event.made})
+            return await self._decided(writer, "undo", proposed, made, progress)
 
     async def restore(self, fragment: str, *, turn: int | None = None) -> dict[str, bytes]:
         """The files that the agent had changed by the end of `turn` (None: its last), as it had left them."""
@@ -116,28 +143,26 @@ class Reviewing(Changing):
                 last |= {change.path: change for change in event.files}
         return {path: await self.blobs.get(change.after) for path, change in last.items() if change.after is not None}
 
-    async def _accepted(
-        self, writer: FileTrace, note: Mapping[str, Any], changes: Sequence[Change], drop: Sequence[str] = ()
-    ) -> Accepted:
-        try:
-            files = await self._apply(writer, note, changes, drop)
-        except WorkspaceError as refused:
-            return Accepted(note["agent_id"], note["node_id"], conflict=refused.message)
-        return Accepted(note["agent_id"], note["node_id"], files)
+    async def _decided(
+        self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], progress: Progress
+    ) -> list[Accepted]:
+        outcomes = await self._apply(writer, kind, proposed, drop, progress)
+        is_refused = any(outcome.refused is not None for outcome in outcomes)
+        standing = self._decisions().accepts if is_refused else []
+        authors = Authors(standing, Contents(self.blobs).change)
+        return [await _told(kind, outcome, authors) for outcome in outcomes]
 
-    async def _diffs(self, fragment: str | None, files: Sequence[str]) -> list[AgentDiff]:
-        found = []
-        for summary, undecided in self._open(fragment):
-            found.append(self._shown(summary, tuple([await self._change(change) for change in undecided])))
+    def _chosen(self, fragment: str | None, files: Sequence[str], progress: Progress = silent) -> list[Open]:
+        found = self._open(fragment, progress)
         return self._of_files(found, files) if files else found
 
-    def _of_files(self, found: Sequence[AgentDiff], files: Sequence[str]) -> list[AgentDiff]:
-        known = {change.path for diff in found for change in diff.changes}
+    def _of_files(self, found: Sequence[Open], files: Sequence[str]) -> list[Open]:
+        known = {change.path for each in found for change in each.files}
         wanted = {self._project_path(file, known) for file in files}
         if unknown := sorted(wanted - known):
             names = ", ".join(f"`{path}`" for path in sorted(known)) or "none"
             raise WorkspaceError(f"Nothing is open for `{unknown[0]}`: expected one of the files with changes: {names}")
-        return self._only(found, {diff.summary.agent_id: wanted for diff in found})
+        return _only(found, {each.summary.agent_id: wanted for each in found})
 
     def _project_path(self, file: str, known: Collection[str]) -> str:
         """The path as changes spell it, given as they do or from the current directory."""
@@ -146,21 +171,21 @@ class Reviewing(Changing):
         here = Path(file).absolute()
         return here.relative_to(self.root).as_posix() if here.is_relative_to(self.root) else file
 
-    def _open(self, fragment: str | None) -> list[tuple[StreamSummary, tuple[FileChange, ...]]]:
+    def _open(self, fragment: str | None, progress: Progress) -> list[Open]:
         made = self._decisions()
         if fragment is not None and not self.library.is_run(fragment):
-            return list(_with_open([self.library.find(fragment)], made, named=True))
+            return list(_with_open([self.library.find(fragment)], made, progress, named=True))
         runs = self.library.runs() if fragment is None else [self.library.find(fragment)]
         if not runs:
             raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
         *earlier, latest = runs
-        if found := list(_with_open(self._streams(latest), made, named=False)):
+        if found := list(_with_open(self._streams(latest), made, progress, named=False)):
             return found
         changing = self._changing() if earlier else {}
         for run in reversed(earlier):
             names = changing.get(run.stem, set()) | changing.get("", set())
             streams = [path for path in self._streams(run) if path.stem in names] if names else []
-            if found := list(_with_open(streams, made, named=False)):
+            if found := list(_with_open(streams, made, progress, named=False)):
                 return found
         return []
 
@@ -184,45 +209,82 @@ class Reviewing(Changing):
             check_stream_id(name)
         return [self.state_dir / f"{name}.jsonl" for name in names]
 
-    def _only(self, found: Sequence[AgentDiff], chosen: Chosen) -> list[AgentDiff]:
-        """The diffs, with no more than the chosen files in each."""
-        kept = []
-        for diff in found:
-            paths = chosen.get(diff.summary.agent_id, ())
-            if changes := tuple(change for change in diff.changes if change.path in paths):
-                kept.append(self._shown(diff.summary, changes))
-        return kept
-
     def _shown(self, summary: StreamSummary, changes: tuple[Change, ...]) -> AgentDiff:
         from remora.workspaces import unified
 
         return AgentDiff(summary, changes, tuple(self.secrets.clean(unified([change])) for change in changes))
 
-    async def _change(self, change: FileChange) -> Change:
+
+@dataclass(frozen=True)
+class Open:
+    """An agent's changes that nobody has decided on."""
+
+    summary: StreamSummary
+    files: tuple[FileChange, ...]
+
+
+class Contents:
+    """Reads the contents of changes. The last few stay in memory: one change's after is often the next one's before."""
+
+    def __init__(self, blobs: FileBlobs) -> None:
+        self._blobs = blobs
+        self._last: dict[str, bytes] = {}
+
+    async def changes(self, files: Sequence[FileChange]) -> list[Change]:
+        """The changes, with what was there before and after."""
+        return [await self.change(file) for file in files]
+
+    async def change(self, file: FileChange) -> Change:
+        """One of them."""
         from remora.workspaces import Change
 
-        before, after = [None if blob is None else await self.blobs.get(blob) for blob in (change.before, change.after)]
-        return Change(path=change.path, base=before, after=after, mode=change.mode)
+        before, after = [None if blob is None else await self._get(blob) for blob in (file.before, file.after)]
+        return Change(path=file.path, base=before, after=after, mode=file.mode)
 
-    async def _reversed(self, change: FileChange) -> Change:
-        return await self._change(change.model_copy(update={"before": change.after, "after": change.before}))
+    async def _get(self, digest: str) -> bytes:
+        data = self._last.pop(digest, None)
+        self._last[digest] = await self._blobs.get(digest) if data is None else data
+        if len(self._last) > KEPT:
+            self._last.pop(next(iter(self._last)))
+        return self._last[digest]
 
 
-def _with_open(
-    paths: Sequence[Path], made: Decisions, *, named: bool
-) -> Iterator[tuple[StreamSummary, tuple[FileChange, ...]]]:
+def _reversed(change: FileChange) -> FileChange:
+    return change.model_copy(update={"before": change.after, "after": change.before})
+
+
+def _only(found: Sequence[Open], chosen: Chosen) -> list[Open]:
+    """The agents, with no more than the chosen files of each."""
+    kept = []
+    for each in found:
+        paths = chosen.get(each.summary.agent_id, ())
+        if files := tuple(change for change in each.files if change.path in paths):
+            kept.append(replace(each, files=files))
+    return kept
+
+
+async def _told(kind: str, outcome: Outcome, authors: Authors) -> Accepted:
+    agent_id, node_id = outcome.note["agent_id"], outcome.note["node_id"]
+    if outcome.refused is None:
+        return Accepted(agent_id, node_id, outcome.files)
+    conflicts = await authors.conflicts(outcome.clashes)
+    conflict, hint = describe(agent_id, outcome.refused, conflicts, kind)
+    return Accepted(agent_id, node_id, conflict=conflict, conflicts=conflicts, hint=hint)
+
+
+def _with_open(paths: Sequence[Path], made: Decisions, progress: Progress, *, named: bool) -> Iterator[Open]:
     """The agents that have something open. One that failed or was cut off is taken only by name."""
-    for path in paths:
+    for at, path in enumerate(paths):
+        progress("read", at, len(paths))
         if not path.exists() or (path.stem in made.not_taken and not named):
             continue
         summary = summarize(read_events(path))
         files = made.open(path.stem, summary.files)
         if files and (named or summary.outcome in _ENDED_WELL):
-            yield summary, files
+            yield Open(summary, files)
 
 
-def _note(kind: str, accept_id: str, diff: AgentDiff) -> dict[str, Any]:
+def _note(each: Open) -> dict[str, Any]:
     """All that the record of a decision needs beside the files."""
-    summary, paths = diff.summary, [change.path for change in diff.changes]
-    ids = {name: getattr(summary, name) for name in _IDS}
-    return ids | {"kind": kind, "accept_id": accept_id, "paths": paths}
+    ids = {name: getattr(each.summary, name) for name in _IDS}
+    return ids | {"paths": [change.path for change in each.files]}

@@ -10,6 +10,7 @@ from remora.cli._console import out, say
 from remora.events import short_id
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
+MAX_HINTS = 3
 _NOTHING = "No changes that nobody has decided on"
 
 
@@ -57,9 +58,15 @@ def rejected(done: Sequence[Rejected]) -> None:
 
 
 def _outcomes(done: Sequence[Accepted], word: str) -> None:
+    hints: dict[str, None] = {}
     for item in done:
         agent = f"{short_id(item.agent_id)}  {item.node_id}"
         if item.conflict:
             say(f"✗ conflict  {agent}  {item.conflict}", "bold red")
+            hints |= {item.hint: None} if item.hint else {}
         else:
             say(f"✓ {word:<8}  {agent}  {', '.join(change.path for change in item.files)}", "green")
+    for hint in [*hints][:MAX_HINTS]:
+        say(f"hint: {hint}")
+    if len(hints) > MAX_HINTS:
+        say(f"… {len(hints) - MAX_HINTS} more of the kind; `--json` has them all")

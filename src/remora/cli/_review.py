@@ -23,6 +23,7 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._indexing import shown_indexing
+from remora.cli._progress import watching
 from remora.errors import ConfigError
 from remora.events import short_id
 
@@ -53,8 +54,8 @@ def diff(
     """
     with errors_as_sentences():
         opened = open_app(project, state_dir=state_dir)
-        with shown_indexing(opened, quiet=json):
-            found = asyncio.run(opened.diff(agent, file or ()))
+        with shown_indexing(opened, quiet=json), watching(quiet=json) as progress:
+            found = asyncio.run(opened.diff(agent, file or (), progress=progress))
         tell(opened.notices)
         print_json([_as_json(item) for item in found]) if json else render.diffs(found)
 
@@ -83,7 +84,8 @@ def accept(
             raise ConfigError("`--interactive` asks a person and `--json` answers a program: expected one of them")
         opened = open_app(project, state_dir=state_dir)
         chosen = _choose(asyncio.run(opened.diff(agent, file or ()))) if interactive else None
-        done = asyncio.run(opened.accept(agent, file or (), chosen=chosen))
+        with watching(quiet=json) as progress:
+            done = asyncio.run(opened.accept(agent, file or (), chosen=chosen, progress=progress))
         tell(opened.notices)
         print_json(done) if json else render.accepted(done)
     raise typer.Exit(_exit_code(done))
@@ -127,7 +129,8 @@ def undo(
     """
     with errors_as_sentences():
         opened = open_app(project, state_dir=state_dir)
-        done = asyncio.run(opened.undo(agent))
+        with watching(quiet=json) as progress:
+            done = asyncio.run(opened.undo(agent, progress=progress))
         tell(opened.notices)
         print_json(done) if json else render.undone(done)
     raise typer.Exit(_exit_code(done))

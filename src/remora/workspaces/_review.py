@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from remora.workspaces._merge import split
+from remora.workspaces._diff import Base, Edit, base_of
 
 NEW_FILE = 0o644
+CONTEXT = 3
+"""Unchanged lines shown around an edit."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +30,56 @@ def unified(changes: Sequence[Change]) -> str:
 def _unified(change: Change) -> str:
     old = "/dev/null" if change.base is None else _quoted("a/" + change.path)
     new = "/dev/null" if change.after is None else _quoted("b/" + change.path)
-    try:
-        before, after = (_text_lines(side or b"") for side in (change.base, change.after))
-    except UnicodeDecodeError:
+    base, after = change.base or b"", change.after or b""
+    if not (_is_text(base) and _is_text(after)):
         return f"Binary files {old} and {new} differ\n"
-    if not before and not after:
-        return f"--- {old}\n+++ {new}\n"
-    return "".join(_ended(line) for line in difflib.unified_diff(before, after, old, new))
+    return f"--- {old}\n+++ {new}\n" + "".join(_hunks(base_of(base), after))
 
 
-def _text_lines(data: bytes) -> list[str]:
-    if b"\0" in data:
-        raise UnicodeDecodeError("utf-8", data, 0, 1, "NUL")
-    return [line.decode() for line in split(data)]
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data
+
+
+def _hunks(base: Base, after: bytes) -> Iterator[str]:
+    """Edits that are near each other stand in one hunk, each as the lines that go and the lines that come."""
+    moved = 0
+    for edits in _groups(base.edits(after)):
+        first, last = max(0, edits[0].first - CONTEXT), min(len(base.lines), edits[-1].last + CONTEXT)
+        more = sum(len(edit.lines) - (edit.last - edit.first) for edit in edits)
+        yield f"@@ -{_span(first, last - first)} +{_span(first + moved, last - first + more)} @@\n"
+        moved += more
+        at = first
+        for edit in edits:
+            yield from _marked(" ", base.lines[at : edit.first])
+            yield from _marked("-", base.lines[edit.first : edit.last])
+            yield from _marked("+", edit.lines)
+            at = edit.last
+        yield from _marked(" ", base.lines[at:last])
+
+
+def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
+    group: list[Edit] = []
+    for edit in edits:
+        if group and edit.first - group[-1].last > 2 * CONTEXT:
+            yield group
+            group = []
+        group.append(edit)
+    if group:
+        yield group
+
+
+def _span(first: int, size: int) -> str:
+    """Where a hunk stands: an empty one is named by the line before it."""
+    return f"{first + 1}" if size == 1 else f"{first + bool(size)},{size}"
+
+
+def _marked(mark: str, lines: Sequence[bytes]) -> Iterator[str]:
+    for line in lines:
+        yield mark + _ended(line.decode())
 
 
 def _ended(line: str) -> str:

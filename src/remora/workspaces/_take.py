@@ -14,8 +14,9 @@ from typing import Any
 
 from remora.errors import WorkspaceConflict
 from remora.workspaces._door import Door, staged_name
+from remora.workspaces._files import Files, Result
 from remora.workspaces._journal import Journal, Step, forget, root_of
-from remora.workspaces._merge import collisions, merge
+from remora.workspaces._merge import YOU, merge
 from remora.workspaces._review import Change
 
 
@@ -34,18 +35,19 @@ def take(
     *,
     note: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
+    planned: bool = False,
 ) -> Taken:
     """Write the changes into the project: all of them, or none. Only for who holds the lock and has settled.
 
     Edits of both sides are merged where they do not touch. Raises `WorkspaceConflict` naming every file where they do;
     then nothing has been written. The journal stays, with `note`, until `forget`. At the end the folders `drop` are
-    removed if they are empty.
+    removed if they are empty. Changes that were `planned` are written as they are, or not at all.
     """
     door = Door(root)
-    planned = plan(door, changes)
-    if not planned:
+    changes = changes if planned else plan(door, changes)
+    if not changes:
         return Taken()
-    steps = tuple(Step(each.path, each.mode, each.base, each.after, staged_name()) for each in planned)
+    steps = tuple(Step(each.path, each.mode, each.base, each.after, staged_name()) for each in changes)
     made = dict.fromkeys(folder for step in steps for folder in door.missing_folders(step.path))
     journal = Journal("staging", steps, tuple(made), tuple(drop), root_of(root), note or {})
     journal.save(state_dir)
@@ -88,39 +90,24 @@ def tidy(door: Door, journal: Journal) -> None:
         door.remove_folder(folder)
 
 
-def plan(door: Door, changes: Sequence[Change]) -> list[Change]:
-    """What must be written, given what is there now. Raises `WorkspaceConflict`."""
+def plan(door: Door, changes: Sequence[Change], files: Files | None = None, owner: str = YOU) -> list[Change]:
+    """What must be written, given what is there now, or will be by then (`files`). Raises `WorkspaceConflict`."""
+    files = files or Files(door)
     planned: list[Change] = []
-    conflicts: dict[str, list[range]] = {}
     for change in changes:
-        now = content(door, change.path)
+        now = files.now(change.path)
         if now == change.after:
             continue
-        merged = result_of(change.base, change.after, now)
+        merged = files.merge(change, owner)
         if merged is None:
-            conflicts[change.path] = _touched(change, now)
             continue
         mode = door.mode(change.path)
         door.fits(change.path)
         mode = (change.mode if mode is None else mode) & 0o777
         planned.append(replace(change, base=now, after=merged.text, mode=mode))
-    if conflicts:
-        raise WorkspaceConflict(list(conflicts), conflicts)
+    if files.clashes:
+        raise WorkspaceConflict([clash.path for clash in files.clashes], {c.path: c.lines() for c in files.clashes})
     return planned
-
-
-def _touched(change: Change, now: bytes | None) -> list[range]:
-    """The lines of the file as it is now that the change and someone else both edited."""
-    if change.base is None or change.after is None or now is None:
-        return []
-    return collisions(change.base, change.after, now)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a file comes to. None as text means that it is removed."""
-
-    text: bytes | None
 
 
 def result_of(base: bytes | None, after: bytes | None, now: bytes | None) -> Result | None:

@@ -1,0 +1,36 @@
+"""How far a command is, for whoever waits at a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from remora.cli._console import err
+
+A_MOMENT_S = 0.5
+
+
+class watching:  # noqa: N801 - used as a block, like a function
+    """A bar on stderr for what takes longer than a moment: `with watching() as progress: work(progress)`."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        """`quiet`, or without a terminal, there is none."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=err, transient=True)
+        self._task = self._bar.add_task("", total=None)
+        self._shown = not quiet and err.is_terminal
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """So many of so many are done."""
+        if self._shown and time.monotonic() - self._started > A_MOMENT_S:
+            self._bar.start()
+            self._bar.update(self._task, description=what, completed=done, total=total)

@@ -1,0 +1,399 @@
+"""What turns one text into another, line by line, with the alignment that `git merge-file` uses.
+
+Where lines repeat, several alignments are equally short, and a merge that picks another one than git does can lose a
+line. So the rules for choosing are git's: trim both ends, set aside lines that occur too often or not at all, take
+Myers' shortest script ("An O(ND) Difference Algorithm", 1986) by bisection, then slide every block as far down as it
+goes, or to where the other side has a block too. The effort is bounded: beyond that, the whole differing middle is one
+edit, widened to lines that no block can slide over, so that it holds for every alignment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+MAX_COST = 256
+"""Edits that a bisection follows from either end: where git, too, gives up the shortest script."""
+MAX_STEPS = 2_000_000
+"""Steps of all bisections of one comparison together: about a second."""
+_OFTEN_AT_MOST = 1024
+_WINDOW = 100
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Lines `first` up to `last` (not included) of the base became `lines`."""
+
+    first: int
+    last: int
+    lines: tuple[bytes, ...]
+
+
+class TooDifferent(Exception):
+    """The shortest script is longer than the effort that we allow."""
+
+
+def split(data: bytes) -> list[bytes]:
+    """Lines with their ends. Only `\\n` ends a line: what else might is part of it, so joining gives `data` again."""
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+@lru_cache(maxsize=2)
+def base_of(data: bytes) -> Base:
+    """The text to compare others with. Many agents change the same one."""
+    return Base(data)
+
+
+class Base:
+    """A text that others are compared with. What every comparison needs is worked out once."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.lines = split(data)
+
+    def edits(self, other: bytes) -> list[Edit]:
+        """What turns it into `other`, in order, with at least one unchanged line between two edits."""
+        if other == self.data:
+            return []
+        start, end = self._equal_ends(other)
+        stop = len(self.lines) - end
+        middle = split(other[self._starts[start] : len(other) - (len(self.data) - self._starts[stop])])
+        after = [*self.lines[:start], *middle, *self.lines[stop:]]
+        try:
+            return self._exact(after, start, stop, len(after) - end)
+        except TooDifferent:
+            return [self._widened(after, start, stop, len(after) - end)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The byte at which each line begins, and the end."""
+        return [0, *accumulate(map(len, self.lines))]
+
+    @cached_property
+    def _counts(self) -> Mapping[bytes, int]:
+        return Counter(self.lines)
+
+    def _equal_ends(self, other: bytes) -> tuple[int, int]:
+        """How many whole lines at the beginning, and then at the end, are the same. Compared as bytes, for speed."""
+        same = _common_prefix(self.data, other)
+        start = bisect_right(self._starts, self.data.rfind(b"\n", 0, same) + 1) - 1
+        begin = self._starts[start]
+        same = _common_suffix(self.data, other, begin)
+        at = len(self.data) - same
+        if not (_begins_line(self.data, at, begin) and _begins_line(other, len(other) - same, begin)):
+            newline = self.data.find(b"\n", at)
+            at = len(self.data) if newline < 0 else newline + 1
+        return start, len(self.lines) - (bisect_right(self._starts, at) - 1 if at < len(self.data) else len(self.lines))
+
+    def _exact(self, after: list[bytes], start: int, stop: int, after_stop: int) -> list[Edit]:
+        before = self.lines
+        gone, come = bytearray(len(before) + 1), bytearray(len(after) + 1)
+        in_before, in_after = Counter(before[start:stop]), Counter(after[start:after_stop])
+        # The ends are equal, so they hold the same lines: what differs in number differs in the middle.
+        matches = {line: self._counts[line] - in_before[line] + in_after[line] for line in in_before}
+        olds = _kept(start, [matches[line] for line in before[start:stop]], len(before), gone)
+        news = _kept(start, [self._counts.get(line, 0) for line in after[start:after_stop]], len(after), come)
+        _Bisection(before, after, olds, news, gone, come).run()
+        _slide(before, gone, come)
+        _slide(after, come, gone)
+        return _script(after, gone, come)
+
+    def _widened(self, after: list[bytes], start: int, stop: int, after_stop: int) -> Edit:
+        """All that differs as one edit, up to lines that occur once on both sides: no block slides over such a line."""
+        counts, end = Counter(after), len(after) - after_stop
+        while start and not counts[self.lines[start - 1]] == self._counts[self.lines[start - 1]] == 1:
+            start -= 1
+        while end and not counts[self.lines[-end]] == self._counts[self.lines[-end]] == 1:
+            end -= 1
+        return Edit(start, len(self.lines) - end, tuple(after[start : len(after) - end]))
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    at, size = 0, min(len(one), len(other))
+    while at < size and one[at : at + _CHUNK] == other[at : at + _CHUNK]:
+        at += _CHUNK
+    at = min(at, size)
+    low, high = at, min(at + _CHUNK, size)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[at:middle] == other[at:middle] else (low, middle - 1)
+    return low
+
+
+def _common_suffix(one: bytes, other: bytes, begin: int) -> int:
+    """How many bytes at the end are the same, none of them before `begin`."""
+    size, same = min(len(one), len(other)) - begin, 0
+    while same < size and _tail(one, same, size) == _tail(other, same, size):
+        same += _CHUNK
+    low, high = min(same, size), min(same + _CHUNK, size)
+    while low < high:
+        middle = (low + high + 1) // 2
+        equal = one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]
+        low, high = (middle, high) if equal else (low, middle - 1)
+    return low
+
+
+def _tail(data: bytes, same: int, size: int) -> bytes:
+    return data[len(data) - min(same + _CHUNK, size) : len(data) - same]
+
+
+def _begins_line(data: bytes, at: int, begin: int) -> bool:
+    return at == begin or data[at - 1 : at] == b"\n"
+
+
+def _kept(start: int, counts: Sequence[int], size: int, changed: bytearray) -> list[int]:
+    """The places from `start` on that a comparison is about, by their lines' matches; the others are marked as changed.
+
+    A line without a match is a change. So is one with many matches, if it stands among such lines: it could be matched
+    with anything, and would tear apart what belongs together.
+    """
+    often = min(_rough_root(size), _OFTEN_AT_MOST)
+    kinds = bytes(0 if count == 0 else 2 if count >= often else 1 for count in counts)
+    kept = []
+    for at, kind in enumerate(kinds):
+        if kind == 1 or (kind == 2 and not _is_among_unmatched(kinds, at)):
+            kept.append(start + at)
+        else:
+            changed[start + at] = 1
+    return kept
+
+
+def _rough_root(number: int) -> int:
+    """A power of two near the square root."""
+    return 1 << ((number.bit_length() + 1) // 2)
+
+
+def _is_among_unmatched(kinds: bytes, at: int) -> bool:
+    """Whether more than three of four lines around it, up to the next with few matches, have none at all."""
+    above = _run(kinds[max(0, at - _WINDOW) : at][::-1])
+    below = _run(kinds[at + 1 : at + 1 + _WINDOW])
+    if not above.count(0) or not below.count(0):
+        return False
+    unmatched = above.count(0) + below.count(0)
+    often = above.count(2) + below.count(2) + 2
+    return often * 4 < often + unmatched
+
+
+def _run(kinds: bytes) -> bytes:
+    end = kinds.find(1)
+    return kinds if end < 0 else kinds[:end]
+
+
+class _Bisection:
+    """Marks in `gone` and `come` what a shortest script removes from `before` and adds to `after`."""
+
+    def __init__(
+        self,
+        before: Sequence[bytes],
+        after: Sequence[bytes],
+        olds: Sequence[int],
+        news: Sequence[int],
+        gone: bytearray,
+        come: bytearray,
+    ) -> None:
+        ids: dict[bytes, int] = {}
+        self._old = [ids.setdefault(before[at], len(ids)) for at in olds]
+        self._new = [ids.setdefault(after[at], len(ids)) for at in news]
+        self._olds, self._news = olds, news
+        self._gone, self._come = gone, come
+        self._steps = 0
+
+    def run(self) -> None:
+        """Raises `TooDifferent` beyond the allowed effort."""
+        boxes = [(0, len(self._old), 0, len(self._new))]
+        while boxes:
+            old, old_end, new, new_end = self._shrunk(*boxes.pop())
+            if old == old_end:
+                for at in self._news[new:new_end]:
+                    self._come[at] = 1
+            elif new == new_end:
+                for at in self._olds[old:old_end]:
+                    self._gone[at] = 1
+            else:
+                x, y = self._split(old, old_end, new, new_end)
+                boxes += [(old, x, new, y), (x, old_end, y, new_end)]
+
+    def _shrunk(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int, int, int]:
+        """The box without what is equal at its corners."""
+        one, other = self._old, self._new
+        while old < old_end and new < new_end and one[old] == other[new]:
+            old, new = old + 1, new + 1
+        while old < old_end and new < new_end and one[old_end - 1] == other[new_end - 1]:
+            old_end, new_end = old_end - 1, new_end - 1
+        return old, old_end, new, new_end
+
+    def _split(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int]:
+        """Where the furthest paths from both corners meet. Ties go to the highest diagonal, as in git."""
+        forward, backward = _Front(old, old - new), _Front(old_end, old_end - new_end)
+        lowest, highest = old - new_end, old_end - new
+        is_odd = bool((forward.low - backward.low) & 1)
+        for cost in range(1, MAX_COST + 1):
+            self._steps += 2 * cost
+            if self._steps > MAX_STEPS:
+                break
+            forward.grow(lowest, highest, -1)
+            met = self._forward(forward, backward if is_odd else None, old_end, new_end)
+            if met is None:
+                backward.grow(lowest, highest, 1 << 60)
+                met = self._backward(backward, None if is_odd else forward, old, new)
+            if met is not None:
+                return met
+        raise TooDifferent
+
+    def _forward(self, mine: _Front, other: _Front | None, old_end: int, new_end: int) -> tuple[int, int] | None:
+        one, two, reached = self._old, self._new, mine.reached
+        for diagonal in range(mine.high, mine.low - 1, -2):
+            below, above = reached[diagonal - 1], reached[diagonal + 1]
+            x = below + 1 if below >= above else above
+            y = x - diagonal
+            while x < old_end and y < new_end and one[x] == two[y]:
+                x, y = x + 1, y + 1
+            reached[diagonal] = x
+            if other is not None and other.low <= diagonal <= other.high and other.reached[diagonal] <= x:
+                return x, y
+        return None
+
+    def _backward(self, mine: _Front, other: _Front | None, old: int, new: int) -> tuple[int, int] | None:
+        one, two, reached = self._old, self._new, mine.reached
+        for diagonal in range(mine.high, mine.low - 1, -2):
+            below, above = reached[diagonal - 1], reached[diagonal + 1]
+            x = below if below < above else above - 1
+            y = x - diagonal
+            while x > old and y > new and one[x - 1] == two[y - 1]:
+                x, y = x - 1, y - 1
+            reached[diagonal] = x
+            if other is not None and other.low <= diagonal <= other.high and x <= other.reached[diagonal]:
+                return x, y
+        return None
+
+
+class _Front:
+    """How far the paths from one corner have come, by diagonal."""
+
+    def __init__(self, at: int, diagonal: int) -> None:
+        self.low = self.high = diagonal
+        self.reached = {diagonal: at}
+
+    def grow(self, lowest: int, highest: int, nowhere: int) -> None:
+        """One more diagonal on each side, as far as the box goes; beyond it, paths turn back in."""
+        if self.low > lowest:
+            self.low -= 1
+            self.reached[self.low - 1] = nowhere
+        else:
+            self.low += 1
+        if self.high < highest:
+            self.high += 1
+            self.reached[self.high + 1] = nowhere
+        else:
+            self.high -= 1
+
+
+class _Blocks:
+    """Goes through the blocks of changed lines on one side: between any two unchanged lines, a block, mostly empty."""
+
+    def __init__(self, changed: bytearray, start: int) -> None:
+        self._changed = changed  # one longer than the text, so that the end is never changed
+        self.start = self.end = start
+        self._stretch()
+
+    def is_empty(self) -> bool:
+        return self.start == self.end
+
+    def has_next(self) -> bool:
+        return self.end < len(self._changed) - 1
+
+    def next(self, blocks: int = 1) -> None:
+        """The next block, or one further on where all between are empty."""
+        self.start = self.end = self.end + blocks
+        self._stretch()
+
+    def empty_ahead(self) -> int:
+        """How many blocks can be passed before one that is not empty, or the end."""
+        following = self._changed.find(1, self.end)
+        return (len(self._changed) - 1 if following < 0 else following) - self.end
+
+    def previous(self) -> None:
+        self.start = self.end = self.start - 1
+        self._stretch_up()
+
+    def slide_up(self, lines: Sequence[bytes]) -> bool:
+        """Whether the block now stands a line higher, joined with what it met there."""
+        if not self.start or lines[self.start - 1] != lines[self.end - 1]:
+            return False
+        self.start, self.end = self.start - 1, self.end - 1
+        self._changed[self.start], self._changed[self.end] = 1, 0
+        self._stretch_up()
+        return True
+
+    def slide_down(self, lines: Sequence[bytes]) -> bool:
+        """As `slide_up`, a line lower."""
+        if self.end >= len(lines) or lines[self.start] != lines[self.end]:
+            return False
+        self._changed[self.start], self._changed[self.end] = 0, 1
+        self.start, self.end = self.start + 1, self.end + 1
+        self._stretch()
+        return True
+
+    def _stretch(self) -> None:
+        while self._changed[self.end]:
+            self.end += 1
+
+    def _stretch_up(self) -> None:
+        while self.start and self._changed[self.start - 1]:
+            self.start -= 1
+
+
+def _slide(lines: Sequence[bytes], changed: bytearray, other: bytearray) -> None:
+    """Each block stands as low as it can, or where it last met a block of the other side."""
+    last, start = changed.rfind(1), _first_change(changed, other)
+    mine, theirs = _Blocks(changed, start), _Blocks(other, start)
+    while True:
+        if not mine.is_empty():
+            _settle(lines, mine, theirs)
+        if mine.start > last or not mine.has_next():
+            return
+        blocks = max(1, min(mine.empty_ahead(), theirs.empty_ahead()))
+        mine.next(blocks)
+        theirs.next(blocks)
+
+
+def _settle(lines: Sequence[bytes], mine: _Blocks, theirs: _Blocks) -> None:
+    size = -1
+    while size != mine.end - mine.start:  # it grows where it meets another: then it may slide further
+        size = mine.end - mine.start
+        while mine.slide_up(lines):
+            theirs.previous()
+        highest, met = mine.end, not theirs.is_empty()
+        while mine.slide_down(lines):
+            theirs.next()
+            met = met or not theirs.is_empty()
+    if met and mine.end != highest:
+        while theirs.is_empty():
+            mine.slide_up(lines)
+            theirs.previous()
+
+
+def _first_change(one: bytearray, other: bytearray) -> int:
+    """The first line that is marked on either side: before it, both have the same lines at the same places."""
+    return min(at for at in (one.find(1), other.find(1)) if at >= 0)
+
+
+def _script(after: Sequence[bytes], gone: bytearray, come: bytearray) -> list[Edit]:
+    """The edits that the marks stand for."""
+    found = []
+    old, new = _Blocks(gone, 0), _Blocks(come, 0)
+    while True:
+        if not (old.is_empty() and new.is_empty()):
+            found.append(Edit(old.start, old.end, tuple(after[new.start : new.end])))
+        if not old.has_next():
+            return found
+        blocks = max(1, min(old.empty_ahead(), new.empty_ahead()))
+        old.next(blocks)
+        new.next(blocks)
