@@ -7,7 +7,7 @@ import functools
 import itertools
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,19 +79,23 @@ class User:
 
     file: Path
     save: Callable[[str], str]
-    at: int
+    at: int = -1
+    """By number, or else after these steps by name, one after the other."""
+    after: Sequence[str] = ()
     by_rename: bool = False
     steps: int = 0
     saved: bytes | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     busy: bool = False
 
-    def step(self) -> None:
+    def step(self, name: str = "") -> None:
         with self.lock:
             if self.busy:
                 return
             self.busy = True
-            if self.steps == self.at:
+            waits = bool(self.after)
+            self.after = self.after[1:] if waits and self.after[0] == name else self.after
+            if self.steps == self.at or (waits and not self.after):
                 self._save()
             self.steps += 1
             self.busy = False
@@ -110,34 +114,35 @@ class User:
 def watched(user: User) -> Iterator[None]:
     """Every step of whatever runs meanwhile is one of the user's."""
 
-    def plain(method: Callable[..., Any]) -> Callable[..., Any]:
+    def plain(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         def stepped(*args: Any, **kwargs: Any) -> Any:
-            user.step()
+            user.step(f"before {name}")
             try:
                 return method(*args, **kwargs)
             finally:
-                user.step()
+                user.step(f"after {name}")
 
         return stepped
 
-    def waiting(method: Callable[..., Any]) -> Callable[..., Any]:
+    def waiting(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         async def stepped(*args: Any, **kwargs: Any) -> Any:
-            user.step()
+            told = f"{name} {args[1]}" if name == "call" else name
+            user.step(f"before {told}")
             try:
                 return await method(*args, **kwargs)
             finally:
-                user.step()
+                user.step(f"after {told}")
 
         return stepped
 
     with pytest.MonkeyPatch.context() as patch:
         for kind, names in STEPS.items():
             for name in names:
-                if hasattr(kind, name):
-                    method = getattr(kind, name)
-                    patch.setattr(kind, name, (waiting if asyncio.iscoroutinefunction(method) else plain)(method))
+                method = getattr(kind, name)
+                made = (waiting if asyncio.iscoroutinefunction(method) else plain)(name, method)
+                patch.setattr(kind, name, made)
         yield
 
 
@@ -158,10 +163,10 @@ def run_and_accept(app: App, user: User, operation: str, node: str, *, watching:
             plan = app._plan_new(Seen(), [app.root], [operation])
         else:
             plan = app.plan([app.root], [operation], lambda found: found.node_id == node)
-        user.step()
+        user.step("planned")
         async for _ in app.run(plan):
             user.step()
-        user.step()
+        user.step("ended")
         accepted = await app.accept()
         user.step()
         return [each.conflict for each in accepted if each.conflict]
@@ -182,16 +187,25 @@ def lost(root: Path, user: User, conflicts: list[str]) -> str:
     return ""
 
 
-def test_a_save_in_the_middle_of_a_real_agents_work_is_kept_or_is_a_conflict(tmp_path: Path) -> None:
-    """A few of the moments that the long test below tries all: between the linter's read and the fix's write."""
-    for step, kind in ((0, "above"), (70, "beside"), (88, "same line"), (92, "elsewhere")):
-        assert not tried(tmp_path, "lint", kind, step).problem
+MOMENTS = {
+    "after the plan": ["planned"],
+    "after the context": ["after call run_linter", "after call run_linter"],
+    "before the fix": ["before call apply_fix"],
+    "between the fix's read and its write": ["before call apply_fix", "after run"],
+    "after the fix": ["after call apply_fix"],
+    "before the accept": ["ended"],
+    "in the accept": ["ended", "after stage"],
+}
 
 
-def test_a_save_before_the_agents_of_a_watched_change_begin_is_kept(tmp_path: Path) -> None:
-    seen = tried(tmp_path, "lint", "beside", 0, watching=True)
-    assert seen.saved
-    assert not seen.problem
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_save_in_the_middle_of_a_real_agents_work_is_kept_or_is_a_conflict(tmp_path: Path, moment: str) -> None:
+    """A few of the moments that the long test below tries all."""
+    root = make_project(tmp_path / "project")
+    user = User(root / FILE, SAVES["beside"], after=MOMENTS[moment])
+    conflicts = run_and_accept(open_app(root), user, "lint", f"{FILE}:load", watching=moment == "after the plan")
+    assert user.saved is not None
+    assert not lost(root, user, conflicts)
 
 
 @pytest.mark.faults
@@ -201,12 +215,12 @@ def test_a_save_at_any_step_of_real_agents_is_kept_or_is_a_conflict(
     tmp_path: Path, operation: str, watching: bool, record_property: Callable[[str, object], None]
 ) -> None:
     kinds = itertools.cycle(SAVES)
-    wrong, at = [], 0
+    wrong, at, moments = [], 0, 0
     while (seen := tried(tmp_path, operation, next(kinds), at, watching=watching)).saved:
         wrong += [seen.problem] if seen.problem else []
-        at += 1
+        at, moments = at + (7 if watching else 1), moments + 1
     word = "watch" if watching else "analyze"
-    record_property("saves", f"{word} -o {operation}: {at} moments, {len(wrong)} lost")
+    record_property("row 39", f"a save at every step, {word} -o {operation}: {moments} moments, {len(wrong)} lost")
     assert at > 80
     assert not wrong
 
@@ -262,9 +276,10 @@ class Editor:
             await self._workspace.write("made.py", b"new\n")
 
 
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.faults)])
 @pytest.mark.parametrize("path", ["read.py", "found.py", "put.py", "made.py"])
 def test_a_save_at_any_step_of_an_agent_is_kept_or_is_a_conflict(
-    tmp_path: Path, path: str, record_property: Callable[[str, object], None]
+    tmp_path: Path, path: str, stride: int, record_property: Callable[[str, object], None]
 ) -> None:
     """The agent reads one file and edits it, finds a line of one and edits that, overwrites one, and makes one."""
     moments = conflicts = 0
@@ -273,7 +288,7 @@ def test_a_save_at_any_step_of_an_agent_is_kept_or_is_a_conflict(
         root.mkdir()
         for name in ("read.py", "found.py", "put.py"):
             (root / name).write_bytes(b"one\nold\ntwo\n")
-        user = User(root / path, lambda _: f"one\n{MINE.replace(' ', '-')}\ntwo\n", moments)
+        user = User(root / path, lambda _: "one\nmine\ntwo\n", moments * stride)
         with watched(user):
             refused = asyncio.run(worked_and_taken(root, user))
         if user.saved is None:
@@ -281,8 +296,8 @@ def test_a_save_at_any_step_of_an_agent_is_kept_or_is_a_conflict(
         moments += 1
         conflicts += refused
         assert (root / path).read_bytes() == user.saved, f"step {user.at} of {user.steps}"
-    record_property("saves", f"{path}: {moments} moments, {conflicts} conflicts, 0 lost")
-    assert moments > 50
+    record_property("row 39", f"a save at every step, {path}: {moments} moments, {conflicts} conflicts, 0 lost")
+    assert moments * stride > 100
     assert conflicts
 
 
