@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -121,6 +122,42 @@ def test_killed_after_any_event_it_ends_with_the_same_packet_files_and_verdict(p
         assert any(isinstance(event, AgentResumedEvent) for event in after) == (keep < len(events)), keep
         boundaries += 1
     assert boundaries > 15
+
+
+MINE = "# saved by the user"
+
+
+@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.faults)])
+def test_a_save_between_a_kill_and_the_resume_is_kept_or_is_a_conflict(
+    project: Path, tmp_path: Path, stride: int, record_property: Callable[[str, object], None]
+) -> None:
+    moments = stopped = 0
+    for keep, copy, result, _ in itertools.islice(states(project, tmp_path), 0, None, stride):
+        file = copy / "load.py"
+        saved = file.read_text().replace("    if path", f"    {MINE}\n    if path")
+        file.write_text(saved)
+        app = open_app(copy)
+        (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+        stopped += again.reason == "TargetChanged"
+        accepted = asyncio.run(app.accept(result.agent_id))
+        now = file.read_text()
+        assert MINE in now, keep
+        assert now == saved or not [one for one in accepted if one.conflict], keep
+        assert not [report for report in app.library.verify() if report.problem], keep
+        moments += 1
+    record_property("row 39", f"a save between a kill and the resume: {moments} kills, {stopped} stopped, 0 lost")
+    assert stopped
+
+
+def test_an_agent_whose_file_was_saved_while_it_was_interrupted_says_so_and_is_sealed(project: Path) -> None:
+    result, _ = whole_run(project)
+    app = open_app(project)
+    cut(app.state_dir, result.agent_id, 4)
+    (project / "load.py").write_text(f"{MINE}\n{SOURCE}")
+    (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+    assert (again.outcome, again.reason) == ("error", "TargetChanged")
+    assert "`load.py` was saved while the agent was interrupted" in again.summary
+    assert list(read_events(app.state_dir / "traces" / f"{result.agent_id}.jsonl"))[-1].type == "agent_end"
 
 
 def test_a_finished_run_has_nothing_to_go_on_with(project: Path) -> None:

@@ -17,6 +17,7 @@ RemoraError                    stops the run; says what happened, what was expec
 │   ├── ReplyTooLarge          the reply reached the limit of its size
 │   └── ReplyInvalid           the model spoke, and nothing in it is a valid call
 ├── AgentError                 an agent came to no result; `code` says why
+│   └── TargetChanged          the code that it was to work on was saved meanwhile: it is left as it is
 ├── BudgetError                the prompt cannot fit, whatever is left out
 │   └── CountingFailed         tokens could not be counted, so no prompt is known to fit
 ├── TraceError                 a stream cannot be written or read
@@ -195,6 +196,10 @@ class AgentError(RemoraError):
     def __init__(self, message: str, *, code: str = "", hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.code = code
+
+
+class TargetChanged(AgentError):
+    """The code that an agent was to work on was saved meanwhile, and the agent cannot go on from there."""
 
 
 class BudgetError(RemoraError):

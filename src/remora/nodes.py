@@ -52,6 +52,8 @@ class CodeNode(BaseModel):
     """The lines that belong to this node and to no node inside it: no two agents own the same line."""
     text: str
     """The node's own source."""
+    digest: str = ""
+    """SHA-256 of the file's bytes, of which the other fields tell; empty where nobody knows."""
 
     def summary(self) -> str:
         """One line that tells a reader what the node is."""
@@ -62,7 +64,7 @@ class CodeNode(BaseModel):
 
     def record(self) -> dict[str, Any]:
         """What an `agent_start` says about the node: all but its text, which the file holds."""
-        return {
+        told = {
             "type": self.node_type.value,
             "name": self.name,
             "file": self.file_path.as_posix(),
@@ -70,3 +72,4 @@ class CodeNode(BaseModel):
             "owned": [[lines.first, lines.last] for lines in self.owned],
             "summary": self.summary(),
         }
+        return told | ({"sha256": self.digest} if self.digest else {})

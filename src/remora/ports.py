@@ -177,11 +177,22 @@ class Workspace(Protocol):
         ...
 
     async def read(self, path: str) -> bytes:
-        """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
+        """The file's bytes, from now on the same. Raises `FileNotFoundError`, or `WorkspaceError` for one outside."""
+        ...
+
+    def look(self, path: str) -> bytes:
+        """As `read`, where the agent gets no more than a part of the file: it may be another the next time."""
+        ...
+
+    def moved(self) -> Mapping[str, bytes]:
+        """Files that someone has saved since the agent read them, as the agent read them."""
         ...
 
     async def write(self, path: str, data: bytes) -> None:
-        """Put `data` at `path`, for this agent only."""
+        """Put `data` at `path`, for this agent only.
+
+        Raises `WorkspaceError` also for a file that was saved after the agent began, if no earlier call has read it.
+        """
         ...
 
     async def exists(self, path: str) -> bool:

@@ -63,7 +63,9 @@ class Runner:
         limits: RunLimits,
         told: Mapping[str, Any] | None = None,
         past: Sequence[Event] = (),
+        problem: RemoraError | None = None,
     ) -> None:
+        """`problem`: why the work cannot go on, where that is known already. It is what the stream ends with."""
         self._track = track
         self._definition = definition
         self._node = node
@@ -74,6 +76,7 @@ class Runner:
         self._told = told or {}
         self._past = past
         """What an earlier process recorded of this run."""
+        self._problem = problem
         self._standing = standing(past)
         self._failures = self._standing.failures
         self._undecided = self._standing.undecided
@@ -118,6 +121,8 @@ class Runner:
 
     async def _turns(self) -> Ending:
         try:
+            if self._problem is not None:
+                raise self._problem
             async with asyncio.timeout(self._limits.deadline_s):
                 ending = await self._rest_of_turn()
                 while ending is None and self._track.packet.turn < self._limits.max_turns:
@@ -155,7 +160,7 @@ class Runner:
         calls = [Call(call_id=f"context-{place}", tool=tool) for place, tool in enumerate(self._definition.context)]
         for call in calls:
             if call.call_id not in begun:
-                await self._track.call(call, self._use(call))
+                self._note_files(await self._track.call(call, self._use(call), changes=self._workspace.take_changes))
 
     async def _close(self, intent: ToolCallEvent) -> None:
         """End a call that was interrupted: what can only have touched the workspace is run again, on its old files."""
@@ -167,8 +172,11 @@ class Runner:
         self._note(await self._track.ended(call, self._use(call), changes=self._workspace.take_changes))
 
     def _note(self, result: ToolResultEvent) -> None:
-        self._files.extend(result.files)
+        self._note_files(result)
         self._failures = self._failures + 1 if result.outcome in ("error", "unknown") else 0
+
+    def _note_files(self, result: ToolResultEvent) -> None:
+        self._files.extend(result.files)
 
     def _too_many(self) -> Ending | None:
         """An ending, where the agent has gone wrong too often in a row."""

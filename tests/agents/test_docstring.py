@@ -34,7 +34,6 @@ def agent() -> Agent:
 @pytest_asyncio.fixture
 async def make(agent: Agent, tmp_path: Path) -> AsyncIterator[Make]:
     """The agent's real tools for a node of `a.py`, which has the given text."""
-    workspace = OverlayWorkspace(tmp_path / "p", tmp_path / "state/workspaces/A")
     async with ScriptPool(max_processes=2) as pool:
 
         def made(source: str | bytes, name: str) -> ScriptTools:
@@ -47,7 +46,7 @@ async def make(agent: Agent, tmp_path: Path) -> AsyncIterator[Make]:
                 agent.scripts,
                 node=node,
                 agent_id="A",
-                workspace=workspace,
+                workspace=OverlayWorkspace(tmp_path / "p", tmp_path / "state/workspaces/A"),
                 spawner=LocalSpawner(),
                 root=tmp_path / "p",
                 pool=pool,

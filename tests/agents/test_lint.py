@@ -170,15 +170,14 @@ async def test_many_errors_still_make_a_short_summary(lint_tools: Make) -> None:
 
 
 async def test_the_packet_is_told_which_rules_are_on(lint_tools: Make, tmp_path: Path) -> None:
-    tools = lint_tools(b"x = 1\n")
-    told = (await _call(tools, "run_linter"))["knowledge_delta"]["ruff_settings"]
+    told = (await _call(lint_tools(b"x = 1\n"), "run_linter"))["knowledge_delta"]["ruff_settings"]
     assert told == "select E F W (ruff.toml)"
     (tmp_path / "ruff.toml").unlink()
     (tmp_path / "pyproject.toml").write_text('[tool.ruff]\nline-length = 99\nlint.extend-select = ["B"]\n')
-    told = (await _call(tools, "run_linter"))["knowledge_delta"]["ruff_settings"]
+    told = (await _call(lint_tools(b"x = 1\n"), "run_linter"))["knowledge_delta"]["ruff_settings"]
     assert told == "extend-select B, line-length 99 (pyproject.toml)"
     (tmp_path / "pyproject.toml").write_text("[project]\n")
-    told = (await _call(tools, "run_linter"))["knowledge_delta"]["ruff_settings"]
+    told = (await _call(lint_tools(b"x = 1\n"), "run_linter"))["knowledge_delta"]["ruff_settings"]
     assert told == "ruff's defaults"
 
 

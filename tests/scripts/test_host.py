@@ -103,6 +103,35 @@ async def test_lines_are_found_by_an_expression_in_text_files(host: dict[str, An
     ]
 
 
+async def test_a_command_sees_a_file_as_the_agent_read_it_though_it_was_saved_since(root: Path) -> None:
+    class Looking(Asked):
+        seen: bytes = b""
+
+        async def run(self, argv: Sequence[str], *, over: Path | None = None, **more: Any) -> Completed:
+            assert over is not None
+            self.seen = (over / "src/shop.py").read_bytes()
+            return await super().run(argv, over=over, **more)
+
+    spawner = Looking()
+    host = make(root, spawner).functions()
+    await host["read_file"]("src/shop.py")
+    (root / "src/shop.py").write_bytes(b"# saved meanwhile\n")
+    await host["run_command"](["ruff", "check"])
+    assert spawner.seen == SHOP
+    assert spawner.over is not None
+    assert not spawner.over.exists()
+
+
+async def test_a_file_that_was_saved_after_the_agent_began_must_be_read_before_it_is_changed(
+    host: dict[str, Any], root: Path
+) -> None:
+    (root / "src/shop.py").write_bytes(b"# saved meanwhile\n")
+    with pytest.raises(PermissionError, match="read it first"):
+        await host["replace_lines"]("src/shop.py", 1, 1, "import sys")
+    with pytest.raises(PermissionError, match="read it first"):
+        await host["write_file"]("src/shop.py", "import sys\n")
+
+
 async def test_a_search_is_bounded(host: dict[str, Any], root: Path) -> None:
     (root / "many.py").write_text("hit\n" * 5000)
     (root / "large.py").write_bytes(b"hit\n" * 300_000)

@@ -139,3 +139,28 @@ async def test_one_file_has_one_name_however_it_is_spelt(project: Path, state: P
     await workspace.write("src/a.py", b"1")
     await workspace.write("./src//a.py", b"2")
     assert [change.path for change in workspace.take_changes()] == ["src/a.py"]
+
+
+@pytest.mark.parametrize("after", [b"new\n", None])
+def test_a_file_that_the_user_made_read_only_is_not_written(project: Path, state: Path, after: bytes | None) -> None:
+    (project / "src/a.py").chmod(0o444)
+    with pytest.raises(WorkspaceError, match=r"`src/a.py` is read-only\. Nothing was written.*chmod u\+w src/a.py"):
+        take(project, state, [Change("src/b.py", None, b"b\n"), Change("src/a.py", BASE, after)])
+    assert files(project) == {"src/a.py": BASE}
+    assert (project / "src/a.py").stat().st_mode & 0o777 == 0o444
+    assert load(state) is None
+    (project / "src/a.py").chmod(0o644)
+    take(project, state, [Change("src/a.py", BASE, after)])
+    assert files(project) == ({} if after is None else {"src/a.py": after})
+
+
+@pytest.mark.parametrize("path", ["src/a.py", "src/b.py", "src/new/b.py"])
+def test_in_a_folder_that_the_user_made_read_only_nothing_is_written(project: Path, state: Path, path: str) -> None:
+    (project / "src").chmod(0o555)
+    base = BASE if path == "src/a.py" else None
+    with pytest.raises(WorkspaceError, match=rf"`src` is read-only, so `{path}` cannot be written.*chmod u\+w src`"):
+        take(project, state, [Change(path, base, b"new\n")])
+    assert files(project) == {"src/a.py": BASE}
+    (project / "src").chmod(0o755)
+    take(project, state, [Change(path, base, b"new\n")])
+    assert (project / path).read_bytes() == b"new\n"

@@ -100,11 +100,11 @@ class FunctionGemmaRunner:
 
         async with AsyncExitStack() as open_:
             policy = await open_.enter_async_context(served_policy(self.server_config))
-            tools, workspace = await self._hands(open_)
+            tools, workspace, node = await self._hands(open_)
             result = await Runner(
                 self.track,
                 self.definition,
-                self.node,
+                node,
                 policy=policy,
                 tools=tools,
                 workspace=workspace,
@@ -114,10 +114,10 @@ class FunctionGemmaRunner:
             raise AgentError(result.summary or result.reason, code=result.reason)
         return result
 
-    async def _hands(self, open_: AsyncExitStack) -> tuple[Tools, Workspace]:
+    async def _hands(self, open_: AsyncExitStack) -> tuple[Tools, Workspace, CodeNode]:
         if self.grail_executor is not None:
             executed = _Executed(self.grail_executor, self._specs)
-            return executed, cast(Workspace, executed)
+            return executed, cast(Workspace, executed), self.node
         from remora.app import open_app
 
         project = open_app(self.root, state_dir=self.state_dir)

@@ -108,6 +108,7 @@ class Resuming(Running):
                 lines=_range(told["lines"]),
                 owned=tuple(_range(pair) for pair in told["owned"]),
                 text="",
+                digest=str(told.get("sha256", "")),
             )
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise ConfigError(f"Agent {began.agent_id} cannot be taken up: its stream does not say on what") from error

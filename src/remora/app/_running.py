@@ -5,17 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remora.analysis import fold_files
 from remora.app._agents import Agents
 from remora.app._changing import Changing
 from remora.app._deciding import EMBEDDED, Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import hub_beside
 from remora.app._instead import NOTHING, Instead
+from remora.app._target import Target, begin, take_up
 from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -23,7 +23,7 @@ from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, system_text
 from remora.context.summarizers import FALLBACK
 from remora.errors import BudgetError, ConfigError
-from remora.events import Event, ToolResultEvent, ids_behind
+from remora.events import Event, ids_behind
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
 from remora.ports import AgentResult, Job, SummaryGuard, Tools, Workspace
@@ -135,8 +135,9 @@ class Running(Agents, Changing):
         agent = shared.agents[job.operation]
         definition = shared.instead.definition(agent.definition)
         workspace = self._workspace(job.agent_id)
-        base = await self._restored(workspace, job, past)
-        tools = shared.instead.tools(self._tools(agent, job.node, job.agent_id, workspace, shared.pool, base))
+        target = await self._target_now(workspace, job.node, past)
+        job = replace(job, node=target.node)
+        tools = shared.instead.tools(self._tools(agent, job.node, job.agent_id, workspace, shared.pool, target.base))
         specs = (*tools.specs, *_built_in_tools(definition))
         track = self._track(job, definition, specs, shared)
         track.context.set_hub_client(shared.hub.seen_by(workspace) if shared.hub else None)
@@ -150,7 +151,14 @@ class Running(Agents, Changing):
             limits=self._limits(definition, shared),
             told=shared.deciders.told,
             past=past,
+            problem=target.problem,
         )
+
+    async def _target_now(self, workspace: OverlayWorkspace, node: CodeNode, past: Sequence[Event]) -> Target:
+        if past:
+            return await take_up(workspace, node, past, self.blobs)
+        await workspace.restore({})
+        return await begin(workspace, node, self._discovery)
 
     def _discovery(self) -> TreeSitterDiscovery:
         """What finds the code that the settings leave in."""
@@ -167,14 +175,20 @@ class Running(Agents, Changing):
     @asynccontextmanager
     async def hands(
         self, definition: SubagentDefinition, node: CodeNode, agent_id: str
-    ) -> AsyncIterator[tuple[Tools, Workspace]]:
-        """The tools of an agent, bound to a node and a workspace of its own."""
+    ) -> AsyncIterator[tuple[Tools, Workspace, CodeNode]]:
+        """The tools of an agent, bound to a node and a workspace of its own; and the node as it is now.
+
+        Raises `TargetChanged` if discovery found the node and it is gone.
+        """
         from remora.scripts import ScriptPool
 
         agent = self.load_agents([definition.name])[definition.name]
         workspace = self._workspace(agent_id)
+        # A node that someone made by hand is taken as it is.
+        target = await begin(workspace, node, self._discovery) if node.digest else Target(node, None)
         async with ScriptPool() as pool:
-            yield self._tools(agent, node, agent_id, workspace, pool), workspace
+            tools = self._tools(agent, target.node, agent_id, workspace, pool, target.base)
+            yield tools, workspace, target.node
 
     def _workspace(self, agent_id: str) -> OverlayWorkspace:
         from remora.workspaces import OverlayWorkspace, workspace_folder
@@ -239,17 +253,6 @@ class Running(Agents, Changing):
             memory=self._memory(),
             rules=definition.candidate_rules,
         )
-
-    async def _restored(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> bytes | None:
-        """The workspace as the stream says it was; gives the target file as it was before the agent changed it."""
-        changes = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
-        folded = fold_files(changes)
-        await workspace.restore(
-            {change.path: await self.blobs.get(change.after) for change in folded if change.after is not None}
-        )
-        target = job.node.file_path.as_posix()
-        before = next((change.before for change in changes if change.path == target), None)
-        return None if before is None else await self.blobs.get(before)
 
     def _limits(self, definition: SubagentDefinition, shared: _Shared) -> RunLimits:
         left = None if shared.until is None else max(0.001, shared.until - self.clock.monotonic())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.app._changing import BY_HAND, Changing
+from remora.app._target import Target, begin
 from remora.context.contracts import make_error_result
 from remora.context.summarizers import Distilled, distill
 from remora.errors import ConfigError, ToolError
@@ -21,6 +22,7 @@ from remora.ports import ToolOutput
 from remora.subagent import SubagentDefinition, ToolEntry, parse_definition
 
 if TYPE_CHECKING:
+    from remora.discovery import TreeSitterDiscovery
     from remora.scripts import CheckResult, Script, ScriptTools
     from remora.workspaces import Change, OverlayWorkspace
 
@@ -131,26 +133,26 @@ class Authoring(Changing):
         agent_id = new_id(self.clock.now())
         with tempfile.TemporaryDirectory(prefix="remora-") as folder:
             workspace = OverlayWorkspace(self.root, workspace_folder(Path(folder), agent_id))
+            target = await begin(workspace, node, self._finder) if node.digest else Target(node, None)
             async with ScriptPool(max_processes=1) as pool:
                 yield (
                     ScriptTools(
                         definition,
                         {definition.tools[0].name: script},
-                        node=node,
+                        node=target.node,
                         agent_id=agent_id,
                         workspace=workspace,
                         spawner=LocalSpawner(allow_unsandboxed=self.config.sandbox.allow_unsandboxed),
                         root=self.root,
                         pool=pool,
                         code=PythonCode(),
+                        base=target.base,
                     ),
                     workspace,
                 )
 
     def _target(self, script: Script, node: str | None, file: str | None) -> CodeNode:
         """The code that the tool is to work on. Raises `ConfigError` if it needs some and none was named."""
-        from remora.discovery import TreeSitterDiscovery
-
         wanted = node or file
         if wanted is None:
             needs = [item.name for item in script.inputs if item.name in NEEDS_NODE]
@@ -160,12 +162,17 @@ class Authoring(Changing):
                     hint="Name the code with `--node path:qualified.name` or `--file path`",
                 )
             return _nowhere()
-        found = TreeSitterDiscovery(self.root, state_dir=self.state_dir).find([self.root / wanted.partition(":")[0]])
+        found = self._finder().find([self.root / wanted.partition(":")[0]])
         names = [each.node_id for each in found]
         if wanted not in names:
             known = ", ".join(f"`{name}`" for name in names[:20]) or "none"
             raise ConfigError(f"There is no code named `{wanted}`: expected one of {known}")
         return found[names.index(wanted)]
+
+    def _finder(self) -> TreeSitterDiscovery:
+        from remora.discovery import TreeSitterDiscovery
+
+        return TreeSitterDiscovery(self.root, state_dir=self.state_dir)
 
 
 def _scripts(paths: Sequence[Path]) -> list[Path]:

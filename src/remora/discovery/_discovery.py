@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -60,9 +61,20 @@ class TreeSitterDiscovery:
                 continue
             yield file
 
+    def again(self, node: CodeNode, data: bytes) -> CodeNode | None:
+        """The node in another state of its file; None where it is not in there."""
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return None
+        source = data.removeprefix(BOM)
+        found = nodes_of(node.file_path, source, parse(source, self._query), digest=_digest(data))
+        return next((each for each in found if each.node_id == node.node_id), None)
+
     def _nodes(self, file: Path) -> Iterator[CodeNode]:
         try:
-            source = self._root.joinpath(file).read_bytes().removeprefix(BOM)
+            data = self._root.joinpath(file).read_bytes()
+            source = data.removeprefix(BOM)
             source.decode()
         except OSError as error:
             self.problems.append(f"`{file.as_posix()}` cannot be read: {error.strerror}")
@@ -75,7 +87,7 @@ class TreeSitterDiscovery:
                 self.problems.append(
                     f"`{file.as_posix()}` is not valid Python at line {line}: nodes may be missing there"
                 )
-            yield from nodes_of(file, source, syntax)
+            yield from nodes_of(file, source, syntax, digest=_digest(data))
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,7 @@ class _Place:
         return NodeType.METHOD if self.definition.in_class else NodeType.FUNCTION
 
 
-def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None) -> Iterator[CodeNode]:
+def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None, *, digest: str = "") -> Iterator[CodeNode]:
     """The nodes of one file, the file itself first. Nothing where there is no code."""
     syntax = syntax or parse(source)
     if not syntax.has_code:
@@ -109,6 +121,7 @@ def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None) -> Iterato
         lines=whole,
         owned=ranges(owner[FILE]),
         text=source.decode(),
+        digest=digest,
     )
     class_owner = _owners(whole, places, classes=True)
     for index, place in enumerate(places):
@@ -121,7 +134,12 @@ def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None) -> Iterato
             lines=place.lines,
             owned=ranges((class_owner if is_class else owner)[index]),
             text=table.text(place.lines),
+            digest=digest,
         )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _lines(item: Definition, table: LineTable) -> LineRange:

@@ -6,6 +6,7 @@ cannot be, else `OSError`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,8 @@ class Host:
             raise PermissionError(f"program `{argv[0]:.80}` is not among this agent's `commands`")
         try:
             stdin_bytes = text_of(stdin, "stdin").encode("utf-8")
-            with scratch(self._workspace.upper, files) as over:
+            moved = await asyncio.to_thread(self._workspace.moved)
+            with scratch(self._workspace.upper, files, moved) as over:
                 done = await self._spawner.run(argv, cwd=self._root, stdin=stdin_bytes, over=over)
         except ToolLimitExceeded as error:
             raise OSError(error.message) from error

@@ -99,7 +99,7 @@ class HostFiles:
     async def _searchable(self, path: str) -> bytes:
         """The file's bytes; nothing for one that is not text, too large, or gone since it was listed."""
         try:
-            data = await self._workspace.read(path)
+            data = await asyncio.to_thread(self._workspace.look, path)
         except (OSError, WorkspaceError):
             return b""
         return b"" if len(data) > MAX_SEARCHED or BINARY in data[:8192] else data

@@ -15,9 +15,12 @@ MAX_FILES = 20
 
 
 @contextmanager
-def scratch(upper: Path, files: Any) -> Iterator[Path]:
-    """A folder that holds the agent's own files with `files` (texts by path) over them, gone afterwards."""
-    given = _checked(files)
+def scratch(upper: Path, files: Any, moved: Mapping[str, bytes] | None = None) -> Iterator[Path]:
+    """A folder that holds the agent's own files with `files` (texts by path) over them, gone afterwards.
+
+    `moved` are there too: what someone saved since the agent read it, a command sees as the agent does.
+    """
+    given = {**(moved or {}), **_checked(files)}
     if not given:
         yield upper
         return

@@ -85,6 +85,27 @@ class Door:
         except FileNotFoundError:
             return None
 
+    def read_only(self, path: str) -> str | None:
+        """The file, or the folder that it is in or would be made in, if its owner may not write it; else None."""
+        mode = self.mode(path)
+        if mode is not None and not mode & stat.S_IWUSR:
+            return path
+        folders = names(path)[:-1]
+        there = folders[: len(folders) - len(self.missing_folders(path))]
+        with self._folder("/".join((*there, "x"))) as (held, _):
+            return None if os.fstat(held).st_mode & stat.S_IWUSR else "/".join(there) or "."
+
+    def saved_at(self, path: str) -> int | None:
+        """When the file, or the name that leads to it, was last changed, in nanoseconds; None where there is no file.
+
+        Whoever saves can set back every other time of a file, but not this one.
+        """
+        try:
+            with self._folder(path) as (folder, name), _translated(path):
+                return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ctime_ns
+        except FileNotFoundError:
+            return None
+
     def entries(self, folder: str) -> Entries:
         """What is in a folder (empty for the root): plain files and folders, no links. Raises `FileNotFoundError`."""
         with (

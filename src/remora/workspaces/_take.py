@@ -10,9 +10,10 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from remora.errors import WorkspaceConflict
+from remora.errors import WorkspaceConflict, WorkspaceError
 from remora.workspaces._door import Door, staged_name
 from remora.workspaces._files import Files, Result
 from remora.workspaces._journal import Journal, Step, forget, root_of
@@ -101,6 +102,7 @@ def plan(door: Door, changes: Sequence[Change], files: Files | None = None, owne
         merged = files.merge(change, owner)
         if merged is None:
             continue
+        _check_writable(door, change.path)
         mode = door.mode(change.path)
         door.fits(change.path)
         mode = (change.mode if mode is None else mode) & 0o777
@@ -108,6 +110,15 @@ def plan(door: Door, changes: Sequence[Change], files: Files | None = None, owne
     if files.clashes:
         raise WorkspaceConflict([clash.path for clash in files.clashes], {c.path: c.lines() for c in files.clashes})
     return planned
+
+
+def _check_writable(door: Door, path: str) -> None:
+    """Raises `WorkspaceError` for what the user has made read-only: a rename would not ask, as an editor does."""
+    if locked := door.read_only(path):
+        what = "" if locked == path else f", so `{path}` cannot be written"
+        raise WorkspaceError(
+            f"`{locked}` is read-only{what}. Nothing was written. To allow it: `chmod u+w {quote(locked)}`"
+        )
 
 
 def result_of(base: bytes | None, after: bytes | None, now: bytes | None) -> Result | None:
