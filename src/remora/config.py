@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from remora.errors import DefinitionError, MissingExtra
 from remora.repository import FOR_REPOSITORIES, rule_for
@@ -133,7 +133,9 @@ class WorkspaceConfig(_Block):
 class EventStreamConfig(_Block):
     """How the Long Track is written."""
 
-    sync: Literal["always", "turn", "off"] = "always"
+    sync: Annotated[
+        Literal["always", "turn", "off"], BeforeValidator(lambda value: "off" if value is False else value)
+    ] = "always"  # YAML reads a bare `off` as false
     """When an event is on the disk: before it is acknowledged, at turn boundaries and side effects, or whenever."""
 
 

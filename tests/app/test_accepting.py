@@ -223,6 +223,7 @@ def test_what_was_cut_off_between_writing_and_recording_is_recorded_for_every_ag
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(app.accept())
     assert steps.decided("workspace_accepted") == []
+    asyncio.run(steps.app().settled())
     assert asyncio.run(steps.app().diff()) == []
     assert len(steps.decided("workspace_accepted")) == 4
     asyncio.run(steps.app().undo())

@@ -44,7 +44,8 @@ def clock() -> SetClock:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: SetClock) -> App:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
-    (tmp_path / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
+    (tmp_path / "remora.yaml").write_text("")
     for name in ("a.py", "b.py", "c.py"):
         (tmp_path / name).write_text(CODE)
     project = remora.open_project(tmp_path, {"server.server": "scripted"})

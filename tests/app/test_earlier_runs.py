@@ -21,7 +21,8 @@ from remora.trace import TraceIndex
 async def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     """Three runs: the first would change a file, the others nothing."""
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
-    (tmp_path / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
+    (tmp_path / "remora.yaml").write_text("")
     for name, code in (("a.py", "import os\n"), ("b.py", "X = 1\n")):
         (tmp_path / name).write_text(code)
     project = remora.open_project(tmp_path, {"server.server": "scripted"})

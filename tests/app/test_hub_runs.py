@@ -16,7 +16,7 @@ from remora.events import Event, HubUpdateEvent, ModelRequestEvent
 from remora.trace import read_events
 
 FILES = {
-    "remora.yaml": "event_stream: {sync: 'off'}\n",
+    "remora.yaml": "",
     "shop/__init__.py": "",
     "shop/stock.py": (
         '"""What is there."""\n\n\n'
@@ -45,6 +45,7 @@ NODE = "shop/checkout.py:check_out"
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
     for path, text in FILES.items():
         place = tmp_path / "project" / path
         place.parent.mkdir(parents=True, exist_ok=True)

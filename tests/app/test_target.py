@@ -21,9 +21,10 @@ SOURCE = "import os\n\n\ndef one():\n    import sys\n    return 1\n"
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
     root = tmp_path / "project"
     root.mkdir()
-    (root / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    (root / "remora.yaml").write_text("")
     (root / "a.py").write_text(SOURCE)
     return remora.open_project(root, {"server.server": "scripted"})
 

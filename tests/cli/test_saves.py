@@ -43,7 +43,7 @@ main()
 
 @pytest.mark.parametrize("nth", [2, 7])
 def test_a_save_while_analyze_runs_is_kept_or_is_a_conflict(tmp_path: Path, nth: int) -> None:
-    (tmp_path / "remora.yaml").write_text("runner: {max_concurrent: 1}\nevent_stream: {sync: 'off'}\n")
+    (tmp_path / "remora.yaml").write_text("runner: {max_concurrent: 1}\n")
     (tmp_path / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
     file = tmp_path / "saved.py"
     file.write_text(SOURCE)

@@ -23,7 +23,7 @@ from remora.events import Event, HubUpdateEvent, NoticeEvent
 from remora.hub import HubClient, index_now
 from remora.kv import KVFile
 from remora.ports import Pulled
-from remora.trace import read_events
+from remora.trace import claim, read_events
 
 TAKE, ADD = "shop/stock.py:take", "shop/cart.py:Cart.add"
 NODES = [ADD, TAKE, "shop/cart.py:Cart.put", "shop/stock.py", "shop/stock.py:OutOfStock"]
@@ -164,9 +164,11 @@ def test_a_run_beside_it_succeeds_and_says_so_once(
     damage: Damage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
     root = tmp_path / "project"
-    write(root, FILES | {"remora.yaml": "event_stream: {sync: 'off'}\nhub: {mode: read}\n"})
+    write(root, FILES | {"remora.yaml": "hub: {mode: read}\n"})
     index_now(root, root / ".agentfs")
+    claim(root / ".agentfs")
     damage(root / ".agentfs" / "hub.db", random.Random(1))
     project = remora.open_project(root, {"server.server": "scripted"})
     place = root / "shop/stock.py"

@@ -149,7 +149,7 @@ def watched(user: User) -> Iterator[None]:
 def make_project(root: Path) -> Path:
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
-    (root / "remora.yaml").write_text("event_stream: {sync: 'off'}\nrunner: {max_concurrent: 1}\n")
+    (root / "remora.yaml").write_text("runner: {max_concurrent: 1}\n")
     (root / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
     (root / FILE).write_text(SOURCE)
     return root
