@@ -76,9 +76,10 @@ async def _contents(files: Sequence[FileChange], blobs: BlobStore) -> dict[str, 
     return {change.path: await blobs.get(change.after) for change in files if change.after is not None}
 
 
-def _began_ns(past: Sequence[Event]) -> int | None:
-    """When the agent's start was recorded: before that, nothing was shown to anyone."""
-    began = next((event for event in past if isinstance(event, AgentStartEvent)), None)
-    if began is None or not began.ts:
-        return None
-    return int(datetime.fromisoformat(began.ts).timestamp() * 1_000_000) * 1000 - TICK_NS
+def _began_ns(past: Sequence[Event]) -> int:
+    """When the agent's start was recorded: before that, nothing was shown to anyone. 0 if nobody knows."""
+    began = next((event.ts for event in past if isinstance(event, AgentStartEvent)), "")
+    try:
+        return int(datetime.fromisoformat(began).timestamp() * 1_000_000) * 1000 - TICK_NS
+    except (ValueError, OverflowError):
+        return 0
