@@ -40,7 +40,7 @@ OLD = {f"src/f{number}.py": b"one\ntwo\nthree %d\n" % number for number in range
 NEW = {path: text.replace(b"two", b"2") for path, text in OLD.items() if path != "src/gone.py"} | {"new/x/y.py": b"n\n"}
 
 NURSERY = """
-import asyncio, json, os, signal, sys
+import asyncio, json, os, signal, sys, threading
 from pathlib import Path
 from remora.app import App
 from remora.config import Config
@@ -49,11 +49,13 @@ import remora.workspaces._journal as journal
 import remora.app._changing as changing, remora.workspaces as workspaces
 
 seen, at, edit = 0, -1, {}
+one_at_a_time = threading.Lock()  # blobs reach the disk from several threads
 def count():
     global seen
-    if seen == edit.get("at"): os.system(edit["command"])
-    if seen == at: os.kill(os.getpid(), signal.SIGKILL)
-    seen += 1
+    with one_at_a_time:
+        if seen == edit.get("at"): os.system(edit["command"])
+        if seen == at: os.kill(os.getpid(), signal.SIGKILL)
+        seen += 1
 
 def killing(function):
     def call(*args, **kwargs):

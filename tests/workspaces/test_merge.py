@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora.workspaces import Change, merge, unified
-from remora.workspaces import _diff as diff
+from remora.workspaces import _bisection as bisection
 from remora.workspaces._diff import Base
 from remora.workspaces._merge import Merged, applied
 from workspaces.triples import CORPUS
@@ -58,19 +58,19 @@ def test_the_effort_of_a_comparison_is_bounded_and_what_is_beyond_it_is_one_edit
 ) -> None:
     before, after = (differing(3000, alphabet=alphabet, seed=seed) for seed in (1, 2))
     steps = []
-    run = diff._Bisection.run
+    run = bisection.Bisection.run
 
-    def counting(self: diff._Bisection) -> None:
+    def counting(self: bisection.Bisection) -> None:
         try:
             run(self)
         finally:
             steps.append(self._steps)
 
-    monkeypatch.setattr(diff._Bisection, "run", counting)
+    monkeypatch.setattr(bisection.Bisection, "run", counting)
     base = Base(b"first\n" + before + b"last\n")
     edits = base.edits(b"first\n" + after + b"last\n")
     assert b"".join(applied(base.lines, edits)) == b"first\n" + after + b"last\n"
-    assert steps[0] <= diff.MAX_STEPS + 2 * diff.MAX_COST
+    assert steps[0] <= bisection.MAX_STEPS + 2 * bisection.MAX_COST
     assert len(edits) == 1, "these differ more than the effort allows"
 
 

@@ -9,6 +9,7 @@ edit, widened to lines that no block can slide over, so that it holds for every 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
-MAX_COST = 256
-"""Edits that a bisection follows from either end: where git, too, gives up the shortest script."""
-MAX_STEPS = 2_000_000
-"""Steps of all bisections of one comparison together: about a second."""
+from remora.workspaces._bisection import Bisection, TooDifferent
+
 _OFTEN_AT_MOST = 1024
 _WINDOW = 100
 _CHUNK = 4096
+_NOT_FEW = re.compile(rb"[\x00\x02]+")
+"""Lines that have no match or many, up to the next that has few."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,6 @@ class Edit:
     first: int
     last: int
     lines: tuple[bytes, ...]
-
-
-class TooDifferent(Exception):
-    """The shortest script is longer than the effort that we allow."""
 
 
 def split(data: bytes) -> list[bytes]:
@@ -100,7 +97,7 @@ class Base:
         matches = {line: self._counts[line] - in_before[line] + in_after[line] for line in in_before}
         olds = _kept(start, [matches[line] for line in before[start:stop]], len(before), gone)
         news = _kept(start, [self._counts.get(line, 0) for line in after[start:after_stop]], len(after), come)
-        _Bisection(before, after, olds, news, gone, come).run()
+        Bisection(before, after, olds, news, gone, come).run()
         _slide(before, gone, come)
         _slide(after, come, gone)
         return _script(after, gone, come)
@@ -155,13 +152,20 @@ def _kept(start: int, counts: Sequence[int], size: int, changed: bytearray) -> l
     with anything, and would tear apart what belongs together.
     """
     often = min(_rough_root(size), _OFTEN_AT_MOST)
-    kinds = bytes(0 if count == 0 else 2 if count >= often else 1 for count in counts)
-    kept = []
-    for at, kind in enumerate(kinds):
-        if kind == 1 or (kind == 2 and not _is_among_unmatched(kinds, at)):
-            kept.append(start + at)
-        else:
-            changed[start + at] = 1
+    kinds = bytes([0 if count == 0 else 2 if count >= often else 1 for count in counts])
+    kept: list[int] = []
+    end = 0
+    for run in _NOT_FEW.finditer(kinds):
+        if 0 not in run.group():
+            continue
+        kept += range(start + end, start + run.start())
+        for at in range(*run.span()):
+            if kinds[at] == 2 and not _is_among_unmatched(kinds, at):
+                kept.append(start + at)
+            else:
+                changed[start + at] = 1
+        end = run.end()
+    kept += range(start + end, start + len(kinds))
     return kept
 
 
@@ -184,115 +188,6 @@ def _is_among_unmatched(kinds: bytes, at: int) -> bool:
 def _run(kinds: bytes) -> bytes:
     end = kinds.find(1)
     return kinds if end < 0 else kinds[:end]
-
-
-class _Bisection:
-    """Marks in `gone` and `come` what a shortest script removes from `before` and adds to `after`."""
-
-    def __init__(
-        self,
-        before: Sequence[bytes],
-        after: Sequence[bytes],
-        olds: Sequence[int],
-        news: Sequence[int],
-        gone: bytearray,
-        come: bytearray,
-    ) -> None:
-        ids: dict[bytes, int] = {}
-        self._old = [ids.setdefault(before[at], len(ids)) for at in olds]
-        self._new = [ids.setdefault(after[at], len(ids)) for at in news]
-        self._olds, self._news = olds, news
-        self._gone, self._come = gone, come
-        self._steps = 0
-
-    def run(self) -> None:
-        """Raises `TooDifferent` beyond the allowed effort."""
-        boxes = [(0, len(self._old), 0, len(self._new))]
-        while boxes:
-            old, old_end, new, new_end = self._shrunk(*boxes.pop())
-            if old == old_end:
-                for at in self._news[new:new_end]:
-                    self._come[at] = 1
-            elif new == new_end:
-                for at in self._olds[old:old_end]:
-                    self._gone[at] = 1
-            else:
-                x, y = self._split(old, old_end, new, new_end)
-                boxes += [(old, x, new, y), (x, old_end, y, new_end)]
-
-    def _shrunk(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int, int, int]:
-        """The box without what is equal at its corners."""
-        one, other = self._old, self._new
-        while old < old_end and new < new_end and one[old] == other[new]:
-            old, new = old + 1, new + 1
-        while old < old_end and new < new_end and one[old_end - 1] == other[new_end - 1]:
-            old_end, new_end = old_end - 1, new_end - 1
-        return old, old_end, new, new_end
-
-    def _split(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int]:
-        """Where the furthest paths from both corners meet. Ties go to the highest diagonal, as in git."""
-        forward, backward = _Front(old, old - new), _Front(old_end, old_end - new_end)
-        lowest, highest = old - new_end, old_end - new
-        is_odd = bool((forward.low - backward.low) & 1)
-        for cost in range(1, MAX_COST + 1):
-            self._steps += 2 * cost
-            if self._steps > MAX_STEPS:
-                break
-            forward.grow(lowest, highest, -1)
-            met = self._forward(forward, backward if is_odd else None, old_end, new_end)
-            if met is None:
-                backward.grow(lowest, highest, 1 << 60)
-                met = self._backward(backward, None if is_odd else forward, old, new)
-            if met is not None:
-                return met
-        raise TooDifferent
-
-    def _forward(self, mine: _Front, other: _Front | None, old_end: int, new_end: int) -> tuple[int, int] | None:
-        one, two, reached = self._old, self._new, mine.reached
-        for diagonal in range(mine.high, mine.low - 1, -2):
-            below, above = reached[diagonal - 1], reached[diagonal + 1]
-            x = below + 1 if below >= above else above
-            y = x - diagonal
-            while x < old_end and y < new_end and one[x] == two[y]:
-                x, y = x + 1, y + 1
-            reached[diagonal] = x
-            if other is not None and other.low <= diagonal <= other.high and other.reached[diagonal] <= x:
-                return x, y
-        return None
-
-    def _backward(self, mine: _Front, other: _Front | None, old: int, new: int) -> tuple[int, int] | None:
-        one, two, reached = self._old, self._new, mine.reached
-        for diagonal in range(mine.high, mine.low - 1, -2):
-            below, above = reached[diagonal - 1], reached[diagonal + 1]
-            x = below if below < above else above - 1
-            y = x - diagonal
-            while x > old and y > new and one[x - 1] == two[y - 1]:
-                x, y = x - 1, y - 1
-            reached[diagonal] = x
-            if other is not None and other.low <= diagonal <= other.high and x <= other.reached[diagonal]:
-                return x, y
-        return None
-
-
-class _Front:
-    """How far the paths from one corner have come, by diagonal."""
-
-    def __init__(self, at: int, diagonal: int) -> None:
-        self.low = self.high = diagonal
-        self.reached = {diagonal: at}
-
-    def grow(self, lowest: int, highest: int, nowhere: int) -> None:
-        """One more diagonal on each side, as far as the box goes; beyond it, paths turn back in."""
-        if self.low > lowest:
-            self.low -= 1
-            self.reached[self.low - 1] = nowhere
-        else:
-            self.low += 1
-        if self.high < highest:
-            self.high += 1
-            self.reached[self.high + 1] = nowhere
-        else:
-            self.high -= 1
 
 
 class _Blocks:
