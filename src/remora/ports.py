@@ -56,6 +56,10 @@ class TraceWriter(Protocol):
         ...
 
 
+MAX_BLOB = 64 * 1024 * 1024
+"""Bytes of one blob that are held in memory, unless its reader says otherwise: as many as a workspace's file has."""
+
+
 class BlobStore(Protocol):
     """Bytes by their own digest."""
 
@@ -67,8 +71,8 @@ class BlobStore(Protocol):
         """Digest and size of all chunks together, durable once this returns; they are never all in memory."""
         ...
 
-    async def get(self, digest: str) -> bytes:
-        """The bytes, checked against their digest. Raises `TraceError` if they are gone or damaged."""
+    async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
+        """The bytes, checked against their digest. Raises `TraceError` if they are gone, damaged, or over `limit`."""
         ...
 
 
@@ -337,6 +341,7 @@ class HubClient(Protocol):
 
 
 __all__ = [
+    "MAX_BLOB",
     "AgentResult",
     "BlobStore",
     "Clock",

@@ -19,11 +19,13 @@ from remora.trace._search import Filter, Found, Hit
 from remora.trace._state import find_streams, resolve
 from remora.trace._store import TraceEntry, TraceStore
 from remora.trace._stream import SyncMode
+from remora.trace._verification import BlobCounts, HeadCounts, Verification
 from remora.trace._verify import StreamReport, verify
 from remora.trace._writer import FileTrace
 
 __all__ = [
     "MAX_LINE",
+    "BlobCounts",
     "CatchUp",
     "Checkpoint",
     "Disk",
@@ -31,6 +33,7 @@ __all__ = [
     "FileTrace",
     "Filter",
     "Found",
+    "HeadCounts",
     "Hit",
     "KVTraceView",
     "Library",
@@ -52,6 +55,7 @@ __all__ = [
     "TraceIndex",
     "TraceKey",
     "TraceStore",
+    "Verification",
     "check_stream_id",
     "find_streams",
     "parse_key",

@@ -105,9 +105,8 @@ class _Prune:
             if looks_of(path) != stream.looks:
                 self.skipped.append(f"`{stream.stream_id}`: it has changed")
                 return False
-            if stream.stream_id.startswith("traces/"):
-                # Its run still tells of it: what was pruned must not look like what was lost.
-                path.with_suffix(PRUNED).touch(mode=0o600)
+            # The ledger still tells of it, and its run: what was pruned must not look like what was lost.
+            path.with_suffix(PRUNED).touch(mode=0o600)
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
         except BlockingIOError:
