@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from remora.context.calls import BadCall
 from remora.context.contracts import ToolSpec
 from remora.context.summary import Summarized, Summarizer
-from remora.events import Call, CandidateAction, Event, FileChange
+from remora.events import BlobRef, Call, CandidateAction, Event, FileChange
 from remora.nodes import CodeNode
 
 Draft = Event
@@ -58,6 +58,11 @@ class TraceWriter(Protocol):
 
 MAX_BLOB = 64 * 1024 * 1024
 """Bytes of one blob that are held in memory, unless its reader says otherwise: as many as a workspace's file has."""
+
+
+def blob_limit(reference: BlobRef) -> int:
+    """How far a blob is unpacked into memory: as far as its event says, and no further than `MAX_BLOB`."""
+    return min(reference.size, MAX_BLOB)
 
 
 class BlobStore(Protocol):
@@ -364,4 +369,5 @@ __all__ = [
     "TraceWriter",
     "Workspace",
     "Written",
+    "blob_limit",
 ]

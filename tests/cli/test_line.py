@@ -164,4 +164,6 @@ def test_prune_tells_first_and_deletes_only_when_asked(shop: Path, remora_json: 
     remora_json("trace", "prune", "--keep-last", "1")
     assert len(list((shop / ".agentfs" / "traces").glob("*.jsonl"))) == 1
     assert len(list((shop / ".agentfs" / "workspaces").glob("*"))) <= 1
-    assert {report["status"] for report in remora_json("trace", "verify")["streams"] if report["kind"] == "traces"} == {"sealed"}
+    assert {report["status"] for report in remora_json("trace", "verify")["streams"] if report["kind"] == "traces"} == {
+        "sealed"
+    }

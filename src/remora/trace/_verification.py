@@ -72,6 +72,9 @@ class Verification:
     def __iter__(self) -> Iterator[StreamReport]:
         return iter(self.streams)
 
+    def __len__(self) -> int:
+        return len(self.streams)
+
     @property
     def damaged(self) -> bool:
         """Whether anything is not as it was written."""
@@ -186,15 +189,16 @@ class Verifier:
                 yield unreadable(path, told[stream_id])
 
     def _verification(self, found: Sequence[StreamReport]) -> Verification:
-        counts = Counter(proof.found for proof in self._others.values())
+        others = {key: proof for key, proof in self._others.items() if _key(key[0]) not in self._right}
+        counts = Counter(proof.found for proof in others.values())
         blobs = BlobCounts(
-            named=len(self._right) + len(self._others),
+            named=len(self._right) + len(others),
             read=0 if self._quick else len(self._right),
             bytes=self._read,
             pruned=counts["pruned"],
             gone=counts["gone"],
-            damaged=counts["damaged"] + sum(_is_damage(key, proof) for key, proof in self._others.items()),
-            not_read=len(self._right) if self._quick else sum(_is_unread(*each) for each in self._others.items()),
+            damaged=counts["damaged"] + sum(_is_damage(*each) for each in others.items()),
+            not_read=len(self._right) if self._quick else sum(_is_unread(*each) for each in others.items()),
         )
         heads = self._heads
         counted = HeadCounts(heads.file, heads.there, len(heads.noted), heads.damaged, heads.torn, self._problem)
