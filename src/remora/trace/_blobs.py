@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -90,10 +91,17 @@ class FileBlobs:
 
     def looks(self, digest: str) -> Found:
         """Whether the blob is there, or was pruned on purpose and left its tombstone. Its bytes are not read."""
-        try:
-            return "right" if self.path(digest) is not None else self._absence(digest)
-        except TraceError:
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
             return "gone"
+        base = f"{self._root}/{match[1][:2]}/{match[1][2:]}"
+        for suffix in (".gz", ".raw"):
+            try:
+                if stat.S_ISREG(os.lstat(base + suffix).st_mode):
+                    return "right"
+            except OSError:
+                continue
+        return self._absence(digest)
 
     def _put(self, data: bytes) -> str:
         digest = digest_of(data)
