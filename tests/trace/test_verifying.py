@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flips import closed_streams, flip_bits_of
-from remora.events import AgentEndEvent, BlobRef, FileChange, NoticeEvent, ToolResultEvent
+from remora.events import AgentEndEvent, BlobRef, Event, FileChange, NoticeEvent, ToolResultEvent, digest
 from remora.ports import Clock
 from remora.trace import Disk, FileBlobs, FileTrace, Library, Retention, StreamReport
 from remora.trace._ledger import Note, _line, read_heads
@@ -111,6 +112,34 @@ async def test_what_is_appended_to_an_altered_stream_does_not_hide_the_alteratio
 
 def sentences(state_dir: Path, **options: bool) -> str:
     return " ".join(Library(state_dir).verify(**options).not_checked)
+
+
+async def test_a_blob_is_looked_for_wherever_in_a_stream_it_is_named(state_dir: Path, clock: Clock) -> None:
+    """Few lines are parsed: the first, the last, a long one and one in a foreign spelling must not be passed over."""
+    blobs, names = FileBlobs(state_dir), []
+    drafts: list[Event] = []
+    for number in range(5):
+        names.append(await blobs.put(b"content %d" % number))
+        change = FileChange(path="a.py", after=names[-1])
+        raw = {"after": names[0], "text": "x" * 100_000 * (number == 2)}
+        drafts.append(ToolResultEvent(call_id="c", tool="t", outcome="success", raw=raw, files=(change,)))
+    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+        await trace.append(STREAM, drafts)
+    path = state_dir / f"{STREAM}.jsonl"
+    spaced = b""
+    for line in path.read_bytes().splitlines():
+        record = json.loads(line) | {"prev": digest(spaced.splitlines()[-1]) if spaced else None}
+        spaced += json.dumps(record).encode() + b"\n"
+    for content in (path.read_bytes(), spaced):
+        path.write_bytes(content)
+        (state_dir / "heads.log").unlink(missing_ok=True)
+        for seq, name in enumerate(names):
+            file = blobs.path(name)
+            assert file is not None
+            file.rename(file.with_suffix(".away"))
+            report = report_of(state_dir, path)
+            assert (report.seq, name in str(report.problem), report.blobs) == (seq, True, 5)
+            file.with_suffix(".away").rename(file)
 
 
 async def test_the_quick_way_reads_no_blob_and_says_so(state_dir: Path, clock: Clock) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import orjson
 
 from remora.events import FORMAT, Reference, references_of
 
-_BLOB, _BEFORE, _AFTER = b'"blob":"sha256:', b'"before":"sha256:', b'"after":"sha256:'
-"""What every reference begins with in a line of our own writer."""
+_DIGEST = b'"sha256:'
+_DIGEST_LENGTH = len("sha256:") + 64
+_KEYS = (b'"blob":', b'"before":', b'"after":')
+"""What stands before the digest in every reference of our own writer."""
+_PREV_LENGTH = len(',"prev":""}') + _DIGEST_LENGTH
 _OURS = b'{"v":1,"seq":'
 """What every line of our own writer begins with. Others may put spaces anywhere, so theirs are parsed."""
-_DIGEST_LENGTH = len("sha256:") + 64
 _FINISHED = b'"type":"agent_finished"'
+_TYPE_AT = (40, 100)
+"""The bytes of a line among which its type stands."""
 
 
 class Named:
@@ -30,11 +34,22 @@ class Named:
         """The lines, of which the first has the `seq` `first`."""
         seq = first
         for line in lines:
-            # Spelled out, as this is done for every line there is.
-            names = _BLOB in line or _BEFORE in line or _AFTER in line
-            if (names and not self._met.issuperset(_digests(line))) or _FINISHED in line or not line.startswith(_OURS):
+            if self._names_new(line) or line.find(_FINISHED, *_TYPE_AT) >= 0 or not line.startswith(_OURS):
                 self._read(seq, line)
             seq += 1
+
+    def _names_new(self, line: bytes) -> bool:
+        """Whether the line seems to name a blob that was not met before. One search, as it is done for every line."""
+        end = len(line) - (_PREV_LENGTH if line.endswith(b'"}') else 0)  # the first line's `prev` is null
+        at = line.find(_DIGEST, 0, end)
+        while at >= 0:
+            if line.endswith(_KEYS, 0, at) and line[at + 1 : at + 1 + _DIGEST_LENGTH] not in self._met:
+                return True
+            at = line.find(_DIGEST, at + 1, end)
+        return False
+
+    def __len__(self) -> int:
+        return len(self.references)
 
     def _read(self, seq: int, line: bytes) -> None:
         fields = orjson.loads(line)
@@ -47,12 +62,3 @@ class Named:
         agent_id, head = fields.get("agent_id"), data.get("head")
         if kind == "agent_finished" and isinstance(agent_id, str) and isinstance(head, str) and head:
             self.ends[agent_id] = head
-
-
-def _digests(line: bytes) -> Iterator[bytes]:
-    for mark in (_BLOB, _BEFORE, _AFTER):
-        at = line.find(mark)
-        while at >= 0:
-            start = at + len(mark) - len("sha256:")
-            yield line[start : start + _DIGEST_LENGTH]
-            at = line.find(mark, start)

@@ -104,7 +104,7 @@ class Verifier:
             found += self._reports(paths[start : start + _AT_ONCE])
             if self._progress is not None:
                 self._progress(len(found), len(paths))
-        there = {f"{path.parent.name}/{path.stem}" for path in paths}
+        there = set(map(_stream_id, paths))
         return self._verification([*found, *self._gone(there)])
 
     def verify_one(self, path: Path, runs: Iterable[Path]) -> Verification:
@@ -121,10 +121,10 @@ class Verifier:
 
     def _report(self, path: Path) -> tuple[StreamReport, Named]:
         """What the stream's bytes prove, with the blobs that it names."""
-        named, stream_id = Named(), f"{path.parent.name}/{path.stem}"
+        named, stream_id = Named(), _stream_id(path)
         try:
-            head = self._ends.get(path.stem) if path.parent.name == "traces" else None
-            report = verify(path, head=head, noted=self._heads.noted.get(stream_id, ()), look=named.take)
+            head = self._ends.get(stream_id.removeprefix("traces/"))
+            report = verify(path, head=head, noted=self._heads.noted.get(stream_id, ()), look=named)
         except TraceError as error:
             return unreadable(path, error.message), named
         self._ends |= named.ends
@@ -132,7 +132,6 @@ class Verifier:
 
     def _with_blobs(self, report: StreamReport, named: Named) -> StreamReport:
         """The report, with the first blob that is not as the stream says."""
-        report = replace(report, blobs=len(named.references))
         for reference, seq in named.references.items():
             problem = self._problem_of(reference)
             if problem and (report.seq is None or seq < report.seq):
@@ -236,6 +235,10 @@ def _not_checked(found: Sequence[StreamReport], blobs: BlobCounts, heads: HeadCo
             f"The last line of {streams} is vouched for by nothing: open now, cut off by a crash, "
             f"or closed before there was a `{FILE}`"
         )
+
+
+def _stream_id(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
 
 
 def _limit(reference: Reference) -> int:

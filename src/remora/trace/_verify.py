@@ -8,10 +8,10 @@ tail. One reading serves all of it, and whoever else wants to see the lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from remora.errors import TraceDamaged, TraceError
 from remora.events import digest
@@ -21,8 +21,17 @@ from remora.trace._parse import parse
 from remora.trace._reader import Position, Record, after, read_lines, read_records
 from remora.trace._skim import Skim
 
-Look = Callable[[int, Sequence[bytes]], None]
-"""Sees lines that are intact, with the `seq` of the first."""
+
+class Look(Protocol):
+    """Sees the lines that are intact, and counts the blobs that they name."""
+
+    def take(self, first: int, lines: Sequence[bytes]) -> None:
+        """Look at the lines, of which the first has the `seq` `first`."""
+        ...
+
+    def __len__(self) -> int:
+        """How many blobs were named."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ def verify(
         damage = _other_head(path, last, head)
     damage = _against(path, notes, seen, here, damage)
     covered = here.line if damage is None and head is not None else notes[-1].records if notes else 0
-    return _report(path, here, last, damage, covered)
+    return _report(path, here, last, damage, covered, len(look) if look is not None else 0)
 
 
 def unreadable(path: Path, problem: str) -> StreamReport:
@@ -101,12 +110,12 @@ class _Seen:
             if first < records <= self._lines:
                 self.digests[records] = digest(lines[records - first - 1])
         if self._look is not None:
-            self._look(first, lines)
+            self._look.take(first, lines)
 
     def take_record(self, record: Record) -> None:
         self.digests[record.line] = record.digest
         if self._look is not None:
-            self._look(record.seq, (record.raw,))
+            self._look.take(record.seq, (record.raw,))
 
 
 def _against(
@@ -125,7 +134,9 @@ def _against(
     return damage
 
 
-def _report(path: Path, here: Position, last: Record | None, damage: TraceDamaged | None, covered: int) -> StreamReport:
+def _report(
+    path: Path, here: Position, last: Record | None, damage: TraceDamaged | None, covered: int, blobs: int
+) -> StreamReport:
     sealed = damage is None and last is not None and last.type == SEAL
     return StreamReport(
         file=path,
@@ -139,6 +150,7 @@ def _report(path: Path, here: Position, last: Record | None, damage: TraceDamage
         line=damage.line if damage else None,
         seq=damage.seq if damage else None,
         covered=min(covered, here.line),
+        blobs=blobs,
     )
 
 
