@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remora.errors import TraceDamaged
-from remora.trace import read_events, verify
+from remora.events import (
+    AgentEndEvent,
+    AgentFinishedEvent,
+    AgentScheduledEvent,
+    AgentStartEvent,
+    NoticeEvent,
+    RunEndEvent,
+    RunStartEvent,
+    WorkspaceRejectedEvent,
+)
+from remora.ports import Clock
+from remora.trace import FileTrace, Library, StreamEmitter, read_events, verify
 
 
 @dataclass
@@ -40,6 +51,49 @@ def flip_bits(path: Path, bits: Iterable[int], *, reading: bool = False) -> Flip
                 flips.read_on += reading and place <= last and not _stops(path)
             os.pwrite(file.fileno(), bytes([byte]), place)
     return flips
+
+
+def flip_bits_of(library: Library, path: Path, bits: Iterable[int], *, step: int = 1) -> Flips:
+    """As `flip_bits`, judged by `library` with all that it knows from outside of the stream.
+
+    With `step`, only in every so-manieth byte but for the last line, where no other line can tell.
+    """
+    whole, flips, bits = path.read_bytes(), Flips(), tuple(bits)
+    last = whole.rindex(b"\n", 0, -1)
+    with path.open("r+b", buffering=0) as file:
+        for place, byte in enumerate(whole):
+            if place < last and place % step:
+                continue
+            seq = whole.count(b"\n", 0, place)
+            for bit in bits:
+                os.pwrite(file.fileno(), bytes([byte ^ 1 << bit]), place)
+                (report,) = [found for found in library.verify(path.stem) if found.file == path]
+                flips.tried += 1
+                flips.missed += report.status != "damaged"
+                flips.misnamed += report.status == "damaged" and report.seq != seq
+            os.pwrite(file.fileno(), bytes([byte]), place)
+    return flips
+
+
+async def closed_streams(state_dir: Path, clock: Clock) -> dict[str, Path]:
+    """A small stream of every kind below `state_dir`, sealed or closed: by kind."""
+    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+        await trace.append("traces/01AGENT", [AgentStartEvent(format=1, goal="g"), AgentEndEvent()])
+        finished = AgentFinishedEvent(agent_id="01AGENT", last_seq=1, head=await trace.head("traces/01AGENT"))
+        await trace.append("runs/01RUN", [RunStartEvent(), AgentScheduledEvent(agent_id="01AGENT")])
+        await trace.append("runs/01RUN", [finished, RunEndEvent()])
+    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+        await trace.append("runs/01RUN", [WorkspaceRejectedEvent(agent_id="01AGENT", paths=("rejected.py",))])
+    own = StreamEmitter(state_dir, "01LOOP", clock=clock)
+    unfinished = StreamEmitter(state_dir, "01OPEN", clock=clock)
+    async with own, unfinished:
+        await own.emit(AgentStartEvent(format=1, goal="own"))
+        await own.emit(AgentEndEvent(summary="done"))
+        await unfinished.emit(AgentStartEvent(format=1, goal="own"))
+        await unfinished.emit(NoticeEvent(message="the last words"))
+    run = state_dir / "runs" / "01RUN.jsonl"
+    traces = {"agent": "01AGENT", "own loop": "01LOOP", "closed without an end": "01OPEN"}
+    return {"run": run} | {kind: state_dir / "traces" / f"{name}.jsonl" for kind, name in traces.items()}
 
 
 def _stops(path: Path) -> bool:

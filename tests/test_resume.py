@@ -78,6 +78,7 @@ def cut(state: Path, agent_id: str, keep: int) -> None:
     said = run_stream.read_bytes().splitlines(keepends=True)
     wanted = [line for line in said if orjson.loads(line)["type"] in ("run_start", "agent_scheduled")]
     run_stream.write_bytes(b"".join(wanted))
+    (state / "heads.log").unlink()
 
 
 def packet_of(events: list[Event]) -> dict[str, object]:

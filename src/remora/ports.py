@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from remora.context.calls import BadCall
 from remora.context.contracts import ToolSpec
 from remora.context.summary import Summarized, Summarizer
-from remora.events import Call, CandidateAction, Event, FileChange
+from remora.events import BlobRef, Call, CandidateAction, Event, FileChange
 from remora.nodes import CodeNode
 
 Draft = Event
@@ -56,6 +56,15 @@ class TraceWriter(Protocol):
         ...
 
 
+MAX_BLOB = 64 * 1024 * 1024
+"""Bytes of one blob that are held in memory, unless its reader says otherwise: as many as a workspace's file has."""
+
+
+def blob_limit(reference: BlobRef) -> int:
+    """How far a blob is unpacked into memory: as far as its event says, and no further than `MAX_BLOB`."""
+    return min(reference.size, MAX_BLOB)
+
+
 class BlobStore(Protocol):
     """Bytes by their own digest."""
 
@@ -67,8 +76,8 @@ class BlobStore(Protocol):
         """Digest and size of all chunks together, durable once this returns; they are never all in memory."""
         ...
 
-    async def get(self, digest: str) -> bytes:
-        """The bytes, checked against their digest. Raises `TraceError` if they are gone or damaged."""
+    async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
+        """The bytes, checked against their digest. Raises `TraceError` if they are gone, damaged, or over `limit`."""
         ...
 
 
@@ -348,6 +357,7 @@ class HubClient(Protocol):
 
 
 __all__ = [
+    "MAX_BLOB",
     "AgentResult",
     "BlobStore",
     "Clock",
@@ -370,4 +380,5 @@ __all__ = [
     "TraceWriter",
     "Workspace",
     "Written",
+    "blob_limit",
 ]

@@ -30,7 +30,7 @@ from remora.events import (
     unpack,
 )
 from remora.keeping import MAX_INLINE
-from remora.ports import BlobStore, SummaryGuard, ToolOutput, Written
+from remora.ports import MAX_BLOB, BlobStore, SummaryGuard, ToolOutput, Written, blob_limit
 from remora.subagent import CandidateRule
 
 Changes = Sequence[Written]
@@ -96,7 +96,7 @@ class Results:
 
     async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
         """Count a result of the past as one of this run, so that repetitions of it are seen."""
-        raw = await self._blobs.get(event.raw_ref.blob) if event.raw_ref else canonical(event.raw)
+        raw = await self._stored(event.raw_ref) if event.raw_ref else canonical(event.raw)
         if event.files:
             self._repeats.forget()
         self._repeats.note(event.tool, args, raw, PacketDelta())
@@ -114,9 +114,14 @@ class Results:
     async def text(self, event: ToolResultEvent) -> str:
         """The raw result of an event, as text."""
         value = event.raw
+        if event.raw_ref is not None and event.raw_ref.size > MAX_BLOB:
+            return f"[{event.raw_ref.size:,} bytes, more than can be looked into]"
         if event.raw_ref is not None:
-            value = unpack(await self._blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+            value = unpack(await self._stored(event.raw_ref), event.raw_ref.encoding)
         return readable(value)
+
+    async def _stored(self, reference: BlobRef) -> bytes:
+        return await self._blobs.get(reference.blob, limit=blob_limit(reference))
 
     def _offered(self, delta: PacketDelta, known: Mapping[str, KnowledgeEntry]) -> PacketDelta:
         """The delta with what the agent's rules offer, where the tool itself offers nothing."""

@@ -136,7 +136,9 @@ def test_a_polite_kill_seals_what_runs(shop: Path, remora_json: Json, gone: Call
     run.communicate(timeout=60)
     assert run.returncode == 130
     gone(run.pid)
-    assert {report["status"] for report in remora_json("trace", "verify") if report["kind"] == "traces"} == {"sealed"}
+    assert {report["status"] for report in remora_json("trace", "verify")["streams"] if report["kind"] == "traces"} == {
+        "sealed"
+    }
 
 
 def test_a_diff_into_a_file_is_a_patch(shop: Path, remora: Remora, analyzed: Json) -> None:

@@ -29,7 +29,7 @@ def test_ctrl_c_seals_what_runs_and_leaves_no_process(
     assert b"Cancelled" in talk
     assert b"Traceback" not in talk
 
-    reports = remora_json("trace", "verify")
+    reports = remora_json("trace", "verify")["streams"]
     assert {report["status"] for report in reports if report["kind"] == "traces"} == {"sealed"}
     (end,) = [
         json.loads(line)

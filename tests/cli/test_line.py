@@ -44,7 +44,7 @@ def test_a_run_changes_no_file_of_the_user_until_accept_and_then_the_linter_find
     assert sources(shop) == before
 
     assert {agent["outcome"] for agent in run["agents"]} == {"success"}
-    assert {report["status"] for report in remora_json("trace", "verify")} == {"sealed", "unsealed"}
+    assert {report["status"] for report in remora_json("trace", "verify")["streams"]} == {"sealed", "unsealed"}
 
     assert not [item for item in remora_json("accept") if item["conflict"]]
     assert errors - lint_errors(shop) > 20
@@ -164,4 +164,6 @@ def test_prune_tells_first_and_deletes_only_when_asked(shop: Path, remora_json: 
     remora_json("trace", "prune", "--keep-last", "1")
     assert len(list((shop / ".agentfs" / "traces").glob("*.jsonl"))) == 1
     assert len(list((shop / ".agentfs" / "workspaces").glob("*"))) <= 1
-    assert {report["status"] for report in remora_json("trace", "verify") if report["kind"] == "traces"} == {"sealed"}
+    assert {report["status"] for report in remora_json("trace", "verify")["streams"] if report["kind"] == "traces"} == {
+        "sealed"
+    }

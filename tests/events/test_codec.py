@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from remora.errors import TraceError
-from remora.events import Event, UnknownEvent, blobs_of, decode, encode, new_id, timestamp
+from remora.events import Event, Reference, UnknownEvent, decode, encode, new_id, references_of, timestamp
 from strategies import events
 
 
@@ -59,8 +59,13 @@ def test_ids_sort_by_the_time_they_were_made() -> None:
 
 
 def test_a_reference_inside_raw_is_a_tools_words_and_no_reference() -> None:
-    line = (
-        b'{"v":1,"seq":0,"type":"tool_result","data":{"call_id":"c","tool":"t","outcome":"success",'
-        b'"raw":{"raw_ref":{"blob":"sha256:evil","size":1}},"raw_ref":{"blob":"sha256:ours","size":1}}}'
-    )
-    assert list(blobs_of(decode(line))) == ["sha256:ours"]
+    ours = {"blob": "sha256:ours", "size": 1}
+    data = {"raw": {"raw_ref": {"blob": "sha256:evil", "size": 1}}, "raw_ref": ours}
+    assert list(references_of("tool_result", data)) == [Reference("sha256:ours", 1)]
+
+
+def test_a_reference_among_a_models_words_is_not_called_ours() -> None:
+    args = {"too_large": 70_000, "blob": "sha256:args"}
+    assert list(references_of("tool_call", {"tool": "t", "args": args})) == [Reference("sha256:args", ours=False)]
+    assert list(references_of("model_response", {"calls": [{"args": args}]})) == [Reference("sha256:args", ours=False)]
+    assert not list(references_of("tool_call", {"tool": "t", "args": args | {"more": 1}}))

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import os
 import tracemalloc
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remora.errors import TraceError
 from remora.events import digest
-from remora.trace import Disk, FileBlobs
+from remora.trace import Disk, FileBlobs, _unpacked
+from remora.trace._unpacked import CHUNK
 
 TEXT = b"the same words again and again, " * 1000
 
@@ -113,16 +118,98 @@ async def test_a_damaged_blob_is_an_error_and_putting_it_again_heals_it(
     assert await blobs.get(name) == data
 
 
-async def test_a_bomb_is_refused_without_being_held(blobs: FileBlobs, state_dir: Path) -> None:
-    name = digest(b"never")
+def plant(state_dir: Path, name: str, packed: bytes) -> Path:
+    """A file of gzip where the blob of that digest would lie."""
     path = state_dir / "blobs" / "sha256" / name[7:9] / f"{name[9:]}.gz"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(gzip.compress(bytes(200 * 1024 * 1024), compresslevel=1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(packed)
+    return path
+
+
+def bomb(size: int) -> tuple[str, bytes]:
+    """The digest of `size` zeros, and a gzip file a thousandth of that."""
+    packer, seen, zeros = zlib.compressobj(1, wbits=31), hashlib.sha256(), bytes(1024 * 1024)
+    parts = []
+    for _ in range(size // len(zeros)):
+        seen.update(zeros)
+        parts.append(packer.compress(zeros))
+    return f"sha256:{seen.hexdigest()}", b"".join([*parts, packer.flush()])
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["right digest", "other digest"])
+async def test_a_bomb_is_refused_without_being_held_or_unpacked_to_its_end(
+    blobs: FileBlobs, state_dir: Path, monkeypatch: pytest.MonkeyPatch, right: bool
+) -> None:
+    name, packed = bomb(200 * 1024 * 1024)
+    name = name if right else digest(b"never")
+    plant(state_dir, name, packed)
+    unpacked, parts = 0, _unpacked.parts
+
+    def counting(*args: Any, **kwargs: Any) -> Iterator[bytes]:
+        nonlocal unpacked
+        for part in parts(*args, **kwargs):
+            unpacked += len(part)
+            yield part
+
+    monkeypatch.setattr(_unpacked, "parts", counting)
     tracemalloc.start()
-    with pytest.raises(TraceError, match="damaged"):
+    with pytest.raises(TraceError, match="unpacks to more than 67,108,864 bytes"):
         await blobs.get(name)
+    with pytest.raises(TraceError, match="unpacks to more than 1,000 bytes"):
+        await blobs.get(name, limit=1000)
+    assert blobs.prove(name, 5_000_000).found == "too large"
     assert tracemalloc.get_traced_memory()[1] < 16 * 1024 * 1024
     tracemalloc.stop()
+    assert unpacked < 80 * 1024 * 1024
+
+
+async def test_a_large_blob_is_proven_without_being_held(blobs: FileBlobs, state_dir: Path) -> None:
+    name, packed = bomb(200 * 1024 * 1024)
+    plant(state_dir, name, packed)
+    tracemalloc.start()
+    proof = blobs.prove(name, 200 * 1024 * 1024)
+    assert tracemalloc.get_traced_memory()[1] < 16 * 1024 * 1024
+    tracemalloc.stop()
+    assert (proof.found, proof.size) == ("right", 200 * 1024 * 1024)
+
+
+async def test_putting_a_blob_where_a_bomb_lies_unpacks_no_more_than_the_blob(
+    blobs: FileBlobs, state_dir: Path
+) -> None:
+    plant(state_dir, digest(TEXT), bomb(64 * 1024 * 1024)[1])
+    assert await blobs.put(TEXT) == digest(TEXT)
+    assert await blobs.get(digest(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 7])
+@pytest.mark.parametrize("noise", [True, False], ids=["noise", "zeros"])
+def test_unpacking_in_parts_gives_what_gzip_gives_and_sees_every_cut(tmp_path: Path, size: int, noise: bool) -> None:
+    data = (
+        (os.urandom(size) if size < CHUNK else os.urandom(1000) * (size // 1000 + 1))[:size] if noise else bytes(size)
+    )
+    file = tmp_path / "x.gz"
+    for level in (1, 3, 9):
+        packed = gzip.compress(data, level)
+        file.write_bytes(packed)
+        with _unpacked.opened(str(file)) as opened:
+            found = list(_unpacked.parts(opened, size, packed=True))
+        assert b"".join(found) == data
+        assert all(len(part) <= CHUNK for part in found)
+        for other in (packed[:-1], packed[: len(packed) // 2], packed + b"x", packed + packed):
+            file.write_bytes(other)
+            with _unpacked.opened(str(file)) as opened, pytest.raises((EOFError, zlib.error)):
+                list(_unpacked.parts(opened, 10 * CHUNK, packed=True))
+
+
+async def test_a_pipe_or_a_folder_in_place_of_a_blob_is_no_blob(blobs: FileBlobs, state_dir: Path) -> None:
+    name = await blobs.put(b"makes the folders")
+    path = file_of(blobs, name)
+    path.unlink()
+    os.mkfifo(path)
+    assert blobs.prove(name, 100).found == "gone"
+    path.unlink()
+    path.mkdir()
+    assert blobs.prove(name, 100).found == "gone"
 
 
 async def test_a_planted_link_is_not_followed(blobs: FileBlobs, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +258,13 @@ async def test_every_flipped_bit_is_detected_and_the_first_bad_seq_named(
     assert (flips.missed, flips.misnamed, flips.read_on) == (0, 0, 0)
 
 
+class Unskimmed(_verify.Skim):
+    """Leaves all lines to the reader."""
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        return iter(())
+
+
 def hash_what_was_parsed(patch: pytest.MonkeyPatch) -> None:
     """The seeded mistake: the chain is over the meaning of a line, not over its bytes."""
 
@@ -269,23 +276,25 @@ def hash_what_was_parsed(patch: pytest.MonkeyPatch) -> None:
 
     for module in (_lines, _reader):
         patch.setattr(module, "digest", of_meaning)
-    patch.setattr(_verify, "skim", lambda path: Position())
+    patch.setattr(_verify, "Skim", Unskimmed)
 
 
 def skip_the_chain(patch: pytest.MonkeyPatch) -> None:
     """The seeded mistake: numbers are checked, and `prev` is not."""
-    patch.setattr(_reader, "_blame", lambda *_: None)
-    patch.setattr(_verify, "skim", lambda path: Position())
+    patch.setattr(_reader, "_blame", lambda *_, **__: None)
+    patch.setattr(_verify, "Skim", Unskimmed)
 
 
 def skim_without_looking(patch: pytest.MonkeyPatch) -> None:
     """The seeded mistake: the quick way over a stream believes the lines it passes."""
 
-    def believe(path: Path) -> Position:
-        lines = path.read_bytes().splitlines(keepends=True)[:-1]
-        return Position(len(lines), len(b"".join(lines)), digest(lines[-1][:-1]))
+    class Believing(Unskimmed):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
+            lines = path.read_bytes().splitlines(keepends=True)[:-1]
+            self.here = Position(len(lines), len(b"".join(lines)), digest(lines[-1][:-1]))
 
-    patch.setattr(_verify, "skim", believe)
+    patch.setattr(_verify, "Skim", Believing)
 
 
 @pytest.mark.parametrize("mistake", [hash_what_was_parsed, skip_the_chain, skim_without_looking])

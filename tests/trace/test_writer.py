@@ -153,7 +153,8 @@ async def test_syncs_follow_their_mode(
         await trace.append(stream_id, [NoticeEvent()])
         disk.calls.clear()
         await trace.append(stream_id, [event])
-        assert disk.calls == ["write"] + ["sync"] * synced
+        noted = ["write"] * isinstance(event, AgentEndEvent)  # into the ledger, which is not synced
+        assert disk.calls == ["write"] + ["sync"] * synced + noted
 
 
 async def test_off_means_never_synced(state_dir: Path, clock: Any) -> None:
@@ -168,7 +169,7 @@ async def test_closing_syncs_what_the_last_turn_left(state_dir: Path, clock: Any
     async with FileTrace(state_dir, clock=clock, disk=disk, sync="turn") as trace:
         await trace.append(STREAM, [NoticeEvent()])
         disk.calls.clear()
-    assert disk.calls == ["sync"]
+    assert disk.calls == ["sync", "write"]  # the last into the ledger
 
 
 async def test_a_system_that_takes_few_bytes_at_once_still_gets_all(state_dir: Path, clock: Any) -> None:

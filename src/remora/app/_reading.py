@@ -22,6 +22,7 @@ from remora.analysis import (
 from remora.app._project import Project, counter_of
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
+from remora.errors import TraceError
 from remora.events import (
     BlobRef,
     Event,
@@ -32,7 +33,7 @@ from remora.events import (
     readable,
     unpack,
 )
-from remora.ports import TokenCounter
+from remora.ports import TokenCounter, blob_limit
 
 
 class Reading(Project):
@@ -62,7 +63,10 @@ class Reading(Project):
         if not found.sources:
             return found, ""
         why = next(event for event in self.library.events(fragment) if event.seq == found.sources[-1].seq)
-        return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
+        try:
+            return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
+        except TraceError as error:
+            return found, f"[cannot be shown: {error.message}]"
 
     async def chat_history(self, fragment: str) -> tuple[dict[int, int], str]:
         """By turn, the tokens that chat history would have sent where this stream sent a packet; and who counted."""
@@ -100,7 +104,8 @@ class Reading(Project):
     async def _raw(self, event: ToolResultEvent) -> Any:
         if event.raw_ref is None:
             return event.raw
-        return unpack(await self.blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+        data = await self.blobs.get(event.raw_ref.blob, limit=blob_limit(event.raw_ref))
+        return unpack(data, event.raw_ref.encoding)
 
     async def _raw_text(self, event: ToolResultEvent) -> str:
         value = await self._raw(event)
@@ -113,5 +118,5 @@ class Reading(Project):
                 if "content_ref" not in first:
                     return str(first.get("content", ""))
                 reference = BlobRef.model_validate(first["content_ref"])
-                return (await self.blobs.get(reference.blob)).decode()
+                return (await self.blobs.get(reference.blob, limit=blob_limit(reference))).decode()
         return ""

@@ -27,7 +27,7 @@ from remora.context.contracts import ToolSpec
 from remora.context.text import one_line
 from remora.errors import DecisionError, TraceError
 from remora.events import AgentStartEvent, BlobRef, Event, ModelRequestEvent, ToolResultEvent, readable, unpack
-from remora.ports import BlobStore, Prompt
+from remora.ports import BlobStore, Prompt, blob_limit
 from remora.subagent import SubagentDefinition
 
 RAW_HEADING = "Raw output of the last tool:"
@@ -206,13 +206,14 @@ async def _message(message: Mapping[str, Any], blobs: BlobStore) -> dict[str, An
         return dict(message)
     reference = BlobRef.model_validate(message["content_ref"])
     kept = {key: value for key, value in message.items() if key != "content_ref"}
-    return kept | {"content": (await blobs.get(reference.blob)).decode()}
+    return kept | {"content": (await blobs.get(reference.blob, limit=blob_limit(reference))).decode()}
 
 
 async def _raw(event: ToolResultEvent, blobs: BlobStore) -> Any:
     if event.raw_ref is None:
         return event.raw
-    return unpack(await blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+    data = await blobs.get(event.raw_ref.blob, limit=blob_limit(event.raw_ref))
+    return unpack(data, event.raw_ref.encoding)
 
 
 async def _asked(sight: Sight, asker: _Asker) -> Answer:

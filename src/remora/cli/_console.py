@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +13,14 @@ import orjson
 import typer
 from pydantic import BaseModel
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from remora.context.text import escaped_json, visible
 from remora.errors import ConfigError, RemoraError
 
 HERE = Path()
+SLOW_S = 1.0
 SOME_FAILED, ALL_FAILED, BAD_CONFIG, CANCELLED = 1, 2, 3, 130
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Give JSON on stdout")]
@@ -46,6 +49,24 @@ def errors_as_sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         err.print("Cancelled. What was recorded is safe.")
         raise typer.Exit(CANCELLED) from None
+
+
+@contextmanager
+def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr once a second has passed, moved by calls with how many are done, and of how many."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+    task = bar.add_task(what, total=None)
+    timer = threading.Timer(SLOW_S, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+    finally:
+        timer.cancel()
+        timer.join()
+        if bar.live.is_started:
+            bar.stop()
 
 
 def print_json(value: Any) -> None:

@@ -20,7 +20,7 @@ from remora.context.text import number, one_line, visible
 from remora.events import Event, encode, readable, short_id
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
-from remora.trace import Hit, PrunePlan, PruneResult, StreamInfo, StreamReport
+from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamInfo, StreamReport, Verification
 
 RAW_LINES = 20
 BAR_WIDTH = 60
@@ -249,17 +249,29 @@ def explained(found: Explanation, raw: str) -> None:
         say(f"  … {len(lines) - RAW_LINES} more lines in `remora trace show --json`")
 
 
-def reports(found: Sequence[StreamReport]) -> None:
-    """What the bytes prove, a line a stream."""
+def verified(found: Verification) -> None:
+    """What the bytes prove, a line a stream; then what was looked at, and what was not."""
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
     for report in found:
         mark, style = marks[report.status]
-        problem = f":{report.line}  {report.problem}" if report.problem else ""
+        place = f":{report.line}  " if report.seq is None else f":{report.line}  seq {report.seq}: "
+        problem = f"{place}{report.problem}" if report.problem else ""
         out.print(
             Text(visible(f"{mark} {_state(report):<8} {report.events:>6} events  {report.file}{problem}"), style=style)
         )
     counts = Counter(map(_state, found))
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
+    say(_blobs(found.blobs))
+    if found.heads.problem:
+        say(f"✗ {found.heads.problem}", "bold red")
+    for sentence in found.not_checked:
+        say(f"not checked: {sentence}", "yellow")
+
+
+def _blobs(counts: BlobCounts) -> str:
+    bad = [f"{count} {word}" for word in ("damaged", "gone", "pruned") if (count := getattr(counts, word))]
+    read = f"{counts.read:,} read ({counts.bytes:,} bytes)" if counts.read or not counts.not_read else "none read"
+    return ", ".join([f"{number(counts.named, 'blob')} named, {read}", *bad])
 
 
 def _state(report: StreamReport) -> str:

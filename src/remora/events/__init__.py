@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from remora.events._blobs import blobs_of
+from remora.events._blobs import Reference, references_of
 from remora.events._change import Change, change_of
 from remora.events._codec import FORMAT, canonical, decode, digest, encode, from_record, json_value, readable, timestamp
 from remora.events._delta import (
@@ -103,6 +103,7 @@ __all__ = [
     "PlainDelta",
     "PlainError",
     "PlainKnowledge",
+    "Reference",
     "RunEndEvent",
     "RunStartEvent",
     "SubmitResultEvent",
@@ -116,7 +117,6 @@ __all__ = [
     "WorkspaceAcceptedEvent",
     "WorkspaceRejectedEvent",
     "as_event",
-    "blobs_of",
     "canonical",
     "change_of",
     "decode",
@@ -131,6 +131,7 @@ __all__ = [
     "order_of",
     "pack",
     "readable",
+    "references_of",
     "short_id",
     "timestamp",
     "unpack",

@@ -3,36 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from remora.events._types import (
-    AcceptUndoneEvent,
-    Event,
-    ModelRequestEvent,
-    ModelResponseEvent,
-    ToolResultEvent,
-    UserInputEvent,
-    WorkspaceAcceptedEvent,
-)
+_FILES = ("tool_result", "workspace_accepted", "accept_undone")
+_TEXTS = ("model_response", "user_input")
 
 
-def blobs_of(event: Event) -> Iterator[str]:
-    """Digests of the blobs that the event refers to. A reference inside `raw` is a tool's words, and none of ours."""
-    if isinstance(event, ToolResultEvent):
-        if event.raw_ref is not None:
-            yield event.raw_ref.blob
-        for attachment in event.attachments:
+class Reference(NamedTuple):
+    """A blob that an event names."""
+
+    digest: str
+    size: int | None = None
+    """How many bytes the event says that it unpacks to; None where it does not, as of a file's content."""
+    ours: bool = True
+    """Whether Remora wrote the reference. Where False it stands among a model's words, which can name anything."""
+
+
+def references_of(kind: str, data: Any) -> Iterator[Reference]:
+    """The blobs that a parsed record of type `kind` names in its `data`, whatever a foreign hand put into it.
+
+    A reference inside `raw` is a tool's words, and none of ours.
+    """
+    if not isinstance(data, dict):
+        return
+    if kind == "tool_result":
+        yield from _reference(data.get("raw_ref"))
+        for attachment in _objects(data.get("attachments")):
             yield from _reference(attachment.get("ref"))
-    if isinstance(event, ModelResponseEvent | UserInputEvent) and event.text_ref is not None:
-        yield event.text_ref.blob
-    if isinstance(event, ModelRequestEvent):
-        for message in event.messages:
+    if kind in _TEXTS:
+        yield from _reference(data.get("text_ref"))
+    if kind == "model_request":
+        for message in _objects(data.get("messages")):
             yield from _reference(message.get("content_ref"))
-    if isinstance(event, ToolResultEvent | WorkspaceAcceptedEvent | AcceptUndoneEvent):
-        for change in event.files:
-            yield from (digest for digest in (change.before, change.after) if digest is not None)
+    if kind in _FILES:
+        for change in _objects(data.get("files")):
+            found = (change.get("before"), change.get("after"))
+            yield from (Reference(digest) for digest in found if isinstance(digest, str))
+    if kind in ("tool_call", "model_response"):
+        yield from _arguments(data)
 
 
-def _reference(value: Any) -> Iterator[str]:
+def _arguments(data: dict[str, Any]) -> Iterator[Reference]:
+    """Arguments that were too large for an event. A model can spell the same, so that they are not `ours`."""
+    for call in (data, *_objects(data.get("calls"))):
+        args = call.get("args")
+        if isinstance(args, dict) and args.keys() == {"too_large", "blob"} and isinstance(args["blob"], str):
+            yield Reference(args["blob"], ours=False)
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
+
+
+def _reference(value: Any) -> Iterator[Reference]:
     if isinstance(value, dict) and isinstance(value.get("blob"), str):
-        yield value["blob"]
+        size = value.get("size")
+        yield Reference(value["blob"], size if type(size) is int and size >= 0 else None)

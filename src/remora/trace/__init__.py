@@ -29,11 +29,13 @@ from remora.trace._search import Filter, Found, Hit
 from remora.trace._state import find_streams, new_stream_id, resolve
 from remora.trace._store import TraceEntry, TraceStore
 from remora.trace._stream import SyncMode
+from remora.trace._verification import BlobCounts, HeadCounts, Verification
 from remora.trace._verify import StreamReport, verify
 from remora.trace._writer import FileTrace
 
 __all__ = [
     "MAX_LINE",
+    "BlobCounts",
     "CatchUp",
     "Checkpoint",
     "Disk",
@@ -41,6 +43,7 @@ __all__ = [
     "FileTrace",
     "Filter",
     "Found",
+    "HeadCounts",
     "Hit",
     "KVTraceView",
     "Library",
@@ -63,6 +66,7 @@ __all__ = [
     "TraceIndex",
     "TraceKey",
     "TraceStore",
+    "Verification",
     "check_state_dir",
     "check_stream_id",
     "claim",

@@ -2,6 +2,8 @@
 
 The digest is over the uncompressed bytes. A file appears under its name only when its content is on the disk (written
 aside, synced, renamed), and is acknowledged only when the name is, too.
+
+A file is unpacked only as far as its reader expects bytes in it: a small one can unpack to gigabytes.
 """
 
 from __future__ import annotations
@@ -10,24 +12,39 @@ import gzip
 import hashlib
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from remora.errors import TraceError
 from remora.events import digest as digest_of
+from remora.ports import MAX_BLOB
 from remora.trace._disk import Disk
 from remora.trace._state import Folders
 from remora.trace._threads import Threads
+from remora.trace._unpacked import GZIP, READ_ERRORS, TooLarge, opened, parts, sha256_of
 
 COMPRESS_OVER = 1024
 _LEVEL = 3
 """Half the time of the default level, for a few percent more bytes."""
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_CHUNK = 1024 * 1024
-_GZIP = 31
-"""zlib's window of 15 bits, with a gzip header around it."""
+MAX_PROVEN = 4 * 1024**3
+"""Bytes of one blob that are unpacked to prove it. Nothing of it is held, but a planted file could take hours."""
+
+Found = Literal["right", "pruned", "gone", "damaged", "too large"]
+
+
+@dataclass(frozen=True)
+class BlobProof:
+    """What the bytes of one blob prove."""
+
+    found: Found
+    size: int = 0
+    """How many bytes were unpacked; of a right one, how many there are."""
 
 
 class FileBlobs:
@@ -47,9 +64,24 @@ class FileBlobs:
         """Digest and size of all chunks together, durable once this returns. Raises `TraceError`."""
         return await self._threads.run(self._put_chunks, chunks)
 
-    async def get(self, digest: str) -> bytes:
-        """The bytes, checked against their digest. Raises `TraceError` if they are gone or damaged."""
-        return await self._threads.run(self._get, digest)
+    async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
+        """The bytes, checked against their digest. Raises `TraceError` if they are gone, damaged, or over `limit`."""
+        return await self._threads.run(self._get, digest, limit)
+
+    def prove(self, digest: str, limit: int) -> BlobProof:
+        """What lies under `digest`, unpacked up to `limit` bytes and not held."""
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
+            return BlobProof("gone")
+        base = f"{self._root}/{match[1][:2]}/{match[1][2:]}"
+        for suffix in (".gz", ".raw"):
+            try:
+                return _proof(base + suffix, digest, limit)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return BlobProof("damaged")
+        return BlobProof(self._absence(digest))
 
     def path(self, digest: str) -> Path | None:
         """The blob's file, or None. Raises `TraceError` for anything but a digest."""
@@ -57,24 +89,31 @@ class FileBlobs:
         found = (base.with_suffix(suffix) for suffix in (".gz", ".raw"))
         return next((path for path in found if path.is_file() and not path.is_symlink()), None)
 
-    def knows(self, digest: str) -> bool:
-        """Whether the blob is there, or was pruned on purpose and left its tombstone."""
-        try:
-            return self.path(digest) is not None or self._base(digest).with_suffix(".gone").is_file()
-        except TraceError:
-            return False
+    def looks(self, digest: str) -> Found:
+        """Whether the blob is there, or was pruned on purpose and left its tombstone. Its bytes are not read."""
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
+            return "gone"
+        base = f"{self._root}/{match[1][:2]}/{match[1][2:]}"
+        for suffix in (".gz", ".raw"):
+            try:
+                if stat.S_ISREG(os.lstat(base + suffix).st_mode):
+                    return "right"
+            except OSError:
+                continue
+        return self._absence(digest)
 
     def _put(self, data: bytes) -> str:
         digest = digest_of(data)
         try:
-            if not self._keeps(digest):
+            if not self._keeps(digest, len(data)):
                 self._write(self._base(digest), data)
         except OSError as error:
             raise TraceError(f"Blob `{digest}` cannot be written: {error.strerror}") from error
         return digest
 
     def _put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        seen, size, packer = hashlib.sha256(), 0, zlib.compressobj(_LEVEL, wbits=_GZIP)
+        seen, size, packer = hashlib.sha256(), 0, zlib.compressobj(_LEVEL, wbits=GZIP)
         aside = self._root / f"{os.urandom(8).hex()}.tmp"
         try:
             self._folders.ready(self._root)
@@ -85,7 +124,7 @@ class FileBlobs:
                     self._disk.write(handle, packer.compress(chunk))
                 self._disk.write(handle, packer.flush())
             digest = f"sha256:{seen.hexdigest()}"
-            if not self._keeps(digest):
+            if not self._keeps(digest, size):
                 self._folders.ready(self._base(digest).parent)
                 self._disk.rename(aside, self._base(digest).with_suffix(".gz"))
                 self._disk.sync_dir(self._base(digest).parent)
@@ -95,10 +134,10 @@ class FileBlobs:
             aside.unlink(missing_ok=True)
         return digest, size
 
-    def _keeps(self, digest: str) -> bool:
+    def _keeps(self, digest: str, size: int) -> bool:
         """Whether the blob is there, undamaged and durable; its time is renewed, so that no prune takes it as old."""
         path = self.path(digest)
-        if path is None or not _holds(path, digest):
+        if path is None or self.prove(digest, size).found != "right":
             return False
         os.utime(path)
         self._disk.sync_dir(path.parent)  # who wrote it may not have come to that yet
@@ -128,16 +167,30 @@ class FileBlobs:
         finally:
             self._disk.close(handle)
 
-    def _get(self, digest: str) -> bytes:
+    def _get(self, digest: str, limit: int) -> bytes:
+        base = self._base(digest)  # refuses what is no digest
+        proof = self.prove(digest, limit)
+        if proof.found == "gone":
+            raise TraceError(f"Blob `{digest}` is gone: expected it below `{self._root}`")
+        if proof.found == "pruned":
+            raise TraceError(f"Blob `{digest}` was pruned: only its digest and size are kept below `{self._root}`")
+        if proof.found == "too large":
+            raise TraceError(
+                f"Blob `{digest}` unpacks to more than {limit:,} bytes: expected no more",
+                hint=f"Its file is `{self.path(digest)}`",
+            )
+        # Two passes: only bytes that have the right digest are ever held in memory.
         path = self.path(digest)
-        if path is None:
-            pruned = self._base(digest).with_suffix(".gone").is_file()
-            why = "was pruned: only its digest and size are kept" if pruned else "is gone: expected it"
-            raise TraceError(f"Blob `{digest}` {why} below `{self._root}`")
-        # Two passes: only bytes that have the right digest are ever held in memory, however far they unpack.
-        if not _holds(path, digest):
-            raise TraceError(f"Blob `{digest}` is damaged: `{path}` holds other bytes")
-        return b"".join(_chunks(path))
+        if proof.found != "right" or path is None:
+            raise TraceError(f"Blob `{digest}` is damaged: `{path or base}` holds other bytes")
+        data = _read(path, proof.size)
+        if digest_of(data) != digest:
+            raise TraceError(f"Blob `{digest}` is damaged: `{path}` has just changed")
+        return data
+
+    def _absence(self, digest: str) -> Found:
+        """Why there is no file: pruned on purpose, which leaves a tombstone, or gone."""
+        return "pruned" if self._base(digest).with_suffix(".gone").is_file() else "gone"
 
     def _base(self, digest: str) -> Path:
         match = _DIGEST.fullmatch(digest)
@@ -146,18 +199,21 @@ class FileBlobs:
         return self._root / match[1][:2] / match[1][2:]
 
 
-def _holds(path: Path, digest: str) -> bool:
-    seen = hashlib.sha256()
+def _proof(path: str, digest: str, limit: int) -> BlobProof:
+    """What the file proves. Raises `OSError` if it cannot be opened."""
+    with opened(path) as file:
+        try:
+            found, size = sha256_of(file, limit, packed=path.endswith(".gz"))
+        except TooLarge:
+            return BlobProof("too large", limit)
+        except READ_ERRORS:
+            return BlobProof("damaged")
+    return BlobProof("right" if found == digest else "damaged", size)
+
+
+def _read(path: Path, limit: int) -> bytes:
     try:
-        for chunk in _chunks(path):
-            seen.update(chunk)
-    except (OSError, EOFError, zlib.error):
-        return False
-    return f"sha256:{seen.hexdigest()}" == digest
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    """The uncompressed bytes, a bounded part at a time."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        while part := file.read(_CHUNK):
-            yield part
+        with opened(str(path)) as file:
+            return b"".join(parts(file, limit, packed=path.suffix == ".gz"))
+    except (TooLarge, *READ_ERRORS):
+        return b""

@@ -20,7 +20,7 @@ from remora.events import digest, order_of
 from remora.trace._index_rows import Owner, Row, owner_of, row_of
 from remora.trace._index_schema import SHIFT
 from remora.trace._lines import SEAL, StreamKind
-from remora.trace._reader import Position, Record, read_records
+from remora.trace._reader import MAX_READ_LINE, Position, Record, read_records
 
 _FLUSH = 20_000
 _FLUSH_TEXT = 16 * 1024 * 1024
@@ -219,6 +219,8 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
 
 def line_at(handle: int, path: Path, offset: int, length: int) -> bytes:
     """As `read_at`, from an open file."""
+    if not 0 <= length <= MAX_READ_LINE:  # a row of the index can say anything
+        raise TraceError(f"`{path}` can have no line of {length:,} bytes")
     start = max(offset - 1, 0)
     data = os.pread(handle, offset - start + length + 1, start)
     before, line, after = data[: offset - start], data[offset - start : -1], data[-1:]

@@ -12,20 +12,20 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from remora.errors import TraceDamaged, TraceError
-from remora.events import AgentEndEvent, AgentFinishedEvent, Event, blobs_of, decode
+from remora.events import AgentEndEvent, Event, decode
 from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._index_checkpoints import Checkpoint
 from remora.trace._index_update import Progress
 from remora.trace._kv_view import forget
 from remora.trace._pick import pick_events
-from remora.trace._prune import PRUNED, PruneResult, prune
+from remora.trace._prune import PruneResult, prune
 from remora.trace._reader import Position, after, read_events, read_records
 from remora.trace._retention import PrunePlan, Retention, plan_prune
 from remora.trace._search import Filter, Hit
 from remora.trace._skim import skim
 from remora.trace._state import find_streams, resolve
-from remora.trace._verify import StreamReport, unreadable, verify
+from remora.trace._verification import Progress, Verification, Verifier
 
 LOOK_AGAIN_S = 0.1
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -119,35 +119,18 @@ class Library:
         with self._index() as index:
             return index.search(text, wanted, limit=limit)
 
-    def verify(self, fragment: str | None = None) -> list[StreamReport]:
-        """What the bytes of one stream, or of all, prove; an agent's is held against the head that its run noted."""
-        paths = [self.find(fragment)] if fragment else [*self.runs(), *find_streams(self.state_dir, "traces")]
-        finished = (event for event in self.run_events() if isinstance(event, AgentFinishedEvent))
-        heads = {event.agent_id: event.head for event in finished if event.head}
-        found = [self._report(path, heads.get(path.stem)) for path in paths]
-        return found if fragment else [*found, *self._missing(heads)]
+    def verify(
+        self, fragment: str | None = None, *, quick: bool = False, progress: Progress | None = None
+    ) -> Verification:
+        """What the bytes of one stream, or of all, prove, with every blob that they name.
 
-    def _report(self, path: Path, head: str | None) -> StreamReport:
-        """What the stream's bytes prove, and whether every blob that it names is there."""
-        try:
-            report = verify(path, head=head)
-        except TraceError as error:
-            return unreadable(path, error.message)
-        if report.status == "damaged":
-            return report
-        for event in read_events(path, torn_ok=True):
-            lost = [digest for digest in blobs_of(event) if not self._blobs.knows(digest)]
-            if lost:
-                problem = f"names blob {lost[0]:.80}, which is gone"
-                return replace(report, status="damaged", problem=problem, line=event.seq + 1, seq=event.seq)
-        return report
-
-    def _missing(self, heads: Mapping[str, str]) -> Iterator[StreamReport]:
-        """Agents that ended by the word of their run, and whose stream is neither there nor pruned."""
-        for agent_id in sorted(heads):
-            path = self.state_dir / "traces" / f"{agent_id}.jsonl"
-            if not path.exists() and not path.with_suffix(PRUNED).exists():
-                yield unreadable(path, "the stream is gone, although its run tells of its end")
+        An agent's stream is held against the head that its run noted, every stream against the ledger. With `quick`,
+        blobs are looked for and not read.
+        """
+        verifier = Verifier(self.state_dir, quick=quick, progress=progress)
+        if fragment:
+            return verifier.verify_one(self.find(fragment), self.runs())
+        return verifier.verify_all(self.runs(), find_streams(self.state_dir, "traces"))
 
     async def tail(self, fragment: str, *, follow: bool = False) -> AsyncIterator[Event]:
         """The events of one stream; with `follow`, also those still to come, until it is sealed."""

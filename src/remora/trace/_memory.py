@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from remora.errors import TraceError, TraceNotFound, TraceSealed
 from remora.events import Event, decode, digest, timestamp
-from remora.ports import Clock, Draft
+from remora.ports import MAX_BLOB, Clock, Draft
 from remora.trace._lines import SEAL, Batch, check_stream_id, number
 
 
@@ -72,8 +72,10 @@ class MemoryBlobs:
         data = b"".join(chunks)
         return await self.put(data), len(data)
 
-    async def get(self, digest: str) -> bytes:
-        """The bytes. Raises `TraceError` if there are none."""
+    async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
+        """The bytes. Raises `TraceError` if there are none, or more than `limit`."""
         if digest not in self._blobs:
             raise TraceError(f"Blob `{digest[:80]}` is gone: expected it in memory")
+        if len(self._blobs[digest]) > limit:
+            raise TraceError(f"Blob `{digest[:80]}` has more than {limit:,} bytes: expected no more")
         return self._blobs[digest]

@@ -8,15 +8,14 @@ leaves behind is seen by the next plan.
 from __future__ import annotations
 
 import fcntl
-import gzip
 import os
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
 from remora.errors import TraceError
+from remora.trace._blobs import MAX_PROVEN
 from remora.trace._disk import Disk
 from remora.trace._index import TraceIndex
 from remora.trace._index_fill import looks_of
@@ -24,9 +23,9 @@ from remora.trace._index_update import scan
 from remora.trace._retention import LATELY, PrunedBlob, PrunedStream, PrunePlan
 from remora.trace._retention_scan import ASIDE, GONE, BlobFacts, named_blobs, scan_blobs
 from remora.trace._state import KINDS
+from remora.trace._unpacked import READ_ERRORS, TooLarge, opened, parts
 
 PRUNED = ".pruned"
-_CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,8 @@ class _Prune:
             if looks_of(path) != stream.looks:
                 self.skipped.append(f"`{stream.stream_id}`: it has changed")
                 return False
-            if stream.stream_id.startswith("traces/"):
-                # Its run still tells of it: what was pruned must not look like what was lost.
-                path.with_suffix(PRUNED).touch(mode=0o600)
+            # The ledger still tells of it, and its run: what was pruned must not look like what was lost.
+            path.with_suffix(PRUNED).touch(mode=0o600)
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
         except BlockingIOError:
@@ -173,9 +171,9 @@ class _Prune:
 
 
 def _unpacked_size(path: Path) -> int:
-    """How many bytes the digest was taken over; of a damaged blob, how many the file has."""
+    """How many bytes the digest was taken over; of a damaged or endless blob, how many the file has."""
     try:
-        with gzip.open(path) if ".gz" in path.suffixes else path.open("rb") as file:
-            return sum(len(part) for part in iter(lambda: file.read(_CHUNK), b""))
-    except (OSError, EOFError, zlib.error):
+        with opened(str(path)) as file:
+            return sum(map(len, parts(file, MAX_PROVEN, packed=".gz" in path.suffixes)))
+    except (TooLarge, *READ_ERRORS):
         return path.stat().st_size

@@ -7,8 +7,9 @@ the stream: two lines are held.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
@@ -92,19 +93,24 @@ def read_records(
     end: int | None = None,
     torn_ok: bool = False,
     head: str | None = None,
+    heads: Mapping[int, str] = MappingProxyType({}),
+    lines: Iterable[bytes] | None = None,
     quick: bool = False,
 ) -> Iterator[Record]:
     """Checked records from `start` on. Raises `TraceDamaged` at the first damage, after all that is intact.
 
-    With `quick` only what the checks need is read from lines that a later one vouches for. `head`, where known,
-    settles the last line.
+    With `quick` only what the checks need is read from lines that a later one vouches for. Where two lines do not fit,
+    `head`, the digest of the last one, and `heads`, of others by their number, tell which of them is damaged. `lines`
+    are those from `start` to the end, where they were read already.
     """
-    found = _parsed(path, start, end, torn_ok, quick)
+    if lines is None:
+        lines = read_lines(path, offset=start.offset, end=end)
+    found = _parsed(path, start, lines, torn_ok, quick)
     held: Record | None = None
     try:
         for record in found:
             if record.prev != (held.digest if held else start.prev):
-                _blame(path, held, record, found, head)
+                _blame(path, held, record, found, head=head, heads=heads)
             elif held is not None and held.type == SEAL:
                 _damaged(path, record.line, record.seq, f"a record follows `{SEAL}`, which ends a stream")
             elif held is not None:
@@ -118,9 +124,9 @@ def read_records(
         yield _settled(path, held)
 
 
-def _parsed(path: Path, start: Position, end: int | None, torn_ok: bool, quick: bool) -> Iterator[Record]:
+def _parsed(path: Path, start: Position, lines: Iterable[bytes], torn_ok: bool, quick: bool) -> Iterator[Record]:
     number, offset, prev = start
-    for line in read_lines(path, offset=offset, end=end):
+    for line in lines:
         raw = line[:-1]
         if line[-1:] != b"\n":
             if torn_ok and len(line) < MAX_READ_LINE:
@@ -141,15 +147,25 @@ def _parsed(path: Path, start: Position, end: int | None, torn_ok: bool, quick: 
         offset += len(line)
 
 
-def _blame(path: Path, held: Record | None, record: Record, found: Iterator[Record], head: str | None) -> NoReturn:
-    """Raises at the damaged one of two records that do not fit: the line after them, or the head, tells which."""
+def _blame(
+    path: Path,
+    held: Record | None,
+    record: Record,
+    found: Iterator[Record],
+    *,
+    head: str | None,
+    heads: Mapping[int, str],
+) -> NoReturn:
+    """Raises at the damaged one of two records that do not fit: the line after them, or a known head, tells which."""
     if held is None:
         _damaged(path, record.line, record.seq, "`prev` is not what the line before it gives")
     try:
         following = next(found, None)
     except TraceDamaged:
         following = None  # no witness: the earlier of the two is named, so that all before it is intact either way
-    confirmed = following.prev if following else head
+    confirmed = following.prev if following else heads.get(record.line, head)
+    if confirmed is None and heads.get(held.line) == held.digest:
+        confirmed = "another"
     if confirmed is None or confirmed == record.digest:
         _damaged(path, held.line, held.seq, "the line's bytes are not those that the next line's `prev` was taken over")
     _damaged(path, record.line, record.seq, "`prev` is not the digest of the line before it")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 from remora.errors import TraceError
@@ -36,10 +37,12 @@ class Skim:
         """Before that line: where to read on."""
         self._next = Position()
         """Behind it."""
+        self.rest: list[bytes] | None = None
+        """The lines from `here` to the end of the file, newlines kept, where they are few and were read already."""
 
     def __iter__(self) -> Iterator[list[bytes]]:
         try:
-            with self._path.open("rb", buffering=0) as file:
+            with FileIO(self._path) as file:
                 rest = b""
                 while len(rest) <= MAX_LINE and (chunk := file.read(_CHUNK)):
                     *lines, rest = (rest + chunk).split(b"\n")
@@ -48,9 +51,16 @@ class Skim:
                         held, self._held = self._held, lines[fitting - 1]
                         yield [*([] if held is None else [held]), *lines[: fitting - 1]]
                     if fitting < len(lines):
-                        return
+                        break
+                else:
+                    lines, fitting = [], 0
+                if not file.read(1):
+                    self._keep([*([] if self._held is None else [self._held]), *lines[fitting:]], rest)
         except OSError:
             return  # the reader will meet it, too, and say it
+
+    def _keep(self, lines: list[bytes], rest: bytes) -> None:
+        self.rest = [line + b"\n" for line in lines] + ([rest] if rest else [])
 
     def _fitting(self, lines: list[bytes]) -> int:
         """How many of the lines fit behind those before them."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from remora.errors import TraceNotFound
 from remora.events import BlobRef, Event, PacketDelta, ToolCallEvent, ToolResultEvent, UnreadableDelta, unpack
-from remora.ports import BlobStore, Draft, TraceWriter
+from remora.ports import BlobStore, Draft, TraceWriter, blob_limit
 from remora.trace._index import TraceIndex
 from remora.trace._keys import parse_key, trace_key
 from remora.trace._search import Filter, Hit
@@ -78,7 +78,8 @@ async def with_raw(entry: TraceEntry, reference: BlobRef | None, blobs: BlobStor
     """The entry with its raw output, which `reference` says where to find. Raises `TraceError` if it is gone."""
     if reference is None:
         return entry
-    return replace(entry, raw_output=unpack(await blobs.get(reference.blob), reference.encoding))
+    data = await blobs.get(reference.blob, limit=blob_limit(reference))
+    return replace(entry, raw_output=unpack(data, reference.encoding))
 
 
 def entries_of(events: Iterable[tuple[str, Event]]) -> list[tuple[TraceEntry, BlobRef | None]]:

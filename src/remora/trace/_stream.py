@@ -4,6 +4,7 @@ Everything here blocks, and is called by one thread at a time.
 
     open      lock the file; check it; set a torn tail aside into `{id}.torn`; sync file and directory
     append    number and encode the drafts, one write, one sync; only then do `seq` and head move on
+    note      after what ends or decides something, and at closing, the head goes into the ledger
     after an error of write or sync: poisoned, for good. What reached the disk is unknown, and asking again could
     be answered from memory instead of from the disk.
 """
@@ -21,6 +22,7 @@ from remora.errors import TraceDamaged, TraceError, TraceLocked, TracePoisoned, 
 from remora.events import Event
 from remora.ports import Draft
 from remora.trace._disk import Disk
+from remora.trace._ledger import Ledger, Note
 from remora.trace._lines import SEAL, number
 from remora.trace._parse import parse
 from remora.trace._reader import Position, Record, after, read_lines, read_records
@@ -30,6 +32,8 @@ from remora.trace._state import Folders
 SyncMode = Literal["always", "turn", "off"]
 
 _TURN_SYNCS = frozenset({"turn_start", "tool_call", SEAL})
+_NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected", "accept_undone"})
+"""After these, a stream may stay as it is for good, also where nobody comes to close it."""
 
 _HINT = "Everything acknowledged before is safe. See to the disk, then resume the run"
 
@@ -37,7 +41,9 @@ _HINT = "Everything acknowledged before is safe. See to the disk, then resume th
 class OpenStream:
     """The only writer of one stream file."""
 
-    def __init__(self, path: Path, *, disk: Disk, sync: SyncMode, now: Callable[[], str], folders: Folders) -> None:
+    def __init__(
+        self, path: Path, *, disk: Disk, sync: SyncMode, now: Callable[[], str], folders: Folders, ledger: Ledger
+    ) -> None:
         self.path = path
         self.turn = asyncio.Lock()
         """Held by whoever's call is being worked on."""
@@ -51,6 +57,9 @@ class OpenStream:
         self._sync: SyncMode = "always" if sync == "turn" and path.parent.name == "runs" else sync
         self._now = now
         self._folders = folders
+        self._ledger = ledger
+        self._unnoted = False
+        """Whether lines were written here that the ledger does not cover."""
         self._handle: int | None = None
         self._unsynced = False
 
@@ -88,6 +97,9 @@ class OpenStream:
         data = b"\n".join(batch.lines) + b"\n"
         self._write(data, sync=self._must_sync(batch.events))
         self.at = Position(self.at.line + len(batch.lines), self.at.offset + len(data), batch.head)
+        self._unnoted = True
+        if any(event.type in _NOTED for event in batch.events):
+            self._note()
         if batch.sealed:
             self.sealed = True
             self._let_go()
@@ -100,8 +112,15 @@ class OpenStream:
                 self._disk.sync(self._handle)
             except OSError as error:
                 raise self._poisoned(error) from error
+        if self._handle is not None and self._unnoted:
+            self._note()
         self._let_go()
         self.known = self.sealed or self.poison is not None
+
+    def _note(self) -> None:
+        """The ledger covers all that was written. To be called while the lock is held, so that notes are in order."""
+        self._ledger.note(Note(f"{self.path.parent.name}/{self.path.stem}", self.at.line, self.at.prev or ""))
+        self._unnoted = False
 
     def _write(self, data: bytes, *, sync: bool) -> None:
         assert self._handle is not None  # noqa: S101 (open() just made sure)

@@ -1,21 +1,37 @@
 """`verify`: what can be said about one stream file, without believing any of it.
 
 Every line is hashed as it lies on the disk and held against the next line's `prev`. Only the first and the last line
-are parsed, the last because no later line vouches for it. A head known from outside (an agent's head stands in its
-run's stream) also covers that last line, and shows a dropped or rewritten tail.
+are parsed, the last because no later line vouches for it. Heads known from outside (an agent's stands in its run's
+stream, the ledger has one of every stream that was closed) also cover that last line, and show a dropped or rewritten
+tail. One reading serves all of it, and whoever else wants to see the lines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from remora.errors import TraceDamaged, TraceError
+from remora.events import digest
+from remora.trace._ledger import FILE, Note
 from remora.trace._lines import MAX_LINE, SEAL, StreamKind
 from remora.trace._parse import parse
 from remora.trace._reader import Position, Record, after, read_lines, read_records
-from remora.trace._skim import skim
+from remora.trace._skim import Skim
+
+
+class Look(Protocol):
+    """Sees the lines that are intact, and counts the blobs that they name."""
+
+    def take(self, first: int, lines: Sequence[bytes]) -> None:
+        """Look at the lines, of which the first has the `seq` `first`."""
+        ...
+
+    def __len__(self) -> int:
+        """How many blobs were named."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -37,29 +53,90 @@ class StreamReport:
     line: int | None = None
     """1-based, of the first damage."""
     seq: int | None = None
+    covered: int = 0
+    """How many records a head outside of the stream vouches for. The last one of all needs that: no line follows it."""
+    blobs: int = 0
+    """How many blobs the stream names."""
 
 
-def verify(path: Path, *, head: str | None = None) -> StreamReport:
-    """What holds of the stream at `path`, whose last line should have the digest `head`. Raises `TraceNotFound`."""
-    here, last = skim(path), None
+def verify(
+    path: Path, *, head: str | None = None, noted: Iterable[Note] = (), look: Look | None = None
+) -> StreamReport:
+    """What holds of the stream at `path`, whose last line should have the digest `head`. Raises `TraceNotFound`.
+
+    `noted` are what the ledger says of it. `look` sees every line that is intact.
+    """
+    notes = sorted(noted, key=lambda note: note.records)
+    seen = _Seen({note.records for note in notes}, look)
+    skim = Skim(path)
+    for lines in skim:
+        seen.take(lines)
+    here, last = skim.here, None
     damage: TraceDamaged | None = None
+    heads = {note.records: note.head for note in notes}
     try:
-        for last in read_records(path, start=here, head=head, quick=True):
+        for last in read_records(path, start=here, head=head, heads=heads, lines=skim.rest, quick=True):
             here = after(last)
+            seen.take_record(last)
     except TraceDamaged as error:
         damage = error
     if damage is None and head is not None and here.prev != head:
         damage = _other_head(path, last, head)
-    return _report(path, here, last, damage)
+    damage = _against(path, notes, seen, here, damage)
+    covered = here.line if damage is None and head is not None else notes[-1].records if notes else 0
+    return _report(path, here, last, damage, covered, len(look) if look is not None else 0)
 
 
 def unreadable(path: Path, problem: str) -> StreamReport:
     """The report of a stream of which nothing can be read."""
-    kind: StreamKind = "runs" if path.parent.name == "runs" else "traces"
-    return StreamReport(path, kind, events=0, bytes=0, head="", sealed=False, status="damaged", problem=problem, line=1)
+    return StreamReport(
+        path, _kind(path), events=0, bytes=0, head="", sealed=False, status="damaged", problem=problem, line=1
+    )
 
 
-def _report(path: Path, here: Position, last: Record | None, damage: TraceDamaged | None) -> StreamReport:
+class _Seen:
+    """What was met on the way: the digests of the lines that the ledger noted."""
+
+    def __init__(self, wanted: set[int], look: Look | None) -> None:
+        self._wanted = wanted
+        self._look = look
+        self._lines = 0
+        self.digests: dict[int, str] = {}
+        """By number of records up to there."""
+
+    def take(self, lines: Sequence[bytes]) -> None:
+        first, self._lines = self._lines, self._lines + len(lines)
+        for records in self._wanted:
+            if first < records <= self._lines:
+                self.digests[records] = digest(lines[records - first - 1])
+        if self._look is not None:
+            self._look.take(first, lines)
+
+    def take_record(self, record: Record) -> None:
+        self.digests[record.line] = record.digest
+        if self._look is not None:
+            self._look.take(record.seq, (record.raw,))
+
+
+def _against(
+    path: Path, notes: Sequence[Note], seen: _Seen, here: Position, damage: TraceDamaged | None
+) -> TraceDamaged | None:
+    """The first damage: the one that is known, or an earlier one that the ledger shows."""
+    for note in notes:
+        if damage is not None and damage.line <= note.records:
+            return damage
+        if note.records > here.line:
+            cut = f"the stream was cut: `{FILE}` notes {note.records:,} records, and {here.line:,} are there"
+            return TraceDamaged(path, line=here.line + 1, seq=here.line, problem=cut)
+        if seen.digests.get(note.records) != note.head:
+            other = f"the line is not the one whose digest `{FILE}` notes"
+            return TraceDamaged(path, line=note.records, seq=note.records - 1, problem=other)
+    return damage
+
+
+def _report(
+    path: Path, here: Position, last: Record | None, damage: TraceDamaged | None, covered: int, blobs: int
+) -> StreamReport:
     sealed = damage is None and last is not None and last.type == SEAL
     return StreamReport(
         file=path,
@@ -72,6 +149,8 @@ def _report(path: Path, here: Position, last: Record | None, damage: TraceDamage
         problem=damage.problem if damage else None,
         line=damage.line if damage else None,
         seq=damage.seq if damage else None,
+        covered=min(covered, here.line),
+        blobs=blobs,
     )
 
 
@@ -84,11 +163,11 @@ def _other_head(path: Path, last: Record | None, head: str) -> TraceDamaged:
 
 
 def _kind(path: Path) -> StreamKind:
-    """A run's stream is known by its folder; elsewhere, by its first line."""
-    if path.parent.name == "runs":
-        return "runs"
-    first = next(read_lines(path, end=MAX_LINE), b"")
+    """A stream is known by its folder; elsewhere, by its first line."""
+    if path.parent.name in ("runs", "traces"):
+        return "runs" if path.parent.name == "runs" else "traces"
     try:
+        first = next(read_lines(path, end=MAX_LINE), b"")
         return "runs" if first.endswith(b"\n") and parse(first[:-1]).type == "run_start" else "traces"
     except TraceError:
         return "traces"

@@ -4,6 +4,7 @@
 {state_dir}/traces/{id}.jsonl     one agent run
 {state_dir}/runs/{id}.jsonl       one `remora analyze`
 {state_dir}/traces/{id}.torn      what a crash left half written, set aside at reopen
+{state_dir}/heads.log             the heads of streams that were closed
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from remora.errors import TraceError, TraceNotFound
 from remora.events import Event, digest, timestamp
 from remora.ports import Clock, Draft
 from remora.trace._disk import Disk
+from remora.trace._ledger import Ledger
 from remora.trace._lines import check_stream_id
 from remora.trace._reader import read_events, read_lines
 from remora.trace._state import Folders
@@ -39,6 +41,7 @@ class FileTrace:
         self._disk = disk or Disk()
         self._threads = Threads()
         self._folders = Folders(state_dir, disk=self._disk, sync=sync != "off")
+        self._ledger = Ledger(state_dir, disk=self._disk)
         self._streams: dict[str, OpenStream] = {}
         self._closed = False
 
@@ -114,7 +117,12 @@ class FileTrace:
             raise TraceError(f"Stream `{stream_id}` cannot be written: this writer was closed")
         if stream_id not in self._streams:
             self._streams[stream_id] = OpenStream(
-                self.path(stream_id), disk=self._disk, sync=self._sync, now=self._now, folders=self._folders
+                self.path(stream_id),
+                disk=self._disk,
+                sync=self._sync,
+                now=self._now,
+                folders=self._folders,
+                ledger=self._ledger,
             )
         return self._streams[stream_id]
 

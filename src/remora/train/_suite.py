@@ -19,7 +19,7 @@ from remora.context.history import HISTORY, Chat, History
 from remora.context.render import RENDERERS
 from remora.errors import BudgetError
 from remora.events import AgentStartEvent, Event, ModelRequestEvent, ToolResultEvent, readable, unpack
-from remora.ports import TokenCounter
+from remora.ports import TokenCounter, blob_limit
 from remora.train._episodes import Episode, variation
 from remora.train._export import tools_of
 from remora.train._rows import Row, answer_text
@@ -121,5 +121,6 @@ async def _raw(app: App, event: Event) -> str:
         return ""
     value = event.raw
     if event.raw_ref is not None:
-        value = unpack(await app.blobs.get(event.raw_ref.blob), event.raw_ref.encoding)
+        data = await app.blobs.get(event.raw_ref.blob, limit=blob_limit(event.raw_ref))
+        value = unpack(data, event.raw_ref.encoding)
     return readable(value)
