@@ -7,7 +7,6 @@ import importlib
 import inspect
 import re
 import signal
-import time
 import types
 
 IMPORTS = {
@@ -115,13 +114,3 @@ def ended(value):
     if isinstance(value, types.GeneratorType) or type(value) in (map, filter, zip, enumerate, reversed):
         return [item for item, _ in zip(value, range(1000), strict=False)], "list"
     return value, ""
-
-
-def tomorrow(make):
-    """What `make` gives a day later, as far as the code asks `time.time`."""
-    now = time.time
-    time.time = lambda: now() + 90061.5
-    try:
-        return make()
-    finally:
-        time.time = now

@@ -72,7 +72,8 @@ class Running(Agents):
         agents = self.load_agents(wanted)
         self._check_state_dir()
         discovery = self._discovery()
-        nodes = [node for node in discovery.find(paths) if only is None or only(node)]
+        found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
+        nodes = [node for node in found if only is None or only(node)]
         run_id = new_id(self.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
