@@ -85,7 +85,7 @@ class Runner:
             before = await (self._take_up() if self._past else self._start())
             ended = self._standing.ended
             ending = Ending(ended.outcome, ended.reason, ended.summary) if ended else await self._turns()
-            check = judge(self._definition.check, before, await self._count())
+            check = judge(self._definition.check, before, await self.count())
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
@@ -205,7 +205,7 @@ class Runner:
         return use
 
     async def _start(self) -> int | None:
-        before = await self._count()
+        before = await self.count()
         await self._track.start(
             version=__version__,
             node=self._node.record(),
@@ -250,7 +250,7 @@ class Runner:
             files=fold_files(self._files),
         )
 
-    async def _count(self) -> int | None:
+    async def count(self) -> int | None:
         """How many things the agent's own check still finds wrong in its files."""
         rule = self._definition.check
         if rule is None:

@@ -36,6 +36,11 @@ class Decisions:
         decided = {path for event in mine for path in event.paths} | self.rejected.get(agent_id, set())
         return tuple(change for change in files if change.path not in decided)
 
+    def is_accepted(self, agent_id: str, path: str) -> bool:
+        """Whether the agent's change of a file stands in the project."""
+        mine = [event for event in self.accepts if event.agent_id == agent_id]
+        return any(not event.paths or path in event.paths for event in mine)
+
     def latest(self, agent_id: str | None) -> list[WorkspaceAcceptedEvent]:
         """What the latest accept took, of one agent or of all, newest first."""
         found = [event for event in self.accepts if agent_id in (None, event.agent_id)]

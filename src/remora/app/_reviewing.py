@@ -18,6 +18,7 @@ from remora.events import (
     ToolResultEvent,
     WorkspaceRejectedEvent,
     new_id,
+    short_id,
 )
 from remora.trace import FileTrace, read_events
 
@@ -81,7 +82,15 @@ class Reviewing(Changing):
         async with self._alone() as writer:
             found = await self._diffs(fragment, files)
             wanted = found if chosen is None else self._only(found, chosen)
-            return [await self._accepted(writer, _note("accept", accept_id, diff), diff.changes) for diff in wanted]
+            builders = self._builders(wanted)
+            done = []
+            for diff in wanted:
+                note = _note("accept", accept_id, diff)
+                if missing := self._missing(builders.get(diff.summary.agent_id), note):
+                    done.append(Accepted(note["agent_id"], note["node_id"], conflict=missing))
+                else:
+                    done.append(await self._accepted(writer, note, diff.changes))
+            return done
 
     async def reject(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[Rejected]:
         """The agents' changes are turned down: recorded in their run, and no longer open. No file changes."""
@@ -124,6 +133,22 @@ class Reviewing(Changing):
         except WorkspaceError as refused:
             return Accepted(note["agent_id"], note["node_id"], conflict=refused.message)
         return Accepted(note["agent_id"], note["node_id"], files)
+
+    def _builders(self, found: Sequence[AgentDiff]) -> dict[str, AgentScheduledEvent]:
+        """The agents among these that worked on what others' changes come to together."""
+        runs = {diff.summary.run_id for diff in found}
+        events = (event for run_id in runs for event in _intact(self.state_dir / "runs" / f"{run_id}.jsonl"))
+        return {e.agent_id: e for e in events if isinstance(e, AgentScheduledEvent) and e.after}
+
+    def _missing(self, builder: AgentScheduledEvent | None, note: Mapping[str, Any]) -> str:
+        """Why an agent that worked on others' changes cannot be accepted without them; empty if it can."""
+        if builder is None:
+            return ""
+        made = decisions(_intact(self.state_dir / "runs" / f"{builder.run_id}.jsonl"))
+        over = {change.path for change in builder.over}.intersection(note["paths"])
+        missing = [agent for agent in builder.after if not all(made.is_accepted(agent, path) for path in over)]
+        names = ", ".join(map(short_id, missing))
+        return f"it builds on changes of other agents that are not accepted: {names}" if missing else ""
 
     async def _diffs(self, fragment: str | None, files: Sequence[str]) -> list[AgentDiff]:
         found = []

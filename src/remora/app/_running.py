@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.analysis import fold_files
 from remora.app._agents import Agents
 from remora.app._deciding import EMBEDDED, Deciders, deciders
+from remora.app._decisions import NOT_TAKEN
 from remora.app._functions import MixedTools
 from remora.app._hub import hub_beside
 from remora.app._instead import NOTHING, Instead
+from remora.app._merging import Merging
 from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -22,14 +26,14 @@ from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, system_text
 from remora.context.summarizers import FALLBACK
 from remora.errors import BudgetError, ConfigError
-from remora.events import Event, ToolResultEvent, new_id
+from remora.events import AgentScheduledEvent, Event, ToolResultEvent, new_id
 from remora.nodes import CodeNode
-from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
+from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
 from remora.ports import AgentResult, Job, SummaryGuard, Tools, Workspace
 from remora.prompting import Memory
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileTrace
+from remora.trace import FileTrace, read_events
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
@@ -124,10 +128,30 @@ class Running(Agents):
 
             engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
             view = await open_.enter_async_context(self.trace_view())
-            async for result in Coordinator(shared.writer, engine).run(plan):
+            # Who puts parts of its own in the place of a run's tries one agent: nothing is to come after it.
+            again = partial(self._look_again, plan, shared) if instead is NOTHING else None
+            async for result in Coordinator(shared.writer, engine, again).run(plan):
                 if self.config.runner.memory.trace_store == "kv":
                     await view.catch_up(only=[f"traces/{result.agent_id}"])
                 yield result
+
+    async def _look_again(self, plan: Plan, shared: _Shared, done: Sequence[AgentResult]) -> LastPass:
+        """The agents that what all changes come to together still needs."""
+
+        async def count(job: Job) -> int | None:
+            return await (await self._runner(job, shared, ())).count()
+
+        if shared.until is not None and self.clock.monotonic() >= shared.until:
+            return LastPass()
+        definitions = {name: agent.definition for name, agent in shared.agents.items()}
+        order = {event.agent_id: place for place, event in enumerate(self._scheduled(plan.run_id))}
+        found = meetings(sorted(done, key=lambda result: order[result.agent_id]), definitions, NOT_TAKEN)
+        return await Merging(plan.run_id, self.blobs, self.clock, count, self._drop_workspace).last_pass(found)
+
+    def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:
+        """The agents of a run in the order in which their changes are accepted."""
+        events = read_events(self.state_dir / "runs" / f"{run_id}.jsonl")
+        return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     async def _runner(self, job: Job, shared: _Shared, past: Sequence[Event]) -> Runner:
         agent = shared.agents[job.operation]
@@ -173,6 +197,12 @@ class Running(Agents):
         workspace = self._workspace(agent_id)
         async with ScriptPool() as pool:
             yield self._tools(agent, node, agent_id, workspace, pool), workspace
+
+    def _drop_workspace(self, agent_id: str) -> None:
+        """Nothing is left of the workspace of an agent that was not needed."""
+        from remora.workspaces import workspace_folder
+
+        shutil.rmtree(workspace_folder(self.state_dir, agent_id), ignore_errors=True)
 
     def _workspace(self, agent_id: str) -> OverlayWorkspace:
         from remora.workspaces import OverlayWorkspace, workspace_folder
@@ -235,10 +265,8 @@ class Running(Agents):
     async def _restored(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> bytes | None:
         """The workspace as the stream says it was; gives the target file as it was before the agent changed it."""
         changes = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
-        folded = fold_files(changes)
-        await workspace.restore(
-            {change.path: await self.blobs.get(change.after) for change in folded if change.after is not None}
-        )
+        blobs = {change.path: change.after for change in (*job.over, *fold_files(changes)) if change.after is not None}
+        await workspace.restore({path: await self.blobs.get(blob) for path, blob in blobs.items()})
         target = job.node.file_path.as_posix()
         before = next((change.before for change in changes if change.path == target), None)
         return None if before is None else await self.blobs.get(before)

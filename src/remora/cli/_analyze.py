@@ -125,7 +125,7 @@ def resume(
             given = begun | {name: value for name, value in given.items() if value is not None}
         opened = open_app(project, state_dir=state_dir, flags=given)
         plan, results = opened.resume(run_id)
-        if not plan.jobs:
+        if plan.is_over:
             print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing was interrupted")
             return
         done = _told(opened, plan, results, quiet=quiet, json=json)
@@ -190,8 +190,7 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
             results.append(result)
             word = result.verdict or result.outcome
             progress.update(bar, advance=1, description=f"{short_id(result.agent_id)} {result.operation} {word}")
-    order = {job.agent_id: index for index, job in enumerate(plan.jobs)}
-    return sorted(results, key=lambda result: order[result.agent_id])
+    return plan.in_order(results)
 
 
 async def _tell(project: App, results: Sequence[AgentResult]) -> None:

@@ -144,6 +144,12 @@ def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None) -> Iterato
         )
 
 
+def whole_file(file: Path, source: bytes) -> CodeNode | None:
+    """The file as a node that owns all of its lines, those of functions too; None where there is no code."""
+    node = next(nodes_of(file, source.removeprefix(BOM)), None)
+    return node and node.model_copy(update={"owned": (node.lines,)})
+
+
 def _lines(item: Definition, table: LineTable) -> LineRange:
     return LineRange(first=table.line_of(item.start), last=table.line_of(max(item.start, item.end - 1)))
 
