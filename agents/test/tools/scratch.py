@@ -65,7 +65,14 @@ def last_words(done):
     """The line in which pytest says what went wrong."""
     said = (done["stdout"] + "\n" + done["stderr"]).split("\n")
     errors = [line[1:].strip() for line in said if line.startswith("E  ")]
-    return (errors[-1] if errors else " ".join(line for line in said[-4:] if line.strip()))[:150]
+    own = [line.partition("error: ")[2] for line in said if ": error: " in line or line.startswith("error: ")]
+    inner = [
+        line.partition("> ")[2].strip() for line in said if re.match(r"INTERNALERROR> [\w.]+(?:Error|Warning): ", line)
+    ]
+    for found in (errors, own, inner):
+        if found:
+            return found[-1][:150]
+    return " ".join(line for line in said[-4:] if line.strip())[:150]
 
 
 async def scratch_run(path, text, root, spec, code, helpers, seconds=30):

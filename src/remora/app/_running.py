@@ -139,7 +139,7 @@ class Running(Agents):
         """The agents that what all changes come to together still needs."""
 
         async def count(job: Job) -> int | None:
-            return await (await self._runner(job, shared, ())).count()
+            return (await (await self._runner(job, shared, ())).look()).count
 
         if shared.until is not None and self.clock.monotonic() >= shared.until:
             return LastPass()
