@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,3 +175,14 @@ async def test_options_that_need_a_missing_plugin_are_left_out_and_named(
     assert value["knowledge_delta"]["test_problems"] == 0, value["error"]
     (note,) = value["diagnostics"]
     assert note == f"Run without the project's pytest options: {plugin} is not installed; install it in `.venv`"
+
+
+@pytest.mark.faults
+async def test_a_path_of_this_machine_is_not_pinned(agent_tools: Make, tmp_path: Path) -> None:
+    code = "from pathlib import Path\n\n\ndef place(name: str) -> Path:\n    return Path(__file__).parent / name\n"
+    tools = agent_tools("test", {"shop.py": code}, "shop.py:place")
+    text = (await tools.call("write_test_file", {})).value["result"]["text"]
+    assert str(tmp_path) not in text
+    body = f"def test_it():\n    assert str(place('a')) == {str(tmp_path / 'a')!r}\n"
+    await tools.call("write_test_file", {"body": body})
+    assert "names the folder of the project" in (await tools.call("run_tests", {})).value["error"]

@@ -47,6 +47,8 @@ def pytest_collection_modifyitems(session, config, items):
     if SPEC["near"]:
         near = {file for file in files if names_it(file)}
         own = [item for item in own if file_of(item) in near]
+    if SPEC["files"] is not None:
+        own = [item for item in own if item.nodeid.partition("::")[0] in SPEC["files"]]
     used = len(set(map(file_of, own)))
     write_line({"collected": len(own), "new": len(new), "files": used, "all_files": len(files)})
     if SPEC["order"] == "own":

@@ -36,12 +36,13 @@ class Together:
     def __init__(self, config):
         self.config = config
         self.near = []
-        self.baseline = None
+        self.red = set()
+        """The project's tests that fail without the new file too."""
 
-    def run(self, order):
+    def run(self, order, files=None):
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log")
-            told = {"new": SPEC["path"], "order": order, "near": self.near, "log": log}
+            told = {"new": SPEC["path"], "order": order, "near": self.near, "files": files, "log": log}
             words = ["-p", "_remora_order", "--continue-on-collection-errors", "--maxfail=0"]
             words += ["--ignore-glob=*/_remora_*"]
             place = {"REMORA_ORDER": json.dumps(told)}
@@ -55,7 +56,7 @@ class Together:
         """What is wrong when the new file stands in this place, and how the run ended."""
         seen = self.run(order)
         if seen.late and not self.near and in_own_tests(seen):
-            self.near, self.baseline = SPEC["near"], None
+            self.near = SPEC["near"]
             seen = self.run(order)
         where = "after" if order == "after" else "before and after"
         if seen.late:
@@ -64,16 +65,19 @@ class Together:
             return f"it fails {where} the project's own tests: {cause(seen.new[0])}", seen
         if not seen.passed or not seen.ended:
             return f"it does not run with the project's own tests: {last_line(seen.said)}", seen
-        harmed = self.harmed(seen)
-        return (f"with it `{harmed[0]}` of the project fails" if harmed else ""), seen
+        return self.harm(set(seen.others)), seen
 
-    def harmed(self, seen):
-        """The project's tests that pass without the new file and fail with it."""
-        if not seen.others:
-            return []
-        if self.baseline is None:
-            self.baseline = self.run("own")
-        return sorted(set(seen.others) - set(self.baseline.others)) if not self.baseline.late else sorted(seen.others)
+    def harm(self, failed):
+        """What the new file does to the project's tests; nothing if all that fail with it fail without it too."""
+        files = sorted({name.partition("::")[0] for name in failed - self.red})
+        for chosen in (files, None):  # the files that failed first: they are soon run, and most often settle it
+            if failed - self.red:
+                alone = self.run("own", chosen)
+                if alone.late:
+                    return f"it was not seen with the project's own tests: they do not end within {SUITE_S} s"
+                self.red |= set(alone.others)
+        harmed = sorted(failed - self.red)
+        return f"with it `{harmed[0]}` of the project fails" if harmed else ""
 
 
 def lines_of(log):
@@ -122,9 +126,15 @@ def alone(config, place):
     return "passes" if " passed" in last and " failed" not in last and " error" not in last else "fails"
 
 
+def names_this_folder():
+    """What is wrong where the file names the folder of the project: elsewhere it is another."""
+    with open(SPEC["path"], encoding="utf-8") as file:
+        return "it names the folder of the project on this machine" if os.getcwd() in file.read() else ""
+
+
 def look(config):
     """What was found: a problem, or nothing, and how much of the project's tests was run."""
-    problem = elsewhere(config)
+    problem = names_this_folder() or elsewhere(config)
     if problem:
         return {"problem": problem}
     both = Together(config)

@@ -199,7 +199,8 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
         say("No code found there that this operation works on")
         return
     # The one with the most to see; an agent that failed before its start has no stream.
-    shown = max(results, key=lambda result: (result.last_seq >= 0, len(result.files), result.turns))
+    # One that builds on others would be shown without what it builds on.
+    shown = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
     if shown.last_seq >= 0:
         summary = project.stream(shown.agent_id)
         tell(summary.notices)
