@@ -287,6 +287,12 @@ class Job:
     agent_id: str
     operation: str
     node: CodeNode
+    stage: str = ""
+    """`last` for one that looks at what the changes of other agents come to together."""
+    over: tuple[FileChange, ...] = ()
+    """What its workspace begins with."""
+    after: tuple[str, ...] = ()
+    """The agents whose changes those are."""
 
 
 @dataclass(frozen=True)
@@ -308,6 +314,8 @@ class AgentResult:
     head: str = ""
     last_seq: int = -1
     files: tuple[FileChange, ...] = ()
+    stage: str = ""
+    """`last` where it worked on what the changes of the others come to together."""
 
 
 class Engine(Protocol):

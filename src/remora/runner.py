@@ -11,6 +11,7 @@ from remora._version import __version__
 from remora.analysis import fold_files
 from remora.context.contracts import make_error_result
 from remora.context.recall import RECALL
+from remora.context.text import one_line
 from remora.errors import AgentError as AgentError
 from remora.errors import DecisionError, RemoraError, ToolError, TraceError
 from remora.events import AgentEndEvent, AgentStartEvent, Call, Event, ToolCallEvent, ToolResultEvent
@@ -46,6 +47,18 @@ class RunLimits:
     retries: int = 2
     """Turns in a row without a decision, beyond the first."""
     deadline_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What an agent's check says."""
+
+    count: int | None = None
+    """How many things are wrong; None where that is not known."""
+    problem: str = ""
+    """What it calls an error."""
+    notes: tuple[str, ...] = ()
+    """What else a person should know."""
 
 
 class Runner:
@@ -88,7 +101,8 @@ class Runner:
             before = await (self._take_up() if self._past else self._start())
             ended = self._standing.ended
             ending = Ending(ended.outcome, ended.reason, ended.summary) if ended else await self._turns()
-            check = judge(self._definition.check, before, await self._count())
+            after = await self.look()
+            check = judge(self._definition.check, before, after.count) | self._why(after)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
@@ -213,7 +227,7 @@ class Runner:
         return use
 
     async def _start(self) -> int | None:
-        before = await self._count()
+        before = (await self.look()).count
         await self._track.start(
             version=__version__,
             node=self._node.record(),
@@ -258,17 +272,29 @@ class Runner:
             files=fold_files(self._files),
         )
 
-    async def _count(self) -> int | None:
-        """How many things the agent's own check still finds wrong in its files."""
+    async def look(self) -> Look:
+        """What the agent's own check says about its files. Nothing is recorded."""
         rule = self._definition.check
         if rule is None:
-            return None
+            return Look()
         try:
             output = await self._tools.call(rule.tool, {})
-        except ToolError:
-            return None
-        found = (await self._track.distill(rule.tool, output.value)).delta.knowledge.get(rule.count)
-        return found.value if found and isinstance(found.value, int) else None
+        except ToolError as error:
+            return Look(problem=error.message)
+        delta = (await self._track.distill(rule.tool, output.value)).delta
+        found = delta.knowledge.get(rule.count)
+        count = found.value if found and isinstance(found.value, int) else None
+        return Look(count, (delta.error and delta.error.set) or "", delta.diagnostics)
+
+    def _why(self, after: Look) -> dict[str, Any]:
+        """What tools say is left wrong, for a person: of the files, or why there are none. Never the model's word."""
+        if self._definition.check is None:
+            return {}
+        notes = {"notes": list(after.notes)} if after.notes else {}
+        packet = self._track.packet
+        latest = packet.last_error or (packet.recent_actions[-1].summary if packet.recent_actions else "")
+        why = after.problem if fold_files(self._files) else latest or after.problem
+        return notes | ({"why": one_line(why)} if why and after.count != 0 else {})
 
 
 def judge(rule: CheckRule | None, before: int | None, after: int | None) -> dict[str, Any]:

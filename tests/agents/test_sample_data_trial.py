@@ -294,3 +294,11 @@ async def test_a_call_that_never_ends_is_stopped_and_left_out(agent_tools: Make,
     value = await _write(agent_tools("sample_data", {"a.py": code}, "a.py:f"))
     assert "does not end" in value["summary"]
     assert 3 not in [case["n"] for case in _cases(tmp_path)]
+
+
+@needs_sandbox
+async def test_options_of_the_project_that_need_a_missing_plugin_do_not_keep_a_case_from_being_tried(
+    agent_tools: Make,
+) -> None:
+    files = {"a.py": "def f(x: int) -> int:\n    return x + 1\n", "pytest.ini": "[pytest]\naddopts = --nosuchcov=a\n"}
+    assert "not tried" not in (await _write(agent_tools("sample_data", files, "a.py:f")))["summary"]

@@ -39,6 +39,13 @@ def test_operations_with_a_higher_priority_come_first_and_disabled_ones_not_at_a
     assert [job.operation for job in plan.jobs] == ["docstring"] * 2 + ["lint"] * 3
 
 
+def test_no_agent_works_on_a_file_that_does_not_parse_and_the_plan_says_so(root: Path) -> None:
+    (root / "broken.py").write_text("import os\n\n\ndef f(:\n    return 1\n\n\ndef g():\n    return 2\n")
+    plan = opened(root).plan([root], ["lint", "docstring"])
+    assert {job.node.file_path.as_posix() for job in plan.jobs} == {"a.py"}
+    assert plan.problems == ("`broken.py` is not valid Python at line 4: no agent works on it",)
+
+
 def test_an_operations_own_limit_caps_its_turns(root: Path) -> None:
     (root / "remora.yaml").write_text("operations: {lint: {max_turns: 1}}\n")
     results = asyncio.run(opened(root).analyze([root / "a.py"], ["lint"]))

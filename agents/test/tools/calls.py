@@ -5,9 +5,10 @@ import asyncio
 import builtins
 import importlib
 import inspect
+import os
 import re
 import signal
-import time
+import tempfile
 import types
 
 IMPORTS = {
@@ -82,7 +83,7 @@ class Calls:
         text = repr(value).replace("datetime.datetime(", "datetime(").replace("datetime.date(", "date(")
         text = text.replace("datetime.timedelta(", "timedelta(").replace("PosixPath(", "Path(")
         text = re.sub(MEMBER, r"\1", text)
-        if len(text) > self.spec["longest"] or " at 0x" in text:
+        if len(text) > self.spec["longest"] or " at 0x" in text or any(place in text for place in places()):
             return None, {}
         try:
             names = self.names_in(text)
@@ -92,6 +93,12 @@ class Calls:
             return (text, names) if again == value and type(again) is type(value) else (None, {})
         except Exception:  # whatever the project's own `__eq__` or constructor does
             return None, {}
+
+
+def places():
+    """Folders of this machine, and of this run: what names one of them is true here only."""
+    found = [os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()]
+    return [place for place in found if len(place) > 1]
 
 
 def late(number, frame):
@@ -115,13 +122,3 @@ def ended(value):
     if isinstance(value, types.GeneratorType) or type(value) in (map, filter, zip, enumerate, reversed):
         return [item for item, _ in zip(value, range(1000), strict=False)], "list"
     return value, ""
-
-
-def tomorrow(make):
-    """What `make` gives a day later, as far as the code asks `time.time`."""
-    now = time.time
-    time.time = lambda: now() + 90061.5
-    try:
-        return make()
-    finally:
-        time.time = now

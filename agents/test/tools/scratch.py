@@ -1,6 +1,7 @@
 """Files of ours, and runs of pytest over files that are there for one run only."""
 
 import json
+import re
 
 from places import digest
 
@@ -16,12 +17,23 @@ async def read_file(path: str) -> str: ...
 
 
 @external
-async def run_command(argv: list[str], stdin: str = "", files: dict = {}) -> dict: ...
+async def run_command(argv: list[str], stdin: str = "", files: dict = {}, seconds: int = 30) -> dict: ...
 
 
 MARK = "# Written by remora "
 SECONDS = 2.0
 SPEC_MARK = "@@remora@@"
+WITHOUT_OPTIONS = ["-o", "addopts=", "-o", "required_plugins="]
+PLUGINS = {
+    "--cov": "pytest-cov", "--no-cov": "pytest-cov", "-n": "pytest-xdist", "--dist": "pytest-xdist",
+    "--numprocesses": "pytest-xdist", "--timeout": "pytest-timeout", "--asyncio": "pytest-asyncio",
+    "--benchmark": "pytest-benchmark", "--randomly": "pytest-randomly", "--mypy": "pytest-mypy",
+    "--flake8": "pytest-flake8", "--black": "pytest-black", "--ruff": "pytest-ruff", "--isort": "pytest-isort",
+    "--reruns": "pytest-rerunfailures", "--html": "pytest-html", "--ds": "pytest-django", "--reuse-db": "pytest-django",
+    "--nbval": "nbval", "--snapshot": "syrupy", "--socket": "pytest-socket", "--disable-socket": "pytest-socket",
+    "--xdoctest": "xdoctest", "--forked": "pytest-forked",
+}  # fmt: skip
+"""Which plugin an option belongs to, by how it begins."""
 
 
 def sealed(head, body):
@@ -53,24 +65,51 @@ def last_words(done):
     """The line in which pytest says what went wrong."""
     said = (done["stdout"] + "\n" + done["stderr"]).split("\n")
     errors = [line[1:].strip() for line in said if line.startswith("E  ")]
-    return (errors[-1] if errors else " ".join(line for line in said[-4:] if line.strip()))[:150]
+    own = [line.partition("error: ")[2] for line in said if ": error: " in line or line.startswith("error: ")]
+    inner = [
+        line.partition("> ")[2].strip() for line in said if re.match(r"INTERNALERROR> [\w.]+(?:Error|Warning): ", line)
+    ]
+    for found in (errors, own, inner):
+        if found:
+            return found[-1][:150]
+    return " ".join(line for line in said[-4:] if line.strip())[:150]
 
 
-async def scratch_run(path, text, root, spec, code, helpers):
+async def scratch_run(path, text, root, spec, code, helpers, seconds=30):
     """What pytest says about a text, with code of ours behind it, that stands in the test's place for this one run."""
     here = path.rpartition("/")[0]
-    folders = json.dumps(list(dict.fromkeys([".", root, here or "."])))
-    lead = f"import os, sys; sys.path[:0] = [os.path.abspath(one) for one in {folders}]\n"
-    own = (await read_beside(code)).replace("SPEC_TEXT", repr(json.dumps({**spec, "mark": SPEC_MARK})))
-    files = {path: lead + text + own}
+    folders = list(dict.fromkeys([".", root, here or "."]))
+    lead = f"import os, sys; sys.path[:0] = [os.path.abspath(one) for one in {json.dumps(folders)}]\n"
+    told = {"path": path, "folders": folders, **spec, "mark": SPEC_MARK}
+    files = {path: lead + text + (await read_beside(code)).replace("SPEC_TEXT", repr(json.dumps(told)))}
     for name in helpers:
         files[f"{here}/_remora_{name}" if here else f"_remora_{name}"] = await read_beside(name)
-    argv = ["pytest", "-q", "-s", "--tb=short", "--no-header", "-p", "no:cacheprovider", path]
+    argv = ["pytest", "-q", "-s", "--tb=short", "--no-header", "-p", "no:cacheprovider"]
     try:
-        done = await run_command(argv, files=files)
+        done = await run_command([*argv, path], files=files, seconds=seconds)
+        refused = refused_options(done)
+        if refused:
+            done = await run_command([*argv, *WITHOUT_OPTIONS, path], files=files, seconds=seconds)
     except OSError as error:  # it may not be run, or was stopped at its limit
         return {"refused": " ".join(str(error).split())}
-    return {"told": told_last(done["stdout"]), "done": done}
+    return {"told": told_last(done["stdout"]), "done": done, "options": refused}
+
+
+def refused_options(done):
+    """What pytest does not take of the options that the project gives it; nothing if it took them."""
+    said = done["stderr"] + "\n" + done["stdout"]
+    found = re.search(r"unrecognized arguments: ([^\n]+)|Missing required plugins: ([^\n]+)", said)
+    return (found.group(1) or found.group(2)).strip() if found and done["returncode"] != 0 else ""
+
+
+def about_options(refused):
+    """Which plugin is missing, and what its owner can do."""
+    word = refused.split()[0] if refused else ""
+    plugins = [name for start, name in PLUGINS.items() if word.startswith(start)]
+    needs = f"needs {plugins[0]}, which" if plugins else "needs a plugin that"
+    needs = needs if word.startswith("-") else "is required and"
+    options = f"Run without the project's pytest options: {word[:40]}"
+    return f"{options} {needs} is not installed; install it in `.venv`"
 
 
 def told_last(said):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +45,8 @@ class Proposed:
     """What its record needs beside the files."""
     load: Callable[[], Awaitable[Sequence[Change]]]
     """Read when it is its turn, so that not all are in memory at once."""
+    missing: Callable[[Collection[str]], str] = lambda _: ""
+    """Given the agents before it that are in, why it cannot be without others; empty if it can."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +138,19 @@ class Changing(Project):
         """What becomes of each, and all changes together, one a file. The blobs of each are on the disk."""
         from remora.workspaces import YOU, Batch
 
-        batch, outcomes = Batch(self.root), list[Outcome]()
+        batch, outcomes, together = Batch(self.root), list[Outcome](), set[str]()
         async with _Storing(self.blobs) as storing:
             for at, each in enumerate(proposed):
                 progress(kind, at, len(proposed))
                 owner = each.note["agent_id"] if kind == "accept" else YOU
                 try:
+                    if missing := each.missing(together):
+                        raise WorkspaceError(missing)
                     part = await asyncio.to_thread(batch.add, await each.load(), owner)
                 except WorkspaceError as refused:
                     outcomes.append(Outcome(each.note, refused=refused, clashes=batch.clashes))
                     continue
+                together.add(owner)
                 outcomes.append(Outcome(each.note, await storing.files(part), part.made))
         progress(kind, len(proposed), len(proposed))
         return outcomes, batch.changes()

@@ -49,6 +49,10 @@ class Decisions:
             found.setdefault(event.agent_id, []).append(event)
         return found
 
+    def is_accepted(self, agent_id: str, path: str) -> bool:
+        """Whether the agent's change of a file stands in the project."""
+        return any(not event.paths or path in event.paths for event in self._by_agent.get(agent_id, ()))
+
     def latest(self, agent_id: str | None) -> list[WorkspaceAcceptedEvent]:
         """What the latest accept took, of one agent or of all, newest first."""
         found = [event for event in self.accepts if agent_id in (None, event.agent_id)]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from remora.analysis import fold_files
 from remora.app._deciding import EMBEDDED, NO_MODEL
 from remora.app._running import Running
 from remora.errors import ConfigError, TraceNotFound
-from remora.events import AgentFinishedEvent, AgentScheduledEvent, AgentStartEvent, Event, RunStartEvent
+from remora.events import (
+    AgentFinishedEvent,
+    AgentScheduledEvent,
+    AgentStartEvent,
+    Event,
+    RunEndEvent,
+    RunStartEvent,
+    ToolResultEvent,
+)
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
@@ -24,8 +33,7 @@ class Resuming(Running):
     async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
         """Run agents over `paths` and give their results in the order of the code. Nothing is accepted by itself."""
         plan = self.plan([Path(path) for path in paths], operations)
-        order = {job.agent_id: place for place, job in enumerate(plan.jobs)}
-        return sorted([result async for result in self.run(plan)], key=lambda result: order[result.agent_id])
+        return plan.in_order([result async for result in self.run(plan)])
 
     def settings_of(self, fragment: str | None = None) -> dict[str, Any]:
         """The settings that a run, or the latest one, was begun with. Raises `ConfigError` for a server elsewhere.
@@ -47,6 +55,7 @@ class Resuming(Running):
         start, events = self._begun(fragment)
         ended = {event.agent_id for event in events if isinstance(event, AgentFinishedEvent)}
         left = [e for e in events if isinstance(e, AgentScheduledEvent) and e.agent_id not in ended]
+        stages = {event.agent_id: event.stage for event in events if isinstance(event, AgentScheduledEvent)}
         plan = Plan(
             run_id=start.run_id,
             root=start.root,
@@ -57,6 +66,8 @@ class Resuming(Running):
             limit=self.config.runner.memory.packet_size_limit,
             jobs=tuple(self._job(event, start) for event in left),
             taken_up=True,
+            ended=tuple(self._ended(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),
+            is_over=not left and any(isinstance(e, RunEndEvent) and e.outcome == "finished" for e in events),
         )
         return plan, self.run(plan, lambda job: self._past(job.agent_id))
 
@@ -90,28 +101,32 @@ class Resuming(Running):
         path = self.state_dir / "traces" / f"{agent_id}.jsonl"
         return list(read_events(path)) if path.exists() else []
 
+    def _ended(self, event: AgentFinishedEvent, stages: Mapping[str, str]) -> AgentResult:
+        """How an agent ended, as the streams say it."""
+        changes = [
+            change for one in self._past(event.agent_id) if isinstance(one, ToolResultEvent) for change in one.files
+        ]
+        return AgentResult(
+            event.agent_id,
+            event.node_id,
+            event.operation,
+            event.outcome,
+            event.reason,
+            event.summary,
+            verdict=event.verdict,
+            check=event.check,
+            head=event.head,
+            last_seq=event.last_seq,
+            files=fold_files(changes),
+            stage=stages.get(event.agent_id, ""),
+        )
+
     def _job(self, scheduled: AgentScheduledEvent, start: RunStartEvent) -> Job:
         past = self._past(scheduled.agent_id)
-        began = past[0] if past and isinstance(past[0], AgentStartEvent) else None
-        node = self._node_then(began) if began else self._node_now(scheduled.node_id)
-        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node)
-
-    def _node_then(self, began: AgentStartEvent) -> CodeNode:
-        """The node as the stream describes it."""
-        told = began.node
-        try:
-            return CodeNode(
-                node_id=began.node_id,
-                node_type=NodeType(told["type"]),
-                name=told["name"],
-                file_path=Path(told["file"]),
-                lines=_range(told["lines"]),
-                owned=tuple(_range(pair) for pair in told["owned"]),
-                text="",
-                digest=str(told.get("sha256", "")),
-            )
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            raise ConfigError(f"Agent {began.agent_id} cannot be taken up: its stream does not say on what") from error
+        began = past[0].node if past and isinstance(past[0], AgentStartEvent) else scheduled.node
+        node = _node_then(scheduled, began) if began else self._node_now(scheduled.node_id)
+        made = (scheduled.stage, scheduled.over, scheduled.after)
+        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node, *made)
 
     def _node_now(self, node_id: str) -> CodeNode:
         """The node as the project has it now, for an agent that had not begun."""
@@ -127,6 +142,23 @@ def _local_servers() -> tuple[str, ...]:
     from remora.inference import PRESETS
 
     return tuple(PRESETS)
+
+
+def _node_then(scheduled: AgentScheduledEvent, told: Mapping[str, Any]) -> CodeNode:
+    """The node as the stream describes it."""
+    try:
+        return CodeNode(
+            node_id=scheduled.node_id,
+            node_type=NodeType(told["type"]),
+            name=told["name"],
+            file_path=Path(told["file"]),
+            lines=_range(told["lines"]),
+            owned=tuple(_range(pair) for pair in told["owned"]),
+            text="",
+            digest=str(told.get("sha256", "")),
+        )
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise ConfigError(f"Agent {scheduled.agent_id} cannot be taken up: its stream does not say on what") from error
 
 
 def _range(pair: Sequence[int]) -> LineRange:

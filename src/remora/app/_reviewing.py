@@ -14,10 +14,12 @@ from remora.app._conflicts import Authors, Conflict, describe
 from remora.app._decisions import DECIDING, Decisions, decisions
 from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
+    AgentScheduledEvent,
     FileChange,
     ToolResultEvent,
     WorkspaceRejectedEvent,
     next_id,
+    short_id,
 )
 from remora.trace import FileBlobs, FileTrace, check_stream_id, pick_events, read_events
 
@@ -101,11 +103,12 @@ class Reviewing(Changing):
             accept_id = next_id(self.clock.now(), self._decisions().last_accept)
             found = self._chosen(fragment, files, progress)
             wanted = found if chosen is None else _only(found, chosen)
-            contents = Contents(self.blobs)
-            proposed = [
-                Proposed(_note(each) | {"accept_id": accept_id}, partial(contents.changes, each.files))
-                for each in wanted
-            ]
+            contents, builders = Contents(self.blobs), self._builders(wanted)
+            proposed = []
+            for each in wanted:
+                note = _note(each) | {"accept_id": accept_id}
+                missing = partial(self._missing, builders.get(each.summary.agent_id), note)
+                proposed.append(Proposed(note, partial(contents.changes, each.files), missing))
             return await self._decided(writer, "accept", proposed, (), progress)
 
     async def reject(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[Rejected]:
@@ -151,6 +154,27 @@ class Reviewing(Changing):
         standing = self._decisions().accepts if is_refused else []
         authors = Authors(standing, Contents(self.blobs).change)
         return [await _told(kind, outcome, authors) for outcome in outcomes]
+
+    def _builders(self, found: Sequence[Open]) -> dict[str, AgentScheduledEvent]:
+        """The agents among these that worked on what others' changes come to together."""
+        runs = {each.summary.run_id for each in found}
+        paths = [self.state_dir / "runs" / f"{run_id}.jsonl" for run_id in sorted(runs)]
+        events = (event for path in paths if path.exists() for event in pick_events(path, ("agent_scheduled",)))
+        return {e.agent_id: e for e in events if isinstance(e, AgentScheduledEvent) and e.after}
+
+    def _missing(self, builder: AgentScheduledEvent | None, note: Mapping[str, Any], together: Collection[str]) -> str:
+        """Why an agent that worked on others' changes cannot be accepted without them; empty if it can.
+
+        `together` are the agents that are accepted with it.
+        """
+        if builder is None:
+            return ""
+        made = self._decisions()
+        over = {change.path for change in builder.over}.intersection(note["paths"])
+        others = [agent for agent in builder.after if agent not in together]
+        missing = [agent for agent in others if not all(made.is_accepted(agent, path) for path in over)]
+        names = ", ".join(map(short_id, missing))
+        return f"It builds on changes of other agents that are not accepted: {names}" if missing else ""
 
     def _chosen(self, fragment: str | None, files: Sequence[str], progress: Progress = silent) -> list[Open]:
         found = self._open(fragment, progress)

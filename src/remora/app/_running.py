@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.app._agents import Agents
 from remora.app._changing import Changing
 from remora.app._deciding import EMBEDDED, Deciders, deciders
+from remora.app._decisions import NOT_TAKEN
 from remora.app._functions import MixedTools
 from remora.app._hub import hub_beside
 from remora.app._instead import NOTHING, Instead
-from remora.app._target import Target, begin, take_up
+from remora.app._merging import Merging
+from remora.app._target import Target, begin, contents, take_up
 from remora.config import OperationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -23,14 +27,14 @@ from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, system_text
 from remora.context.summarizers import FALLBACK
 from remora.errors import BudgetError, ConfigError
-from remora.events import Event, ids_behind
+from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
-from remora.orchestrator import Coordinator, Plan, not_run, plan_jobs
+from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
 from remora.ports import AgentResult, Job, SummaryGuard, Tools, Workspace
 from remora.prompting import Memory
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileTrace, new_stream_id
+from remora.trace import FileTrace, new_stream_id, read_events
 from remora.twotrack import Identity, TwoTrack
 
 if TYPE_CHECKING:
@@ -73,7 +77,8 @@ class Running(Agents, Changing):
         agents = self.load_agents(wanted)
         self._check_state_dir()
         discovery = self._discovery()
-        nodes = [node for node in discovery.find(paths) if only is None or only(node)]
+        found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
+        nodes = [node for node in found if only is None or only(node)]
         run_id = new_stream_id(self.state_dir, self.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
@@ -126,16 +131,37 @@ class Running(Agents, Changing):
 
             engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
             view = await open_.enter_async_context(self.trace_view())
-            async for result in Coordinator(shared.writer, engine).run(plan):
+            # Who puts parts of its own in the place of a run's tries one agent: nothing is to come after it.
+            again = partial(self._look_again, plan, shared) if instead is NOTHING else None
+            async for result in Coordinator(shared.writer, engine, again).run(plan):
                 if self.config.runner.memory.trace_store == "kv":
                     await view.catch_up(only=[f"traces/{result.agent_id}"])
                 yield result
+
+    async def _look_again(self, plan: Plan, shared: _Shared, done: Sequence[AgentResult]) -> LastPass:
+        """The agents that what all changes come to together still needs."""
+
+        async def count(job: Job) -> int | None:
+            return (await (await self._runner(job, shared, ())).look()).count
+
+        if shared.until is not None and self.clock.monotonic() >= shared.until:
+            return LastPass()
+        definitions = {name: agent.definition for name, agent in shared.agents.items()}
+        order = {event.agent_id: place for place, event in enumerate(self._scheduled(plan.run_id))}
+        found = meetings(sorted(done, key=lambda result: order[result.agent_id]), definitions, NOT_TAKEN)
+        ids = ids_behind(max(order))
+        return await Merging(plan.run_id, self.blobs, ids, count, self._drop_workspace).last_pass(found)
+
+    def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:
+        """The agents of a run in the order in which their changes are accepted."""
+        events = read_events(self.state_dir / "runs" / f"{run_id}.jsonl")
+        return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     async def _runner(self, job: Job, shared: _Shared, past: Sequence[Event]) -> Runner:
         agent = shared.agents[job.operation]
         definition = shared.instead.definition(agent.definition)
         workspace = self._workspace(job.agent_id)
-        target = await self._target_now(workspace, job.node, past)
+        target = await self._target_now(workspace, job, past)
         job = replace(job, node=target.node)
         tools = shared.instead.tools(self._tools(agent, job.node, job.agent_id, workspace, shared.pool, target.base))
         specs = (*tools.specs, *_built_in_tools(definition))
@@ -154,11 +180,14 @@ class Running(Agents, Changing):
             problem=target.problem,
         )
 
-    async def _target_now(self, workspace: OverlayWorkspace, node: CodeNode, past: Sequence[Event]) -> Target:
+    async def _target_now(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> Target:
+        over = await contents(job.over, self.blobs)
         if past:
-            return await take_up(workspace, node, past, self.blobs)
-        await workspace.restore({})
-        return await begin(workspace, node, self._discovery)
+            return await take_up(workspace, job.node, past, self.blobs, over)
+        await workspace.restore(over)
+        if over:
+            return Target(job.node, over.get(job.node.file_path.as_posix()))
+        return await begin(workspace, job.node, self._discovery)
 
     def _discovery(self) -> TreeSitterDiscovery:
         """What finds the code that the settings leave in."""
@@ -189,6 +218,12 @@ class Running(Agents, Changing):
         async with ScriptPool() as pool:
             tools = self._tools(agent, target.node, agent_id, workspace, pool, target.base)
             yield tools, workspace, target.node
+
+    def _drop_workspace(self, agent_id: str) -> None:
+        """Nothing is left of the workspace of an agent that was not needed."""
+        from remora.workspaces import workspace_folder
+
+        shutil.rmtree(workspace_folder(self.state_dir, agent_id), ignore_errors=True)
 
     def _workspace(self, agent_id: str) -> OverlayWorkspace:
         from remora.workspaces import OverlayWorkspace, workspace_folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -47,17 +47,26 @@ async def begin(workspace: OverlayWorkspace, node: CodeNode, discovery: Callable
     return Target(found, base)
 
 
-async def take_up(workspace: OverlayWorkspace, node: CodeNode, past: Sequence[Event], blobs: BlobStore) -> Target:
+async def take_up(
+    workspace: OverlayWorkspace,
+    node: CodeNode,
+    past: Sequence[Event],
+    blobs: BlobStore,
+    over: Mapping[str, bytes],
+) -> Target:
     """The workspace as the stream says it was, and the target as the agent saw it.
 
-    Where the agent had not written its target yet, the file must be the one that it began with.
+    `over` is what other agents had left there before it began. Where the agent had not written its target yet, the file
+    must be the one that it began with.
     """
     changes = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
-    await workspace.restore(await _contents(fold_files(changes), blobs), began_ns=_began_ns(past))
+    await workspace.restore({**over, **await contents(fold_files(changes), blobs)}, began_ns=_began_ns(past))
     target = node.file_path.as_posix()
     written = next((change for change in changes if change.path == target), None)
     if written is not None:
         return Target(node, None if written.before is None else await blobs.get(written.before))
+    if target in over:
+        return Target(node, over[target])
     base = await _pinned(workspace, node)
     if not node.digest or (base is not None and hashlib.sha256(base).hexdigest() == node.digest):
         return Target(node, base)
@@ -72,7 +81,8 @@ async def _pinned(workspace: OverlayWorkspace, node: CodeNode) -> bytes | None:
         return None
 
 
-async def _contents(files: Sequence[FileChange], blobs: BlobStore) -> dict[str, bytes]:
+async def contents(files: Sequence[FileChange], blobs: BlobStore) -> dict[str, bytes]:
+    """By path, what the changes leave there."""
     return {change.path: await blobs.get(change.after) for change in files if change.after is not None}
 
 

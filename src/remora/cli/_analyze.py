@@ -128,7 +128,7 @@ def resume(
             given = begun | {name: value for name, value in given.items() if value is not None}
         opened = open_app(project, state_dir=state_dir, flags=given)
         plan, results = opened.resume(run_id)
-        if not plan.jobs:
+        if plan.is_over:
             print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing was interrupted")
             return
         done = _told(opened, plan, results, quiet=quiet, json=json)
@@ -192,10 +192,9 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
         async for result in running:
             results.append(result)
             word = result.verdict or result.outcome
-            told = f"{short_id(result.agent_id)} {result.operation} {one_line(word, 40)}"
-            progress.update(bar, advance=1, description=told)
-    order = {job.agent_id: index for index, job in enumerate(plan.jobs)}
-    return sorted(results, key=lambda result: order[result.agent_id])
+            shown = f"{short_id(result.agent_id)} {result.operation} {one_line(word, 40)}"
+            progress.update(bar, advance=1, description=shown)
+    return plan.in_order(results)
 
 
 async def _tell(project: App, results: Sequence[AgentResult]) -> None:
@@ -204,7 +203,8 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
         say("No code found there that this operation works on")
         return
     # The one with the most to see; an agent that failed before its start has no stream.
-    shown = max(results, key=lambda result: (result.last_seq >= 0, len(result.files), result.turns))
+    # One that builds on others would be shown without what it builds on.
+    shown = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
     if shown.last_seq >= 0:
         summary = project.stream(shown.agent_id)
         tell(summary.notices)

@@ -23,6 +23,8 @@ from remora.ports import AgentResult
 from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamInfo, StreamReport, Verification
 
 RAW_LINES = 20
+WHY = 150
+"""Characters of a reason in an agent's line."""
 BAR_WIDTH = 60
 
 
@@ -104,10 +106,12 @@ def agent_line(result: AgentResult) -> str:
     if result.check:
         numbers = f"{result.check.get('before')} → {result.check.get('after')}"
     verdict = result.verdict or result.outcome
+    why = one_line(str(result.check.get("why", "")), WHY)
     reason = f"  {result.reason}: {result.summary}" if result.outcome in ("error", "degraded") else ""
+    whole = " as a whole, after the others" if result.stage else ""
     return (
         f" {verdict:<10} {numbers:<9} {result.turns:>2} turns  {result.largest_prompt:>5} tok  "
-        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{reason}"
+        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{whole}{reason or (why and f'  {why}')}"
     )
 
 
@@ -120,10 +124,24 @@ def verdicts(results: Sequence[AgentResult]) -> None:
         tools = sorted({str(result.check.get("tool")) for result in mine if result.check})
         told = "   ".join(f"{number} {word}" for word, number in sorted(counts.items(), key=_best_first))
         say(f" {operation:<11} {told:<44} {', '.join(tools)}")
+        for line in _same_for_many(mine):
+            say(f" {'':<11} {line}")
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
+
+
+def _same_for_many(results: Sequence[AgentResult]) -> list[str]:
+    """What is true of most agents that did not do well, or that their checks note, in a line each."""
+    failed = [str(result.check["why"]) for result in results if result.check.get("why")]
+    notes = [str(note) for result in results for note in result.check.get("notes", ())]
+    lines = []
+    for found, words in ((failed, "for the same reason: "), (notes, "")):
+        said, count = Counter(found).most_common(1)[0] if found else ("", 0)
+        if count > 1 and 2 * count > len(found):
+            lines.append(f"{count} of {len(found) if words else len(results)} {words}{one_line(said, WHY)}")
+    return lines
 
 
 _BEST_FIRST = ("clean", "written", "kept", "partial", "unchanged", "discarded", "failed")

@@ -9,7 +9,7 @@ A node is named `path:qualified.name`, a file by its `path`. Who owns a line:
 """
 
 from remora.discovery._code import PythonCode
-from remora.discovery._discovery import TreeSitterDiscovery
+from remora.discovery._discovery import TreeSitterDiscovery, whole_file
 from remora.discovery._extract import FileFacts, NodeFacts, extract
 from remora.discovery._files import MAX_FILE, CodeFiles
 from remora.discovery._languages import Mapped, language_of, languages, load_language
@@ -28,4 +28,5 @@ __all__ = [
     "languages",
     "load_language",
     "python_tree",
+    "whole_file",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ class TreeSitterDiscovery:
         self._exclude = Ignored().within("", "\n".join(exclude).encode())
         self.problems: list[str] = []
         """What the last `find` could not look at or not understand, one sentence each."""
+        self.broken: set[Path] = set()
+        """Files of the last `find` that are not valid Python. Nodes around the error are found, for who only looks."""
 
     def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
         """Nodes of the files at and below `paths`, in order of path and line.
@@ -45,7 +49,7 @@ class TreeSitterDiscovery:
         Raises `ConfigError` for a path that does not exist or lies outside the project. A relative path is taken from
         the current directory. A file that cannot be read is named in `problems`, and the others are still found.
         """
-        self.problems = []
+        self.problems, self.broken = [], set()
         return [node for file in self.files(paths) for node in self._nodes(file)]
 
     def files(self, paths: Sequence[Path]) -> Iterator[Path]:
@@ -83,11 +87,27 @@ class TreeSitterDiscovery:
         else:
             syntax = parse(source, self._query)
             if broken := first_error(syntax.root):
-                line = LineTable(source).line_of(broken.start_byte)
-                self.problems.append(
-                    f"`{file.as_posix()}` is not valid Python at line {line}: nodes may be missing there"
-                )
+                self._note_error(file, source, LineTable(source).line_of(broken.start_byte))
             yield from nodes_of(file, source, syntax, digest=_digest(data))
+
+    def _note_error(self, file: Path, source: bytes, line: int) -> None:
+        """The grammar stumbled. Where Python itself does not, only what stands around the line may be missing."""
+        if is_python(source):
+            self.problems.append(f"`{file.as_posix()}`, what stands around line {line}: the parser does not know it")
+            return
+        self.broken.add(file)
+        self.problems.append(f"`{file.as_posix()}` is not valid Python at line {line}: no agent works on it")
+
+
+def is_python(source: bytes) -> bool:
+    """Whether the Python that runs this can parse the source."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -136,6 +156,12 @@ def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None, *, digest:
             text=table.text(place.lines),
             digest=digest,
         )
+
+
+def whole_file(file: Path, data: bytes) -> CodeNode | None:
+    """The file as a node that owns all of its lines, those of functions too; None where there is no code."""
+    node = next(nodes_of(file, data.removeprefix(BOM), digest=_digest(data)), None)
+    return node and node.model_copy(update={"owned": (node.lines,)})
 
 
 def _digest(data: bytes) -> str:

@@ -284,6 +284,14 @@ class AgentScheduledEvent(Event):
     """An agent was scheduled; the envelope names it."""
 
     type: Literal["agent_scheduled"] = "agent_scheduled"
+    stage: str = ""
+    """`last` for one that looks at what the changes of the agents before it come to together; else empty."""
+    over: tuple[FileChange, ...] = ()
+    """What its workspace begins with: the files as those agents leave them together."""
+    after: tuple[str, ...] = ()
+    """Those agents: what it changes is for a project that has their changes."""
+    node: dict[str, Any] = Field(default_factory=dict)
+    """Then also what it works on, as in `agent_start`: the project has no such node."""
 
 
 class AgentFinishedEvent(Event):

@@ -10,7 +10,9 @@
 - flags: `-q -qq -v -vv -x -s -l -ra -rA -rf -rfE --no-header --no-summary --collect-only --exitfirst --quiet --verbose
   --showlocals --strict-markers`
 - values: `-k EXPR`, `-m EXPR`, `--tb short|line|no|auto|long|native`, `--maxfail N`, `--durations N`, `--color no`,
-  `-p no:cacheprovider`, `--junitxml NAME` (a file name; its content comes back in `Completed.artifacts[NAME]`)
+  `-p no:cacheprovider`, `-o addopts=` and `-o required_plugins=` (both empty: without what the project's settings add,
+  where a plugin is missing that they need), `--junitxml NAME` (a file name; its content comes back in
+  `Completed.artifacts[NAME]`)
 - words: test files, folders and node ids (`tests/test_a.py::test_b[x]`), relative to the project, without `..`
 
 A value may follow its flag as the next word or after `=`. What is passed on is always one word: ruff and pytest would
@@ -91,6 +93,7 @@ _PYTEST = Rules(
         "-k": _one_line,
         "-m": _one_line,
         "-p": _matching("no:cacheprovider"),
+        "-o": _matching("(addopts|required_plugins)="),
         "--tb": _matching("short|line|no|auto|long|native"),
         "--maxfail": _count,
         "--durations": _count,
@@ -98,7 +101,7 @@ _PYTEST = Rules(
         "--junitxml": _matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"),
     },
     words=_test_path,
-    joined=frozenset({"-p"}),
+    joined=frozenset({"-p", "-o"}),
     prefix="./",
 )
 """pytest may choose what runs and how it is told: no plugins, no configuration, no folders of its own."""

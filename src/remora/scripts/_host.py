@@ -16,7 +16,7 @@ from remora.nodes import CodeNode
 from remora.ports import CodeReader, Spawner, Workspace
 from remora.scripts._calls import HostFunction
 from remora.scripts._host_code import HostCode
-from remora.scripts._host_files import MAX_TEXT, HostFiles, fits, text_of
+from remora.scripts._host_files import MAX_TEXT, HostFiles, fits, number, text_of
 from remora.scripts._scratch import scratch
 from remora.scripts._shared import Beside
 
@@ -27,13 +27,17 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "list_dir": (("path",), 0),
     "search_files": (("pattern",), 1),
     "search_content": (("pattern", "glob"), 1),
-    "run_command": (("argv", "stdin", "files"), 1),
+    "run_command": (("argv", "stdin", "files", "seconds"), 1),
     "node_facts": (("path", "node"), 1),
     "edit_node": (("path", "part", "text", "node"), 3),
     "replace_lines": (("path", "first", "last", "text"), 4),
     "read_beside": (("name",), 1),
 }
 """Parameters of every host function, and how many of them are required."""
+COMMAND_S = 30
+"""Seconds that a command may take."""
+MAX_COMMAND_S = 90
+"""The same where a script asks for more: all host calls of one tool have 120."""
 
 
 class Host:
@@ -77,11 +81,15 @@ class Host:
         fits(name, data)
         return data.decode("utf-8")
 
-    async def run_command(self, argv: Sequence[str], stdin: str = "", files: Any = None) -> dict[str, Any]:
+    async def run_command(
+        self, argv: Sequence[str], stdin: str = "", files: Any = None, seconds: int = COMMAND_S
+    ) -> dict[str, Any]:
         """How the program ended and what it said. Only programs that the agent's definition lists are run.
 
         `files` (texts by path) are there for this one run; the workspace does not get them.
         """
+        if not 1 <= number(seconds, "seconds") <= MAX_COMMAND_S:
+            raise ValueError(f"seconds: expected 1 to {MAX_COMMAND_S}, got {seconds}")
         if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
             raise TypeError("argv: expected a list of strings")
         if argv[0] not in self._commands:
@@ -90,7 +98,9 @@ class Host:
             stdin_bytes = text_of(stdin, "stdin").encode("utf-8")
             moved = await asyncio.to_thread(self._workspace.moved)
             with scratch(self._workspace.upper, files, moved) as over:
-                done = await self._spawner.run(argv, cwd=self._root, stdin=stdin_bytes, over=over)
+                done = await self._spawner.run(
+                    argv, cwd=self._root, stdin=stdin_bytes, limit_s=float(seconds), over=over
+                )
         except ToolLimitExceeded as error:
             raise OSError(error.message) from error
         except ToolError as error:

@@ -16,7 +16,7 @@ from remora.events import AgentEndEvent, Event, decode
 from remora.trace._blobs import FileBlobs
 from remora.trace._index import StreamInfo, TraceIndex
 from remora.trace._index_checkpoints import Checkpoint
-from remora.trace._index_update import Progress
+from remora.trace._index_update import Progress as Indexing
 from remora.trace._kv_view import forget
 from remora.trace._pick import pick_events
 from remora.trace._prune import PruneResult, prune
@@ -54,7 +54,7 @@ class Library:
     With `own=False` the folder came from somebody else: its views are not believed, and nothing in it is deleted.
     """
 
-    def __init__(self, state_dir: Path, *, own: bool = True, progress: Progress | None = None) -> None:
+    def __init__(self, state_dir: Path, *, own: bool = True, progress: Indexing | None = None) -> None:
         self.state_dir = state_dir
         self._own = own
         self._progress = progress

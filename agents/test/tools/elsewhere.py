@@ -1,0 +1,74 @@
+"""A pytest plugin: moves the clock before the project is imported, if its environment says by how much.
+
+In the sandbox only. It moves what asks the operating system through `time` or `datetime`; a file's times and SQLite's
+clock stay as they are.
+"""
+
+import ctypes
+import datetime
+import gc
+import os
+import time
+
+SHIFT = "REMORA_SHIFT_S"
+LATER = 4_068_793.0 + 3 * 365 * 86400
+"""Seconds: another year, month, day of the week and hour."""
+EARLIER = -2_340_121.0 - 2 * 365 * 86400
+
+
+def other_place(later=True):
+    """The environment of another day on another machine: clock, time zone, hash seed and language differ."""
+    zone, plain = ("Pacific/Kiritimati", "XXX-14") if later else ("America/St_Johns", "YYY3:30")
+    return {
+        SHIFT: str(LATER if later else EARLIER),
+        "TZ": zone if os.path.exists(f"/usr/share/zoneinfo/{zone}") else plain,
+        "PYTHONHASHSEED": "1" if later else "2",
+        # `C` is the one other locale that every machine has; `gettext` asks for the language by itself.
+        "LC_ALL": "C",
+        "LANG": "C",
+        "LANGUAGE": "de:fr:es",
+    }
+
+
+def move_clock(seconds):
+    """Every usual way of asking for the time answers `seconds` later from now on."""
+    real = {name: getattr(time, name) for name in ("time", "time_ns", "clock_gettime", "clock_gettime_ns")}
+    time.time = lambda: real["time"]() + seconds
+    time.time_ns = lambda: real["time_ns"]() + int(seconds) * 1_000_000_000
+    time.clock_gettime = lambda kind: real["clock_gettime"](kind) + (seconds if kind == time.CLOCK_REALTIME else 0)
+    whole = int(seconds) * 1_000_000_000
+    time.clock_gettime_ns = lambda kind: real["clock_gettime_ns"](kind) + (whole if kind == time.CLOCK_REALTIME else 0)
+    for name in ("localtime", "gmtime", "ctime"):
+        setattr(time, name, of_now(getattr(time, name)))
+    time.asctime = at_now(time.asctime, time.localtime)
+    strftime = time.strftime
+    time.strftime = lambda form, moment=None: strftime(form, time.localtime() if moment is None else moment)
+    replace_methods(datetime.datetime, {"now": now, "utcnow": utcnow})
+
+
+def of_now(function):
+    return lambda seconds=None: function(time.time() if seconds is None else seconds)
+
+
+def at_now(function, local):
+    return lambda moment=None: function(local() if moment is None else moment)
+
+
+def now(cls, tz=None):
+    return cls.fromtimestamp(time.time(), tz)
+
+
+def utcnow(cls):
+    return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
+
+
+def replace_methods(kind, functions):
+    """Class methods of a type made in C are replaced in place, so that nobody holds another type than before."""
+    inside = gc.get_referents(kind.__dict__)[0]
+    for name, function in functions.items():
+        inside[name] = classmethod(function)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+if os.environ.get(SHIFT):
+    move_clock(float(os.environ[SHIFT]))
