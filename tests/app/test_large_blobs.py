@@ -30,7 +30,7 @@ from remora.events import (
     TurnStartEvent,
 )
 from remora.ports import MAX_BLOB, Clock
-from remora.trace import FileTrace
+from remora.trace import FileTrace, make_own
 from remora.workspaces._door import MAX_FILE
 
 SIZE = 192 * 1024 * 1024
@@ -54,6 +54,7 @@ async def app(tmp_path: Path, clock: Clock, large: tuple[str, bytes]) -> App:
     name, packed = large
     state = tmp_path / ".agentfs"
     (tmp_path / "remora.yaml").touch()
+    make_own(state)
     file = state / "blobs" / "sha256" / name[7:9] / f"{name[9:]}.gz"
     file.parent.mkdir(parents=True)
     file.write_bytes(packed)

@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     root = tmp_path / "project"
     root.mkdir()
-    (root / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    (root / "remora.yaml").touch()
     (root / "a.py").write_text(SOURCE)
     (root / "ruff.toml").write_text('target-version = "py311"\nlint.select = ["F", "UP006"]\n')
     return root

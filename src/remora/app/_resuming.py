@@ -22,7 +22,7 @@ from remora.events import (
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
-from remora.trace import read_events
+from remora.trace import check_stream_id, read_events
 
 RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns"})
 
@@ -98,6 +98,7 @@ class Resuming(Running):
         return runs[-1]
 
     def _past(self, agent_id: str) -> list[Event]:
+        check_stream_id(f"traces/{agent_id}")  # a recorded name must not lead elsewhere
         path = self.state_dir / "traces" / f"{agent_id}.jsonl"
         return list(read_events(path)) if path.exists() else []
 
