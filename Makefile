@@ -47,6 +47,7 @@ bench: $(VENV)/.dev ## measure speed, as ratios in one run
 	@$(BIN)/python -m benchmarks.short
 	@$(BIN)/python -m benchmarks.scripts --out benchmarks/results/scripts.json
 	@$(BIN)/python -m benchmarks.workspaces
+	@$(BIN)/python -m benchmarks.verifying
 	@$(BIN)/python -m benchmarks.runs --embedded
 	@$(BIN)/python -m benchmarks.decisions
 	@$(BIN)/python -m benchmarks.hub

@@ -227,6 +227,7 @@ async def test_a_state_without_a_ledger_verifies_and_says_what_nothing_vouches_f
         (_line(Note("../x", 1, "sha256:00")), 1, 0),
         (_line(Note("runs/01RUN", 0, "sha256:00")), 1, 0),
         (b'{"v":1,"stream":"runs/01RUN","rec', 0, 1),
+        (b"\n", 0, 0),
         (b"\0" * 5000, 0, 5),
     ],
 )

@@ -94,7 +94,7 @@ def read_heads(state_dir: Path) -> Heads:
                 note = _read(line)
                 if note is not None:
                     noted.setdefault(note.stream_id, []).append(note)
-                else:
+                elif line != b"\n":  # empty where a writer took another's line, half way in, for a torn one
                     (damaged if line.endswith((b'"}\n', b'"}')) else torn).append(number)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
