@@ -60,7 +60,7 @@ class Together:
             seen = self.run(order)
         where = "after" if order == "after" else "before and after"
         if seen.late:
-            return f"it was not seen with the project's own tests for it: they do not end within {SUITE_S} s", seen
+            return "it was not seen with the project's own tests for it: they do not end in time", seen
         if seen.new:
             return f"it fails {where} the project's own tests: {cause(seen.new[0])}", seen
         if not seen.passed or not seen.ended:
@@ -74,7 +74,7 @@ class Together:
             if failed - self.red:
                 alone = self.run("own", chosen)
                 if alone.late:
-                    return f"it was not seen with the project's own tests: they do not end within {SUITE_S} s"
+                    return "it was not seen with the project's own tests: they do not end in time"
                 self.red |= set(alone.others)
         harmed = sorted(failed - self.red)
         return f"with it `{harmed[0]}` of the project fails" if harmed else ""
