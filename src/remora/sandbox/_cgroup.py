@@ -1,7 +1,7 @@
 """A cgroup for each command, where one can be had: the kernel then counts all memory itself, its own included.
 
 Only version 2, where memory of the kernel counts too. A cgroup is made in the nearest folder above ours that hands the
-controllers on and that we may write to: as root, or where one was delegated to the user.
+memory controller on and that we may write to: as root, or where one was delegated to the user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from remora.sandbox._plan import MB, Limits
 
 ROOT = Path("/sys/fs/cgroup")
-CONTROLLERS = {"memory", "pids"}
+CONTROLLER = "memory"
 NAME = "remora"
 OWN_PROCESSES = 8
 """Processes of the sandbox itself, which count in there too."""
@@ -37,9 +37,10 @@ class Cgroup:
         try:
             self._write("memory.max", limits.memory)
             self._write("memory.oom.group", 1)
-            self._write("pids.max", limits.processes + OWN_PROCESSES)
-            if (self.folder / "memory.swap.max").exists():
-                self._write("memory.swap.max", 0)
+            # Swap may be off, and processes are limited in other ways too.
+            for name, bound in (("memory.swap.max", 0), ("pids.max", limits.processes + OWN_PROCESSES)):
+                if (self.folder / name).exists():
+                    self._write(name, bound)
             self.door = os.open(self.folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
             """Who writes `0` into this descriptor is in it, and all that it starts."""
         except OSError:
@@ -68,9 +69,9 @@ def find_place() -> tuple[Path | None, str]:
     """The folder in which cgroups for commands can be made, or none and why."""
     if not (ROOT / "cgroup.controllers").exists():
         return None, "this system has no cgroup version 2 with the memory controller"
-    problem = "no cgroup above ours hands on `memory` and `pids`"
+    problem = "no cgroup above ours hands on the memory controller"
     for place in _above():
-        if not CONTROLLERS.issubset(_text(place / "cgroup.subtree_control").split()):
+        if CONTROLLER not in _text(place / "cgroup.subtree_control").split():
             continue
         problem = _try(place)
         if not problem:
