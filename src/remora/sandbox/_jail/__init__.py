@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 OUT = "/run/remora"
 SOURCE = "/run/remora-source"
 MAX_ARTIFACT = 8 * 1024 * 1024
+"""Bytes of all that a program may leave, together."""
 MAX_DESCRIPTOR = 1 << 20
 BEHIND = 10
 """How much nicer the program is than the one that watches it."""
@@ -106,9 +107,11 @@ def _run(plan: dict[str, Any], *, everyone: bool) -> None:
     result = watch(child, plan["limits"], plan["areas"], everyone=everyone)
     _tell(plan, {"view": plan["view"], **result})
     if "returncode" in result:
+        room = MAX_ARTIFACT
         for name, path in plan["artifacts"].items():
-            data = _artifact(path)
+            data = _artifact(path, room)
             if data is not None:
+                room -= len(data)
                 _write(plan["status"], f"artifact {len(data)} {name}\n".encode() + data)
 
 
@@ -131,7 +134,7 @@ def _become(plan: dict[str, Any]) -> None:
     os._exit(FAILED)
 
 
-def _artifact(path: str) -> bytes | None:
+def _artifact(path: str, room: int) -> bytes | None:
     """What the program left there, if it is a plain file of a sensible size. It may have put anything there."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -139,8 +142,8 @@ def _artifact(path: str) -> bytes | None:
         return None
     try:
         facts = os.fstat(file)
-        plain = stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_ARTIFACT
-        return os.read(file, MAX_ARTIFACT) if plain else None
+        plain = stat.S_ISREG(facts.st_mode) and facts.st_size <= room
+        return os.read(file, room) if plain else None
     finally:
         os.close(file)
 
