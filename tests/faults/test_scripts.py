@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 
 from faults.bombs import BOMBS, ESCAPES, HARMLESS, LARGE
+from faults.hoarders import HOARDERS
 from remora.errors import ToolError
 from remora.scripts import DEFAULT, STRICT, ScriptPool
+from remora.workspaces._overlay import MAX_TOTAL_BYTES
 
 MAX_GROWTH_MB = 20
 LATE_S = 1.5
+MAX_HOARD_MB = 100
+"""What the worst script may make our process grow by through its host functions."""
 CANARY = "canary-5d41402a"
 
 
@@ -47,6 +51,32 @@ def test_bombs_are_stopped_in_time_and_escapes_reach_nothing(
     assert CANARY not in done.stdout
     assert canary.read_text() == CANARY
     assert not marker.exists()
+
+
+ON_EVERY_RUN = ("many large files", "many reads of what is too large")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory through /proc")
+@pytest.mark.parametrize("how", ["", "by hand"])
+@pytest.mark.parametrize(
+    "name", [name if name in ON_EVERY_RUN else pytest.param(name, marks=pytest.mark.faults) for name in HOARDERS]
+)
+def test_no_script_fills_our_process_through_host_functions(
+    name: str, how: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("hoarders.py")),
+        str(tmp_path),
+        name,
+        *([how] if how else []),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    record_property(f"row 26 {name} {how}", f"host +{told['growth']} MB, {told['files']} files")
+    assert told["growth"] <= MAX_HOARD_MB, told
+    assert told["written_mb"] <= MAX_TOTAL_BYTES / 1024 / 1024
 
 
 class Stubborn:

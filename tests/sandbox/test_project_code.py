@@ -237,7 +237,7 @@ def test_an_ordinary_user_has_the_sandbox_too() -> None:
         os.chmod(folder, 0o755)  # noqa: S103
         order = Order(package, None, Interpreter(Path("/bin/true")), (), {}, Limits())
         plan = {**make_plan(order, "namespaces", status.fileno()), "argv": ["/usr/bin/id", "-u"]}
-        argv = [str(python), "-I", "-S", "-c", LOADER, folder, encode(plan)]
+        argv = [str(python), "-I", "-S", "-c", LOADER, folder, *encode(plan)]
         done = subprocess.run(argv, capture_output=True, pass_fds=(status.fileno(),), check=False, **nobody)
         status.seek(0)
         facts = read_outcome(status.read()).facts

@@ -79,3 +79,27 @@ async def test_what_may_be_written_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="one file too many"):
         await workspace.write("c", b"")
     assert await workspace.files() == ["a", "b"]
+
+
+async def test_all_files_together_are_bounded_with_what_was_there_before(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "old").write_bytes(b"12345678")
+    workspace = OverlayWorkspace(tmp_path / "project", tmp_path / "state" / "workspaces" / "01A", max_total_bytes=10)
+    await workspace.write("a", b"1234")
+    with pytest.raises(WorkspaceError, match=r"`old` would be too much: at most 10 bytes may be changed in all"):
+        await workspace.write("old", b"")
+    with pytest.raises(WorkspaceError, match="at most 10"):
+        await workspace.write("b", b"1234567")
+    workspace.take_changes()
+    await workspace.write("a", b"12345")
+    assert [change.path for change in workspace.take_changes()] == ["a"]
+
+
+async def test_a_file_too_large_to_be_written_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "huge").write_bytes(b"12345")
+    upper = tmp_path / "state" / "workspaces" / "01A"
+    workspace = OverlayWorkspace(tmp_path / "project", upper, max_file_bytes=4)
+    for attempt in (workspace.read("huge"), workspace.write("huge", b"")):
+        with pytest.raises(WorkspaceError, match=r"`huge` has 5 bytes: at most 4 are read"):
+            await attempt

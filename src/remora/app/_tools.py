@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from remora.workspaces import Change, OverlayWorkspace
 
 SUFFIX = ".pym"
+MAX_DIFF_LINES = 50_000
+MAX_DIFF_BYTES = 2 * 1024 * 1024
+"""What a diff is made of, all files together: it takes many times as much. A file beyond that is only named."""
 NEEDS_NODE = ("node_text", "target_file", "node_lines")
 
 
@@ -94,8 +97,6 @@ class Authoring(Changing):
     async def _told(
         self, tool: str, output: ToolOutput, code: str, changes: tuple[Change, ...], *, write: bool
     ) -> ToolRun:
-        from remora.workspaces import unified
-
         written = write and not code and bool(changes)
         if written:
             await self._write(changes)
@@ -108,7 +109,7 @@ class Authoring(Changing):
             prints=self.secrets.clean(output.prints),
             outputs=tuple(name for name, _ in output.outputs),
             changes=changes,
-            diff=self.secrets.clean(unified(changes)),
+            diff=self.secrets.clean(_diff(changes)),
             written=written,
         )
 
@@ -216,6 +217,22 @@ def _changes(workspace: OverlayWorkspace) -> tuple[Change, ...]:
     from remora.workspaces import Change
 
     return tuple(Change(each.path, each.before, each.after, each.mode) for each in workspace.take_changes())
+
+
+def _diff(changes: Sequence[Change]) -> str:
+    """A unified diff of the changes, as far as it stays readable: a file that is too large is only named."""
+    from remora.workspaces import unified
+
+    lines, size, shown = MAX_DIFF_LINES, MAX_DIFF_BYTES, []
+    for change in changes:
+        sides = [side for side in (change.base, change.after) if side is not None]
+        more, larger = sum(side.count(b"\n") + 1 for side in sides), sum(map(len, sides))
+        if more > lines or larger > size:
+            shown.append(f"File {change.path!a} differs: too much to show\n")
+        else:
+            lines, size = lines - more, size - larger
+            shown.append(unified([change]))
+    return "".join(shown)
 
 
 def _failed(error: ToolError) -> ToolOutput:

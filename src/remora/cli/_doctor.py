@@ -55,7 +55,7 @@ def _sandbox() -> list[Finding]:
     ]
     if sys.platform != "linux":
         return found
-    return [*found, _bubblewrap(report), _landlock(report)]
+    return [*found, _bubblewrap(report), _landlock(report), _cgroup(report)]
 
 
 def _without(applies: str) -> str:
@@ -85,3 +85,10 @@ def _landlock(report: SandboxReport) -> Finding:
     if report.landlock_abi:
         why = "user namespaces must be allowed: a container may forbid them (`--security-opt`), or AppArmor"
     return Finding("  Landlock", False, f"{version}; {report.own_problem}", why)
+
+
+def _cgroup(report: SandboxReport) -> Finding:
+    if report.cgroup is not None:
+        return Finding("  cgroup", True, f"{report.cgroup}, counts the kernel's memory too")
+    why = "to count the kernel's memory exactly: it is estimated now. Start Remora with `systemd-run --user --scope`"
+    return Finding("  cgroup", False, report.cgroup_problem, why)

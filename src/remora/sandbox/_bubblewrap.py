@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ def launch_in(bwrap: Path, plan: Mapping[str, Any], *, overlay: bool) -> list[st
     python = Path(sys.executable).resolve()
     areas = [plan["root"], "/tmp", "/var/tmp", HOME, "/dev/shm", OUT]  # noqa: S108
     inner = {**plan, "mode": "bubblewrap", "view": "overlay" if overlay else "copy", "areas": areas}
-    command = [str(python), "-I", "-S", "-c", LOADER, SOURCE, encode(inner)]
+    command = [str(python), "-I", "-S", "-c", LOADER, SOURCE, *encode(inner)]
     return [str(bwrap), *_walls(), *_areas(plan), *_system(plan, python), *_project(plan, overlay=overlay), *command]
 
 
@@ -67,7 +66,7 @@ def _hide(plan: Mapping[str, Any], seen_at: str) -> Iterator[str]:
         if path.is_dir() and not _has_link(Path(plan["root"]), name):
             yield from ("--size", "4096", "--tmpfs", f"{seen_at}/{name}", "--remount-ro", f"{seen_at}/{name}")
         elif path.is_file() and not _has_link(Path(plan["root"]), name):
-            yield from ("--ro-bind", os.devnull, f"{seen_at}/{name}")
+            yield from ("--ro-bind", str(PACKAGE / "_jail" / "etc" / "empty"), f"{seen_at}/{name}")
 
 
 def _has_link(root: Path, name: str) -> bool:

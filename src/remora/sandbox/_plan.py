@@ -16,8 +16,8 @@ MB = 1024 * 1024
 HOME = "/home/somebody"
 OUT = "/run/remora"
 PACKAGE = Path(__file__).parent
-HIDDEN = (".git", ".hg", ".svn", ".agentfs")
-"""What tests do not see of a project: its history may hold keys, and our own state other agents' work."""
+WORD = 100_000
+"""Characters of one word of a command line: the kernel takes 128 KiB."""
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
 SYSTEM_FILES = (
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
@@ -53,10 +53,12 @@ class Order:
     limits: Limits
     module: str = "pytest"
     """What Python runs."""
+    hidden: frozenset[str] = frozenset()
+    """Paths in the project that are not to be seen."""
 
 
-def make_plan(order: Order, mode: str, status: int) -> dict[str, Any]:
-    """The plan as `_jail` reads it."""
+def make_plan(order: Order, mode: str, status: int, cgroup: int | None = None) -> dict[str, Any]:
+    """The plan as `_jail` reads it. `status` and `cgroup` are descriptors that it has."""
     root = str(order.root)
     shown = [(path, path) for path in _shown(order.python, order.root)]
     own = [(str(PACKAGE / "_jail" / "etc" / name), f"/etc/{name}") for name in OWN_FILES]
@@ -65,6 +67,7 @@ def make_plan(order: Order, mode: str, status: int) -> dict[str, Any]:
         "mode": mode,
         "parent": os.getpid(),
         "status": status,
+        "cgroup": cgroup,
         "root": root,
         "cwd": root,
         "over": str(order.over) if order.over is not None else None,
@@ -99,12 +102,13 @@ def environment(python: Interpreter, *, home: str, temporary: str) -> dict[str, 
 
 def launch(plan: Mapping[str, Any]) -> list[str]:
     """The command line that carries the plan out."""
-    return [sys.executable, "-I", "-S", "-c", LOADER, str(PACKAGE), encode(plan)]
+    return [sys.executable, "-I", "-S", "-c", LOADER, str(PACKAGE), *encode(plan)]
 
 
-def encode(plan: Mapping[str, Any]) -> str:
-    """The plan as one word of a command line."""
-    return marshal.dumps(dict(plan)).hex()
+def encode(plan: Mapping[str, Any]) -> list[str]:
+    """The plan as words of a command line."""
+    text = marshal.dumps(dict(plan)).hex()
+    return [text[at : at + WORD] for at in range(0, len(text), WORD)]
 
 
 @dataclass(frozen=True)
@@ -148,11 +152,12 @@ def _system_links() -> list[tuple[str, str]]:
 
 
 def _hidden(order: Order) -> list[str]:
-    names = list(HIDDEN)
+    names = set(order.hidden)
     state = order.over.parent.parent if order.over is not None else None
     if state is not None and state != order.root and _is_below(state, [order.root]):
-        names.append(state.relative_to(order.root).as_posix())
-    return sorted(set(names))
+        names.add(state.relative_to(order.root).as_posix())
+    # What lies in a hidden folder is hidden with it.
+    return sorted(name for name in names if not any(str(above) in names for above in Path(name).parents))
 
 
 def _is_below(path: Path, places: Sequence[Path] | Iterable[Path]) -> bool:

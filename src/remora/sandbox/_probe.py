@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from remora.sandbox._bubblewrap import launch_in
+from remora.sandbox._cgroup import find_place
 from remora.sandbox._plan import Limits, Order, launch, make_plan, read_outcome
 from remora.sandbox._python import Interpreter
 
@@ -36,6 +37,10 @@ class SandboxReport:
     """0 where the kernel has no Landlock."""
     own_problem: str = "not tried"
     """Why namespaces of our own with Landlock are of no use; empty where they work. Tried where bubblewrap does not."""
+    cgroup: Path | None = None
+    """Where a cgroup is made for each command, which counts memory of the kernel too."""
+    cgroup_problem: str = "not tried"
+    """Why there is none; empty where there is."""
 
     @property
     def applies(self) -> Kind:
@@ -56,6 +61,11 @@ def probe() -> SandboxReport:
 
 def probe_with(bwrap: Path | None) -> SandboxReport:
     """What works with this bubblewrap, or without one."""
+    cgroup, problem = find_place()
+    return replace(_probe_walls(bwrap), cgroup=cgroup, cgroup_problem=problem)
+
+
+def _probe_walls(bwrap: Path | None) -> SandboxReport:
     from remora.sandbox._jail._walls import landlock_version
 
     abi = landlock_version()

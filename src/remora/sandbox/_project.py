@@ -15,13 +15,15 @@ from typing import Any
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
 from remora.sandbox._bubblewrap import launch_in
+from remora.sandbox._cgroup import Cgroup
+from remora.sandbox._hidden import MAX_HIDDEN, Hidden, TooManyHidden
 from remora.sandbox._jail._view import copy_view
 from remora.sandbox._plan import OUT, Limits, Order, Outcome, environment, launch, make_plan, read_outcome
 from remora.sandbox._probe import SandboxReport
 from remora.sandbox._python import find_python
 
-Execute = Callable[[Sequence[str], int, bool], Awaitable[Completed]]
-"""Runs a command line that keeps one more descriptor, and is told whether walls keep its processes together."""
+Execute = Callable[[Sequence[str], tuple[int, ...], bool], Awaitable[Completed]]
+"""Runs a command line that keeps more descriptors, and is told whether walls keep its processes together."""
 
 HOW_TO_GET_ONE = (
     "Install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`), or see `remora doctor`; to run it "
@@ -43,9 +45,9 @@ async def run_walled(
     allow_unsandboxed: bool,
     limits: Limits,
     execute: Execute,
+    hidden: Hidden,
 ) -> Completed:
     """A Python module ran over the project as the workspace has it. Raises `ToolError` where it may not or cannot."""
-    root = root.resolve()
     if root == Path("/"):
         raise ToolFailed(f"`{module}` cannot be run over `/`: expected a project in a folder of its own")
     if report.applies == "none" and not allow_unsandboxed:
@@ -54,12 +56,33 @@ async def run_walled(
     names = [word.partition("=")[2] for word in words if word.startswith("--junitxml=")]
     artifacts = {name: f"{OUT}/{name}" for name in names}
     order = Order(root, over, find_python(root, module), tuple(words), artifacts, limits, module)
+    order = replace(order, hidden=await _find(hidden, module))
     if report.applies == "none":
         async with _copied(order) as copied:
             done = await _carried_out(_place_reports(copied), "bare", report, execute)
     else:
         done = await _carried_out(_place_reports(order), "namespaces", report, execute)
+        _check_unseen(module, order.hidden, await _find(hidden, module))
     return replace(done, argv=(module, *words), sandbox=report.applies)
+
+
+async def _find(hidden: Hidden, module: str) -> frozenset[str]:
+    try:
+        return await asyncio.to_thread(hidden.find)
+    except TooManyHidden:
+        raise ToolFailed(
+            f"`{module}` cannot be run: the project holds more than {MAX_HIDDEN:,} repositories, and each is hidden",
+            hint="Run Remora in the part of it that you work on",
+        ) from None
+
+
+def _check_unseen(module: str, before: frozenset[str], after: frozenset[str]) -> None:
+    """Returns if nothing came that should have been hidden. Raises `ToolFailed`: what was printed may tell of it."""
+    if new := sorted(after - before):
+        raise ToolFailed(
+            f"`{new[0]:.200}` appeared in the project while `{module}` ran, which could read it: its output is dropped",
+            hint="Run it again",
+        )
 
 
 def _refused(module: str, report: SandboxReport) -> ToolFailed:
@@ -99,12 +122,34 @@ async def _copied(order: Order) -> AsyncIterator[Order]:
 
 async def _carried_out(order: Order, mode: str, report: SandboxReport, execute: Execute) -> Completed:
     with tempfile.TemporaryFile() as status:
-        plan = make_plan(order, mode, status.fileno())
-        if mode == "bare":
-            plan = {**plan, "areas": [], "env": _bare_environment(order)}
-        done = await execute(_command(plan, report), status.fileno(), mode != "bare")
+        async with _own_cgroup(order, report) as cgroup:
+            doors = (status.fileno(),) if cgroup is None else (status.fileno(), cgroup.door)
+            plan = make_plan(order, mode, *doors)
+            if mode == "bare":
+                plan = {**plan, "areas": [], "env": _bare_environment(order)}
+            done = await execute(_command(plan, report), doors, mode != "bare")
+            reached = None if cgroup is None else cgroup.reached()
+        if reached is not None:
+            raise ToolLimitExceeded(order.module, limit=reached)
         status.seek(0)
         return _result(order.module, done, read_outcome(status.read()))
+
+
+@asynccontextmanager
+async def _own_cgroup(order: Order, report: SandboxReport) -> AsyncIterator[Cgroup | None]:
+    """The command's cgroup, gone afterwards with all who are in it; none where there can be none."""
+    if report.cgroup is None:
+        yield None
+        return
+    try:
+        cgroup = await asyncio.to_thread(Cgroup, report.cgroup, order.limits)
+    except OSError as error:
+        why = f"no cgroup can be made in `{report.cgroup}`: {error.strerror}"
+        raise ToolFailed(f"The sandbox for `{order.module}` could not be set up: {why}") from error
+    try:
+        yield cgroup
+    finally:
+        await asyncio.to_thread(cgroup.close)
 
 
 def _bare_environment(order: Order) -> dict[str, str]:

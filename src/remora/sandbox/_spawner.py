@@ -15,6 +15,7 @@ from pathlib import Path
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
 from remora.sandbox._allow import RUNS_PROJECT_CODE, allowed, find_program, rules_of
+from remora.sandbox._hidden import Hidden
 from remora.sandbox._jail._watch import end_descendants
 from remora.sandbox._plan import Limits
 from remora.sandbox._probe import SandboxReport, probe
@@ -66,6 +67,7 @@ class LocalSpawner:
         self._limits = limits
         self._allow_unsandboxed = allow_unsandboxed
         self._report = report
+        self._hidden: dict[Path, Hidden] = {}
 
     async def run(
         self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0, over: Path | None = None
@@ -83,14 +85,16 @@ class LocalSpawner:
     async def _run_walled(
         self, module: str, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None
     ) -> Completed:
-        async def execute(command: Sequence[str], status: int, walled: bool) -> Completed:
-            start = Start(module, keep=(status,), walled=walled)
+        async def execute(command: Sequence[str], keep: tuple[int, ...], walled: bool) -> Completed:
+            start = Start(module, keep=keep, walled=walled)
             return await self.execute(command, cwd=_ROOT, stdin=stdin, limit_s=limit_s, start=start)
 
+        root = cwd.resolve()
         return await run_walled(
             module,
             words,
-            root=cwd,
+            root=root,
+            hidden=self._hidden.setdefault(root, Hidden(root)),
             over=over,
             report=await asyncio.to_thread(probe) if self._report is None else self._report,
             allow_unsandboxed=self._allow_unsandboxed,

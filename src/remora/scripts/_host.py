@@ -7,7 +7,9 @@ cannot be, else `OSError`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,63 @@ MAX_COMMAND_S = 90
 """The same where a script asks for more: all host calls of one tool have 120."""
 
 
+MAX_COMMANDS = 200
+"""Commands that one run of a script may start."""
+MAX_HELD = 8 * 1024 * 1024
+"""Bytes of commands' outputs that we hold for one run. The rest waits in a file without a name."""
+_CHUNK = 256 * 1024
+
+
+class _Rest:
+    """A file without a name, closed with the last who reads from it."""
+
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the file, read in chunks."""
+
+    rest: _Rest
+    start: int
+    size: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        at, end = self.start, self.start + self.size
+        while at < end:
+            self.rest.file.seek(at)
+            chunk = self.rest.file.read(min(_CHUNK, end - at))
+            at += len(chunk)
+            yield chunk
+
+
+class Outputs:
+    """What the commands of one run said, the first of it in memory."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, bytes | Iterable[bytes]]] = []
+        self._room = MAX_HELD
+        self._rest: _Rest | None = None
+
+    def add(self, name: str, said: bytes | Iterable[bytes]) -> None:
+        """`said` is kept; what comes in chunks is in a file already."""
+        if isinstance(said, bytes) and len(said) > self._room:
+            said = self._put_away(said)
+        elif isinstance(said, bytes):
+            self._room -= len(said)
+        self.all.append((name, said))
+
+    def _put_away(self, said: bytes) -> _Part:
+        self._rest = self._rest or _Rest()
+        start = self._rest.file.seek(0, 2)
+        self._rest.file.write(said)
+        return _Part(self._rest, start, len(said))
+
+
 class Host:
     """The host functions of one call, and the full outputs of the commands that it ran."""
 
@@ -61,7 +120,13 @@ class Host:
         self._beside = beside or Beside()
         self._files = HostFiles(workspace)
         self._code = HostCode(self._files, code, node)
-        self.outputs: list[tuple[str, bytes | Iterable[bytes]]] = []
+        self._outputs = Outputs()
+        self._ran = 0
+
+    @property
+    def outputs(self) -> list[tuple[str, bytes | Iterable[bytes]]]:
+        """What the commands said, in order."""
+        return self._outputs.all
 
     def functions(self) -> dict[str, HostFunction]:
         """All host functions by name."""
@@ -94,6 +159,9 @@ class Host:
             raise TypeError("argv: expected a list of strings")
         if argv[0] not in self._commands:
             raise PermissionError(f"program `{argv[0]:.80}` is not among this agent's `commands`")
+        if self._ran >= MAX_COMMANDS:
+            raise OSError(f"program `{argv[0]:.80}` is one too many: a script can run {MAX_COMMANDS} in one run")
+        self._ran += 1
         try:
             stdin_bytes = text_of(stdin, "stdin").encode("utf-8")
             moved = await asyncio.to_thread(self._workspace.moved)
@@ -107,10 +175,10 @@ class Host:
             raise PermissionError(error.message) from error
         if done.sandbox:
             # What ran the project's code, or that nothing held it, is for the developer to see.
-            self.outputs.append((f"{argv[0]} sandbox", done.sandbox.encode()))
+            self._outputs.add(f"{argv[0]} sandbox", done.sandbox.encode())
         for stream, head in (("stdout", done.stdout), ("stderr", done.stderr)):
             if head:
-                self.outputs.append((f"{argv[0]} {stream}", done.full.get(stream, head)))
+                self._outputs.add(f"{argv[0]} {stream}", done.full.get(stream, head))
         fits(f"{argv[0]} stdout", done.stdout)
         fits(f"{argv[0]} stderr", done.stderr)
         for name, data in done.artifacts.items():

@@ -13,6 +13,8 @@ from remora.ports import Workspace
 
 MAX_TEXT = 4 * 1024 * 1024
 """Bytes of one text that may enter a script: more would break its memory limit without saying why."""
+MAX_WRITTEN = 64 * 1024 * 1024
+"""Bytes that one run of a script may write, the same file again counted again."""
 MAX_PATHS = 1000
 """Paths that one answer holds at most: the first in order."""
 MAX_HITS = 200
@@ -31,6 +33,7 @@ class HostFiles:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self._written = 0
 
     async def read_file(self, path: str) -> str:
         """The file's text, its line ends as they are."""
@@ -87,6 +90,9 @@ class HostFiles:
     async def write_bytes(self, path: str, data: bytes) -> None:
         """The file is in the workspace. Raises `PermissionError` for a path that no agent may write."""
         fits(path, data)
+        if self._written + len(data) > MAX_WRITTEN:
+            raise OSError(f"`{path:.200}` is too much: a script can write {MAX_WRITTEN:,} bytes in one run")
+        self._written += len(data)
         try:
             await self._workspace.write(text_of(path, "path"), data)
         except WorkspaceError as error:

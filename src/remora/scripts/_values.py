@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 MAX_DEPTH = 64
@@ -34,6 +35,27 @@ class NotPlain(ValueError):
 def plain(value: Any, limit: int = MAX_OUT) -> Any:
     """`value` as JSON has it, tuples as lists. Raises `NotPlain` naming the place of what JSON cannot hold."""
     return value if _is_plain(value, limit) else _Walk(limit).plain(value, 0)
+
+
+def weigh(value: Any) -> int:
+    """About the bytes of our memory that a plain value takes."""
+    total = 0
+    level = [value]
+    while level:
+        deeper: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                total += sys.getsizeof(item)
+            elif isinstance(item, dict):
+                total += CONTAINER + ENTRY * len(item) + sum(map(sys.getsizeof, item))
+                deeper += item.values()
+            elif isinstance(item, list):
+                total += CONTAINER + ENTRY * len(item)
+                deeper += item
+            else:
+                total += VALUE
+        level = deeper
+    return total
 
 
 def _is_plain(value: Any, room: int) -> bool:

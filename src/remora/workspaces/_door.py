@@ -61,11 +61,13 @@ class Entries:
 class Door:
     """Files beneath one directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, max_file: int = MAX_FILE) -> None:
         self.root = root
+        self._max_file = max_file
 
-    def read(self, path: str, *, limit: int = MAX_FILE) -> bytes:
+    def read(self, path: str, *, limit: int | None = None) -> bytes:
         """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` if it is no plain file or too large."""
+        limit = self._max_file if limit is None else limit
         with self._folder(path) as (folder, name), _opened(path, name, _FILE, folder) as file:
             found = os.fstat(file)
             _plain(path, found)

@@ -28,6 +28,8 @@ PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_FILES = 200
+MAX_TOTAL_BYTES = 32 * 1024 * 1024
+"""Bytes of all files that one agent may write, with what was there before those since the last call."""
 NEW_FILE = 0o644
 """Permissions of a file that the project did not have."""
 LONGEST_TICK_S = 0.02
@@ -39,13 +41,20 @@ class OverlayWorkspace:
     """Copy-on-write over `root`. Opening copies nothing; `upper` holds only what was written."""
 
     def __init__(
-        self, root: Path, upper: Path, *, max_file_bytes: int = MAX_FILE_BYTES, max_files: int = MAX_FILES
+        self,
+        root: Path,
+        upper: Path,
+        *,
+        max_file_bytes: int = MAX_FILE_BYTES,
+        max_files: int = MAX_FILES,
+        max_total_bytes: int = MAX_TOTAL_BYTES,
     ) -> None:
-        """`max_file_bytes` and `max_files` bound what may be written."""
+        """The three bound what may be written, `max_file_bytes` also what is read."""
         self._max_file_bytes = max_file_bytes
         self._max_files = max_files
-        self._project = Door(root)
-        self._own = Door(upper)
+        self._max_total_bytes = max_total_bytes
+        self._project = Door(root, max_file=max_file_bytes)
+        self._own = Door(upper, max_file=max_file_bytes)
         self._state = _below(root, upper.parent.parent)
         self._before: dict[str, bytes | None] = {}
         self._count: int | None = None
@@ -252,10 +261,22 @@ class OverlayWorkspace:
             is_new = self._own.mode(path) is None
             if is_new and self._counted() >= self._max_files:
                 raise WorkspaceError(f"`{path}` would be one file too many: at most {self._max_files:,} may be changed")
+            self._check_total(path, data, before)
             counted = self._counted()
             self._own.write(path, data, mode=PRIVATE_FILE, folder_mode=PRIVATE_FOLDER, sync=False)
             self._count = counted + is_new
             self._before.setdefault(path, before)
+
+    def _check_total(self, path: str, data: bytes, before: bytes | None) -> None:
+        """Raises `WorkspaceError` if all files, and what was there before them, would be too much: we hold both."""
+        sizes = {name: (self.upper / name).stat().st_size for name in every_file(self._own)}
+        sizes[path] = len(data)
+        held = {path: before, **self._before}
+        total = sum(sizes.values()) + sum(len(was) for was in held.values() if was is not None)
+        if total > self._max_total_bytes:
+            raise WorkspaceError(
+                f"`{path}` would be too much: at most {self._max_total_bytes:,} bytes may be changed in all"
+            )
 
     def _counted(self) -> int:
         """How many files it has of its own. Looked at once: nobody else writes there."""

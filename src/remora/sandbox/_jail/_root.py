@@ -130,6 +130,7 @@ def _mount_project(plan: dict[str, Any]) -> None:
         linux.bind("/area/copy", f"/new{root}", read_only=False)
         for path in plan["inside"]:
             show(f"/old{path}", f"/new{path}")
+    _touch("/empty")
     for name in plan["hide"]:
         _hide(f"/new{root}", name)
 
@@ -161,7 +162,7 @@ def _hide(root: str, name: str) -> None:
     if os.path.isdir(path):
         linux.mount("hidden", path, "tmpfs", linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV, "size=4k,mode=555")
     else:
-        linux.mount("/old/dev/null", path, None, linux.MS_BIND)
+        linux.bind("/empty", path)
 
 
 def _lift_loopback() -> None:

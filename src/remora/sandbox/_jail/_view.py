@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 CHUNK = 1024 * 1024
-SKIPPED = frozenset(
-    {".git", ".hg", ".svn", ".agentfs", ".venv", "venv", "node_modules", ".tox", ".nox", "__pycache__"}
+HIDDEN = frozenset({".git", ".hg", ".svn", ".jj", ".bzr", ".agentfs"})
+"""What tests do not see, wherever it is, folder or file: history may hold keys, our state other agents' work."""
+SKIPPED = HIDDEN | frozenset(
+    {".venv", "venv", "node_modules", ".tox", ".nox", "__pycache__"}
     | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
 )
 """Folders that no test needs copied, wherever they are."""
@@ -34,10 +36,10 @@ def _copy(source: str, target: str, below: str, hidden: frozenset[str]) -> None:
             path = f"{below}{entry.name}"
             goal = os.path.join(target, entry.name)
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in SKIPPED and path not in hidden:
+                if entry.name not in SKIPPED and entry.name.lower() not in HIDDEN and path not in hidden:
                     _make_folder(goal)
                     _copy(entry.path, goal, f"{path}/", hidden)
-            elif path not in hidden:
+            elif path not in hidden and entry.name.lower() not in HIDDEN:
                 _copy_file(entry, goal)
 
 

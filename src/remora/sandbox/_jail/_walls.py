@@ -69,20 +69,26 @@ _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _REFUSED: dict[str, Sequence[int]] = {
     # keyctl add_key request_key bpf perf_event_open userfaultfd memfd_create shmget mount umount2 pivot_root
     # unshare setns, then those with one number everywhere: io_uring_*, memfd_secret, clone3, the new mount calls.
-    "x86_64": (250, 248, 249, 321, 298, 323, 319, 29, 165, 166, 155, 272, 308),
-    "aarch64": (219, 217, 218, 280, 241, 282, 279, 194, 40, 39, 41, 97, 268),
+    "x86_64": (250, 248, 249, 321, 298, 323, 319, 29, 165, 166, 155, 272, 308, *(68, 64, 275, 276, 278, 300)),
+    "aarch64": (219, 217, 218, 280, 241, 282, 279, 194, 40, 39, 41, 97, 268, *(186, 190, 76, 77, 75, 262)),
+    # The second row holds memory that no limit counts: msgget semget splice tee vmsplice fanotify_init.
 }
-_REFUSED_EVERYWHERE = (425, 426, 427, 447, 435, 428, 429, 430, 431, 432, 433, 442)
+_REFUSED_EVERYWHERE = (425, 426, 427, 447, 435, 428, 429, 430, 431, 432, 433, 442, 444, 445, 446)
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
+_SET_OPTION = {"x86_64": 54, "aarch64": 208}
+_SOCKET_LEVEL, _BUFFER_SIZES = 1, (7, 8)
+"""`SO_SNDBUF` and `SO_RCVBUF`: how much memory of the kernel a socket may take."""
+OPEN_FILES, SIGNALS = 4096, 4096
+"""What each process may have open, and all of them may have waiting."""
 _FAMILIES = (1, 2, 10, 16)
 """Unix, IPv4, IPv6 and netlink: all of them belong to a network namespace."""
 _X32 = 0x40000000
 _ENOSYS, _EPERM, _EAFNOSUPPORT = 38, 1, 97
 _KILL, _ERRNO, _PASS = 0x80000000, 0x00050000, 0x7FFF0000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _MACHINE, _FIRST = 0, 4, 16
-"""Where a filter finds the call's number, the machine, and the first argument."""
+_NUMBER, _MACHINE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
+"""Where a filter finds the call's number, the machine, and the arguments."""
 
 
 def is_known_machine() -> bool:
@@ -100,13 +106,19 @@ def shut_calls() -> None:
 
 
 def filter_program(machine: str) -> bytes:
-    """The filter for the kernel: refused calls do not exist, sockets and new processes are looked at."""
+    """The filter for the kernel: refused calls do not exist, sockets and new processes are looked at.
+
+    A change of a socket's buffer size succeeds and does nothing: programs take it for the wish that it is.
+    """
     steps = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, _ARCH[machine]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
     steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | _ENOSYS)]
     for number in (*_REFUSED[machine], *_REFUSED_EVERYWHERE):
         steps += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | _ENOSYS)]
     steps += [(_EQUAL, 0, 4, _CLONE[machine]), (_LOAD, 0, 0, _FIRST)]
     steps += [(_ANY_BIT, 0, 1, linux.NEW_USER), (_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _PASS)]
+    steps += [(_EQUAL, 0, 7, _SET_OPTION[machine]), (_LOAD, 0, 0, _SECOND), (_EQUAL, 0, 4, _SOCKET_LEVEL)]
+    steps += [(_LOAD, 0, 0, _THIRD), (_EQUAL, 1, 0, _BUFFER_SIZES[0]), (_EQUAL, 0, 1, _BUFFER_SIZES[1])]
+    steps += [(_RETURN, 0, 0, _ERRNO), (_RETURN, 0, 0, _PASS)]
     steps += [(_EQUAL, 0, 2 + len(_FAMILIES), _SOCKET[machine]), (_LOAD, 0, 0, _FIRST)]
     steps += [(_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)]
     steps += [(_RETURN, 0, 0, _ERRNO | _EAFNOSUPPORT), (_RETURN, 0, 0, _PASS)]
@@ -116,7 +128,8 @@ def filter_program(machine: str) -> bytes:
 def set_limits(limits: dict[str, Any], *, own_users: bool) -> None:
     """No core dumps, no file or address space beyond its size; no more processes where they are counted apart."""
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, limits["address_space"])]
-    bounds.append((resource.RLIMIT_FSIZE, limits["disk"]))
+    bounds += [(resource.RLIMIT_FSIZE, limits["disk"]), (resource.RLIMIT_NOFILE, OPEN_FILES)]
+    bounds.append((resource.RLIMIT_SIGPENDING, SIGNALS))
     if own_users:
         bounds.append((resource.RLIMIT_NPROC, limits["processes"]))
     for kind, bound in bounds:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import select
 
+from . import _kernel as kernel
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 EVERY_MS = 40
 KILL, STOP = 9, 19
 MAX_SWEEPS = 200
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+LOOKS_BETWEEN = 5
+"""Locks are looked at this seldom: few programs have any."""
 MB = 1024 * 1024
 
 
@@ -21,11 +24,12 @@ def watch(main: int, limits: dict[str, Any], areas: Sequence[str], *, everyone: 
     """How `main` ended, or which limit was reached. `everyone`: all visible processes count, else our children."""
     end = select.poll()
     end.register(os.pidfd_open(main), select.POLLIN)
+    look = _Look(limits, areas, everyone=everyone)
     while True:
         status = _reap(main)
         if status is not None:
             return {"returncode": os.waitstatus_to_exitcode(status)}
-        reached = _reached(limits, areas, everyone=everyone)
+        reached = look.reached()
         if reached is not None:
             return {"limit": reached}
         end.poll(EVERY_MS)
@@ -45,16 +49,47 @@ def _reap(main: int) -> int | None:
         return found
 
 
-def _reached(limits: dict[str, Any], areas: Sequence[str], *, everyone: bool) -> str | None:
-    pids = list(_visible() if everyone else descendants(os.getpid()))
-    if len(pids) > limits["processes"]:
-        return f"{limits['processes']} processes"
-    written = _written(areas)
-    if written > limits["disk"]:
-        return f"{limits['disk'] // MB} MB of files"
-    if _resident(pids) + written > limits["memory"] and _shared_out(pids) + written > limits["memory"]:
-        return f"{limits['memory'] // MB} MB of memory"
-    return None
+class _Look:
+    """Looks at what the program and its kin use together."""
+
+    def __init__(self, limits: dict[str, Any], areas: Sequence[str], *, everyone: bool) -> None:
+        self._limits = limits
+        self._areas = areas
+        self._everyone = everyone
+        # Only in a network of their own are all sockets theirs.
+        self._sockets = kernel.Sockets() if everyone else None
+        self._looks = 0
+
+    def reached(self) -> str | None:
+        """The limit that they have reached, if they have."""
+        limits = self._limits
+        self._looks += 1
+        pids = list(_visible() if self._everyone else descendants(os.getpid()))
+        if len(pids) > limits["processes"]:
+            return f"{limits['processes']} processes"
+        written, inodes = kernel.written(self._areas)
+        if written > limits["disk"]:
+            return f"{limits['disk'] // MB} MB of files"
+        if self._everyone and self._looks % LOOKS_BETWEEN == 0 and kernel.too_many_locks():
+            return f"{kernel.LOCKS} locks on files"
+        beside = written + inodes + (self._sockets.held() if self._sockets else 0)
+        return f"{limits['memory'] // MB} MB of memory" if _exceed(limits["memory"] - beside, pids) else None
+
+
+def _exceed(room: int, pids: Sequence[int]) -> bool:
+    """Whether the processes, and what the kernel keeps for them, take more than `room` bytes."""
+    memory = [kernel.process_memory(pid) for pid in pids]
+    room -= sum(kept for _, kept in memory)
+    if sum(resident for resident, _ in memory) <= room:
+        return False
+    if max((resident for resident, _ in memory), default=0) > room:
+        return True
+    # Pages that several have were counted for each. Once for all takes far longer, so it is only asked now.
+    for pid in pids:
+        room -= kernel.proportional(pid)
+        if room < 0:
+            return True
+    return False
 
 
 def _visible() -> Iterator[int]:
@@ -145,37 +180,3 @@ def _parent(pid: int) -> int:
             return int(file.read().rpartition(b")")[2].split()[1])
     except (OSError, IndexError, ValueError):
         return -1
-
-
-def _resident(pids: Iterable[int]) -> int:
-    return sum(_resident_of(pid) for pid in pids)
-
-
-def _resident_of(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _PAGE
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
-def _shared_out(pids: Iterable[int]) -> int:
-    """Memory with each page counted once, however many have it. Slower, so only asked when it matters."""
-    return sum(_proportional(pid) for pid in pids)
-
-
-def _proportional(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith(b"Pss:")) * 1024
-    except (OSError, StopIteration):
-        return _resident_of(pid)
-
-
-def _written(areas: Sequence[str]) -> int:
-    """Bytes in the private file systems."""
-    total = 0
-    for area in areas:
-        usage = os.statvfs(area)
-        total += (usage.f_blocks - usage.f_bfree) * usage.f_frsize
-    return total

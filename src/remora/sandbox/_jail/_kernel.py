@@ -1,0 +1,120 @@
+"""What programs hold in the kernel, where no process has it: sockets, page tables, open files, inodes, locks.
+
+Without a cgroup nobody counts it, so it is estimated here, each thing at the most that it can hold.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SOCKET = 448 * 1024
+"""Bytes that a socket can hold in its buffers, which nobody inside can make larger."""
+FREE_SOCKETS = 256
+"""Sockets that count nothing: few programs fill the ones that they have."""
+OPEN_FILE = 10 * 1024
+"""Bytes behind an open file: two pages of a pipe beyond the user's allowance, and what the kernel keeps about it."""
+FREE_FILES = 256
+"""Open files of a process that count nothing."""
+INODE = 1536
+"""Bytes of a file in memory that its size does not show: the inode, and its name in the cache of names."""
+LOCKS = 10_000
+"""Locks on files that may be held: the kernel has no limit of its own."""
+_LOCK_TEXT = 1024 * 1024
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Sockets:
+    """The sockets of this network namespace."""
+
+    def __init__(self) -> None:
+        self._tcp = _sockstat()[2]
+
+    def held(self) -> int:
+        """Bytes that they may hold by now, those without a descriptor included."""
+        used, tcp, pages = _sockstat()
+        # The kernel counts the memory of TCP for the whole machine: what is more than at the start counts here.
+        grown = max(0, pages - self._tcp) * _PAGE if tcp else 0
+        return max(0, used - FREE_SOCKETS) * SOCKET + grown
+
+
+def _sockstat() -> tuple[int, int, int]:
+    """Sockets that exist in this namespace, those of TCP among them, and pages that TCP has on this machine."""
+    used = tcp = pages = 0
+    for line in _read("/proc/net/sockstat").splitlines():
+        words = line.split()
+        if words[:2] == [b"sockets:", b"used"]:
+            used = int(words[2])
+        elif words[:1] == [b"TCP:"]:
+            facts = dict(zip(words[1::2], words[2::2], strict=False))
+            tcp, pages = int(facts.get(b"inuse", 0)) + int(facts.get(b"tw", 0)), int(facts.get(b"mem", 0))
+    return used, tcp, pages
+
+
+def process_memory(pid: int) -> tuple[int, int]:
+    """Bytes of a process that are resident, and those that the kernel keeps for it: page tables and open files."""
+    resident = tables = slots = 0
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"VmRSS:"):
+            resident = int(line.split()[1]) * 1024
+        elif line.startswith(b"VmPTE:"):
+            tables = int(line.split()[1]) * 1024
+        elif line.startswith(b"FDSize:"):
+            slots = int(line.split()[1])
+    files = _open_files(pid, slots) if slots > FREE_FILES else 0
+    return resident, tables + max(0, files - FREE_FILES) * OPEN_FILE
+
+
+def _open_files(pid: int, slots: int) -> int:
+    """How many files it has open; as many as it has room for where that cannot be seen."""
+    try:
+        # Since Linux 6.2 the size of this folder is their number; before, it is 0.
+        return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        return slots
+    except OSError:
+        return 0
+
+
+def written(areas: Sequence[str]) -> tuple[int, int]:
+    """Bytes in the private file systems, and those that the kernel keeps about the files there."""
+    total = inodes = 0
+    for area in areas:
+        usage = os.statvfs(area)
+        total += (usage.f_blocks - usage.f_bfree) * usage.f_frsize
+        inodes += usage.f_files - usage.f_ffree
+    return total, max(0, inodes) * INODE
+
+
+def too_many_locks() -> bool:
+    """Whether more than `LOCKS` locks are held on files."""
+    return _read("/proc/locks", _LOCK_TEXT).count(b"\n") > LOCKS
+
+
+def proportional(pid: int) -> int:
+    """Resident memory of a process, its share of what it has together with others."""
+    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * 1024
+    return process_memory(pid)[0]
+
+
+def _read(path: str, limit: int = 1 << 16) -> bytes:
+    """The first bytes of a file that the kernel makes; nothing where there is none."""
+    parts: list[bytes] = []
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        while limit > 0 and (part := os.read(file, limit)):
+            parts.append(part)
+            limit -= len(part)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+    return b"".join(parts)
