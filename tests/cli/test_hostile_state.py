@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -152,3 +153,36 @@ def test_a_diff_into_a_file_is_a_patch(shop: Path, remora: Remora, analyzed: Jso
         [git, "apply", "--check", "-"], cwd=shop, input=patch, text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_verify_names_the_stream_the_seq_and_the_blob_that_was_altered(
+    shop: Path, remora: Remora, remora_json: Json, analyzed: Json
+) -> None:
+    analyzed("shop/pricing.py")
+    whole = remora_json("trace", "verify")
+    assert whole["blobs"]["read"] == whole["blobs"]["named"] > 0
+    assert (whole["heads"]["streams"], whole["not_checked"]) == (len(whole["streams"]), [])
+    altered = next(path for path in (shop / ".agentfs" / "blobs").rglob("*") if path.suffix in (".raw", ".gz"))
+    altered.write_bytes(altered.read_bytes()[:-1])
+    done = remora("trace", "verify")
+    name = f"sha256:{altered.parent.name}{altered.stem}"
+    assert done.returncode == 1
+    assert re.search(rf"\.jsonl:\d+  seq \d+: names blob {name}, which is damaged", done.stdout)
+    quick = remora("trace", "verify", "--quick")
+    assert quick.returncode == 0
+    assert "not checked: Blobs were only looked for, not read" in quick.stdout
+
+
+def test_verify_misses_a_run_that_was_deleted_and_a_decision_that_was_cut_off(
+    shop: Path, remora: Remora, analyzed: Json
+) -> None:
+    analyzed("shop/pricing.py")
+    remora("reject")
+    (run,) = (shop / ".agentfs" / "runs").glob("*.jsonl")
+    whole = run.read_bytes()
+    run.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    done = remora("trace", "verify")
+    assert (done.returncode, "the stream was cut: `heads.log` notes" in done.stdout) == (1, True)
+    run.unlink()
+    done = remora("trace", "verify")
+    assert (done.returncode, f"{run}:1  the stream is gone" in done.stdout) == (1, True)
