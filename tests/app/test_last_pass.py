@@ -14,7 +14,7 @@ import pytest
 from remora.app import App, open_app
 from remora.events import AgentScheduledEvent, NoticeEvent, RunEndEvent
 from remora.ports import AgentResult
-from remora.trace import read_events
+from remora.trace import claim, read_events
 
 SOURCE = """from typing import List
 
@@ -143,6 +143,7 @@ def test_the_last_agent_killed_after_any_event_ends_the_same(project: Path, tmp_
     for keep in range(0, len(lines) + 1, 4):
         copy = tmp_path / f"cut-{keep}"
         shutil.copytree(project, copy)
+        claim(copy / ".agentfs")
         stream = copy / ".agentfs/traces" / f"{agent}.jsonl"
         stream.write_bytes(b"".join(lines[:keep])) if keep else stream.unlink()
         shutil.rmtree(copy / ".agentfs/workspaces" / agent)

@@ -51,7 +51,7 @@ def test_the_reason_is_the_tools_word_and_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
-    (tmp_path / "remora.yaml").write_text("event_stream: {sync: 'off'}\n")
+    (tmp_path / "remora.yaml").touch()
     (tmp_path / "a.py").write_text("import not_there\n\n\ndef one(x: int) -> int:\n    return x\n")
     app = open_app(tmp_path, flags={"server.server": "first-candidate"})
     (done,) = asyncio.run(app.analyze([tmp_path / "a.py"], ["test"]))

@@ -149,7 +149,7 @@ class Running(Agents, Changing):
         definitions = {name: agent.definition for name, agent in shared.agents.items()}
         order = {event.agent_id: place for place, event in enumerate(self._scheduled(plan.run_id))}
         found = meetings(sorted(done, key=lambda result: order[result.agent_id]), definitions, NOT_TAKEN)
-        ids = ids_behind(max(order))
+        ids = ids_behind(max(order, default=plan.run_id))
         return await Merging(plan.run_id, self.blobs, ids, count, self._drop_workspace).last_pass(found)
 
     def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:

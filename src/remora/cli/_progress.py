@@ -27,7 +27,8 @@ class watching:  # noqa: N801 - used as a block, like a function
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._bar.live.is_started:  # one that never was would print an empty line
+            self._bar.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """So many of so many are done."""
