@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from flips import closed_streams, flip_bits_of
+from remora.errors import TraceError
 from remora.events import AgentEndEvent, BlobRef, Event, FileChange, NoticeEvent, ToolResultEvent, digest
 from remora.ports import Clock
 from remora.trace import Disk, FileBlobs, FileTrace, Library, Retention, StreamReport
+from remora.trace._index_fill import read_at
 from remora.trace._ledger import Note, _line, read_heads
 
 STREAM = "traces/01TEST"
@@ -256,6 +259,7 @@ async def test_a_writer_goes_on_behind_a_torn_line_of_the_ledger(state_dir: Path
 
 NOTING = """
 import sys
+import tracemalloc
 from pathlib import Path
 from remora.trace import Disk
 from remora.trace._ledger import Ledger, Note
@@ -329,3 +333,31 @@ async def test_no_note_is_synced_and_none_is_written_before_its_stream_is(state_
         await trace.append("traces/A", [AgentEndEvent()])
     stream = [("write", "A.jsonl"), ("sync", "A.jsonl")]
     assert [call for call in calls if call[1] != ".gitignore"] == [*stream * 3, ("write", "heads.log")]
+
+
+async def test_no_reader_of_a_state_folder_is_filled_by_a_line_without_end(state_dir: Path) -> None:
+    for name in ("traces/01LONG.jsonl", "traces/01LONG.torn", "runs/01LONG.jsonl"):
+        (state_dir / name).parent.mkdir(parents=True, exist_ok=True)
+        with (state_dir / name).open("wb") as out:
+            out.truncate(160 * 1024 * 1024)
+    with (state_dir / "heads.log").open("wb") as out:
+        out.truncate(2 * 1024 * 1024)
+    library = Library(state_dir)
+    tracemalloc.start()
+    assert library.verify().damaged
+    assert list(library.run_events()) == []
+    assert [row.events for row in library.agents()] == [0]
+    assert library.plan_prune(Retention(keep_last=0), datetime.now(UTC)).streams == ()
+    for stream in library.runs():
+        with pytest.raises(TraceError):
+            [event async for event in library.tail(str(stream.stem)) if event.seq < 0]
+    assert tracemalloc.get_traced_memory()[1] < 96 * 1024 * 1024
+    tracemalloc.stop()
+
+
+async def test_a_row_of_the_index_that_names_a_line_without_end_reads_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b"{}\n")
+    for length in (1 << 40, -5):
+        with pytest.raises(TraceError, match="can have no line"):
+            read_at(file, 0, length)
