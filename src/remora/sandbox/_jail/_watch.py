@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 EVERY_MS = 40
 KILL, STOP = 9, 19
 MAX_SWEEPS = 200
+MANY, BEHIND = 16, 10
+"""So many processes are made nicer than the watch: it must have its turn before hundreds of busy ones have theirs."""
 SELDOM_S, MAPPINGS_S = 0.2, 0.04
 """How seldom locks and mappings are looked at, and how long mappings: it takes longer than all the rest."""
 SHARES_S = 2.0
@@ -63,6 +65,7 @@ class _Look:
         self._sockets = kernel.Sockets() if everyone else None
         self._due = 0.0
         self._mapped: dict[int, int] = {}
+        self._behind: set[int] = set()
 
     def reached(self) -> str | None:
         """The limit that they have reached, if they have."""
@@ -73,6 +76,8 @@ class _Look:
         pids = list(_visible() if self._everyone else descendants(os.getpid()))
         if len(pids) > limits["processes"]:
             return f"{limits['processes']} processes"
+        if len(pids) > MANY:
+            self._put_behind(pids)
         written, inodes = kernel.written(self._areas)
         if written > limits["disk"]:
             return f"{limits['disk'] // MB} MB of files"
@@ -80,6 +85,14 @@ class _Look:
             return f"{kernel.LOCKS} locks on files"
         beside = written + inodes + self._mappings(pids, is_due=is_due) + (self._sockets.held() if self._sockets else 0)
         return f"{limits['memory'] // MB} MB of memory" if _exceed(limits["memory"] - beside, pids) else None
+
+    def _put_behind(self, pids: Sequence[int]) -> None:
+        for pid in set(pids) - self._behind:
+            try:
+                os.setpriority(os.PRIO_PROCESS, pid, BEHIND)
+            except OSError:
+                continue
+        self._behind = set(pids)
 
     def _mappings(self, pids: Sequence[int], *, is_due: bool) -> int:
         """What the kernel keeps about their mappings, as far as was seen by now: in turn, for a short time each."""
