@@ -262,7 +262,7 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 start = libc.mmap(None, 70000 * 4096, 0, 0x4022, -1, 0)
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-for n in range(0, 70000, 2):
+for n in range(0, 60000, 2):
     if libc.mprotect(start + n * 4096, 4096, 1) < 0: break
 """,
     "locks of files": """

@@ -47,32 +47,45 @@ class Hidden:
     def find(self) -> frozenset[str]:
         """Paths below the project's root as they are now. Raises `TooManyHidden`."""
         with self._lock:
-            return frozenset(self._walk())
+            if not self._is_unchanged():
+                self._walk()
+            found = {below + name for below, folder in self._known.items() for name in folder.hidden}
+            found.update(place for name in list(found) for place in self._elsewhere(name))
+        if len(found) > MAX_HIDDEN:
+            raise TooManyHidden
+        return frozenset(found)
 
-    def _walk(self) -> set[str]:
-        found: set[str] = set()
+    def _is_unchanged(self) -> bool:
+        """Whether every folder is as it was: then there are no others either."""
+        begin = f"{self._root}/"
+        try:
+            for below, known in self._known.items():
+                facts = os.stat(begin + below, follow_symlinks=False)  # noqa: PTH116 - a path object costs as much
+                if known.mark != (facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns):
+                    return False
+        except OSError:
+            return False
+        return bool(self._known)
+
+    def _walk(self) -> None:
         known: dict[str, _Folder] = {}
-        todo = [""]
+        todo, places = [""], 0
         while todo:
             below = todo.pop()
             folder = self._look(below)
-            if folder is None:
-                continue
-            known[below] = folder
-            for name in folder.hidden:
-                found.add(below + name)
-                found.update(self._elsewhere(below, name))
-            if len(found) > MAX_HIDDEN:
+            if folder is not None:
+                known[below] = folder
+                todo += [f"{below}{name}/" for name in folder.folders]
+                places += len(folder.hidden)
+            if places > MAX_HIDDEN:
                 raise TooManyHidden
-            todo += [f"{below}{name}/" for name in folder.folders]
         self._known = known
-        return found
 
     def _look(self, below: str) -> _Folder | None:
         """What is in the folder; None where it is gone, or not for us to enter: then tests may not either."""
         path = f"{self._root}/{below}"
         try:
-            facts = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - for every folder: a path object costs as much
+            facts = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - as above
             known = self._known.get(below)
             if known is not None and known.mark == _mark(facts):
                 return known
@@ -81,11 +94,11 @@ class Hidden:
         except OSError:
             return None
 
-    def _elsewhere(self, below: str, name: str) -> list[str]:
+    def _elsewhere(self, name: str) -> list[str]:
         """Where a `.git` that is a file or a link leads, if that is in the project."""
         root = Path(self._root).resolve()
         try:
-            target = _target(Path(self._root, below, name))
+            target = _target(Path(self._root, name))
             inside = target is not None and target != root and target.is_relative_to(root) and target.exists()
         except (OSError, ValueError, RuntimeError):
             return []

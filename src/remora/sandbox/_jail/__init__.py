@@ -35,8 +35,6 @@ SOURCE = "/run/remora-source"
 MAX_ARTIFACT = 8 * 1024 * 1024
 """Bytes of all that a program may leave, together."""
 MAX_DESCRIPTOR = 1 << 20
-BEHIND = 10
-"""How much nicer the program is than the one that watches it."""
 FAILED = 126
 """The exit status of a program that could not be started."""
 
@@ -119,8 +117,6 @@ def _become(plan: dict[str, Any]) -> None:
     """This process is the program, behind all walls. It never returns."""
     try:
         os.chdir(plan["cwd"])
-        # The watch must have its turn before hundreds of busy processes have theirs.
-        os.nice(BEHIND)
         os.closerange(3, MAX_DESCRIPTOR)
         walls.set_limits(plan["limits"], own_users=plan["mode"] != "bare")
         if plan["mode"] != "bare":

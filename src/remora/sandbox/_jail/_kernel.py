@@ -23,7 +23,11 @@ INODE = 1536
 """Bytes of a file in memory that its size does not show: the inode, and its name in the cache of names."""
 LOCKS = 10_000
 """Locks on files that may be held: the kernel has no limit of its own."""
+MAPPINGS = 65_530 * 256
+"""Bytes that the kernel keeps about the most mappings that a process may have."""
 _LOCK_TEXT = 1024 * 1024
+_FEW_MAPPINGS = 256 * 1024
+"""Bytes of the list of a process's mappings, some 4,000 of them: few programs have more."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -77,6 +81,18 @@ def _open_files(pid: int, slots: int) -> int:
         return slots
     except OSError:
         return 0
+
+
+def mappings(pid: int) -> int:
+    """Bytes that the kernel may keep about a process's mappings; nothing for an ordinary number of them."""
+    try:
+        file = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        return MAPPINGS
+    except OSError:
+        return 0
+    os.close(file)
+    return MAPPINGS if len(_read(f"/proc/{pid}/maps", _FEW_MAPPINGS)) >= _FEW_MAPPINGS else 0
 
 
 def written(areas: Sequence[str]) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 
 from . import _kernel as kernel
 
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
 EVERY_MS = 40
 KILL, STOP = 9, 19
 MAX_SWEEPS = 200
-LOOKS_BETWEEN = 5
-"""Locks are looked at this seldom: few programs have any."""
+MANY, BEHIND = 16, 10
+"""So many processes are made nicer than the watch: it must have its turn before hundreds of busy ones have theirs."""
+SELDOM_S, MAPPINGS_S = 0.2, 0.04
+"""How seldom locks and mappings are looked at, and how long mappings: it takes longer than all the rest."""
+SHARES_S = 2.0
+"""How long it may take to find what each has for itself: who makes that slow has its pages counted for each."""
 MB = 1024 * 1024
 
 
@@ -58,22 +63,51 @@ class _Look:
         self._everyone = everyone
         # Only in a network of their own are all sockets theirs.
         self._sockets = kernel.Sockets() if everyone else None
-        self._looks = 0
+        self._due = 0.0
+        self._mapped: dict[int, int] = {}
+        self._behind: set[int] = set()
 
     def reached(self) -> str | None:
         """The limit that they have reached, if they have."""
         limits = self._limits
-        self._looks += 1
+        is_due = time.monotonic() >= self._due
+        if is_due:
+            self._due = time.monotonic() + SELDOM_S
         pids = list(_visible() if self._everyone else descendants(os.getpid()))
         if len(pids) > limits["processes"]:
             return f"{limits['processes']} processes"
+        if len(pids) > MANY:
+            self._put_behind(pids)
         written, inodes = kernel.written(self._areas)
         if written > limits["disk"]:
             return f"{limits['disk'] // MB} MB of files"
-        if self._everyone and self._looks % LOOKS_BETWEEN == 0 and kernel.too_many_locks():
+        if self._everyone and is_due and kernel.too_many_locks():
             return f"{kernel.LOCKS} locks on files"
-        beside = written + inodes + (self._sockets.held() if self._sockets else 0)
+        beside = written + inodes + self._mappings(pids, is_due=is_due) + (self._sockets.held() if self._sockets else 0)
         return f"{limits['memory'] // MB} MB of memory" if _exceed(limits["memory"] - beside, pids) else None
+
+    def _put_behind(self, pids: Sequence[int]) -> None:
+        for pid in set(pids) - self._behind:
+            try:
+                os.setpriority(os.PRIO_PROCESS, pid, BEHIND)
+            except OSError:
+                continue
+        self._behind = set(pids)
+
+    def _mappings(self, pids: Sequence[int], *, is_due: bool) -> int:
+        """What the kernel keeps about their mappings, as far as was seen by now: in turn, for a short time each."""
+        now = set(pids)
+        # In the order in which they were last looked at, those that are new first.
+        known = {pid: held for pid, held in self._mapped.items() if pid in now}
+        self._mapped = {pid: 0 for pid in pids if pid not in known} | known
+        if is_due:
+            until = time.monotonic() + MAPPINGS_S
+            for pid in list(self._mapped):
+                self._mapped.pop(pid)
+                self._mapped[pid] = kernel.mappings(pid)
+                if time.monotonic() > until:
+                    break
+        return sum(self._mapped.values())
 
 
 def _exceed(room: int, pids: Sequence[int]) -> bool:
@@ -85,8 +119,9 @@ def _exceed(room: int, pids: Sequence[int]) -> bool:
     if max((resident for resident, _ in memory), default=0) > room:
         return True
     # Pages that several have were counted for each. Once for all takes far longer, so it is only asked now.
-    for pid in pids:
-        room -= kernel.proportional(pid)
+    until = time.monotonic() + SHARES_S
+    for pid, (resident, _) in zip(pids, memory, strict=True):
+        room -= kernel.proportional(pid) if time.monotonic() < until else resident
         if room < 0:
             return True
     return False
