@@ -34,6 +34,7 @@ from remora.events import (
     ids_behind,
     new_id,
 )
+from remora.trace import make_own
 
 STREAMS, RUNS = 10_000, 300
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -112,6 +113,7 @@ def write_store(state: Path, case: Case, streams: int, runs: int) -> int:
     """How many events are in the folder now: runs with sealed agents, none of which changed a file."""
     say(f"many: writing {streams:,} streams of {runs} runs")
     records = asyncio.run(_records(state.parent / "one", case))
+    make_own(state)
     for kind in ("traces", "runs"):
         (state / kind).mkdir(parents=True)
     events = 0

@@ -351,7 +351,8 @@ async def test_no_reader_of_a_state_folder_is_filled_by_a_line_without_end(state
     for stream in library.runs():
         with pytest.raises(TraceError):
             [event async for event in library.tail(str(stream.stem)) if event.seq < 0]
-    assert tracemalloc.get_traced_memory()[1] < 96 * 1024 * 1024
+    # Three streams may be read at once, each with its longest line and a copy of it; the files have 480 MiB.
+    assert tracemalloc.get_traced_memory()[1] < 192 * 1024 * 1024
     tracemalloc.stop()
 
 
