@@ -198,9 +198,11 @@ class KVFile:
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN")  # one moment for both: a writer may be making the file just now
         application, version = (
             db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
+        db.execute("COMMIT")
         if (application, version) not in ((0, 0), (_APPLICATION, _SCHEMA)):
             problem = (
                 "it is not a key-value file of Remora" if application != _APPLICATION else f"it has schema {version}"
