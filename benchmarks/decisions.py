@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
-from remora.app import App, Deciders, Instead, deciders, ensure_weights, served_weights, weights_counter
+from remora.app import App, Deciders, RunOverrides, deciders, ensure_weights, served_weights, weights_counter
 from remora.bench.suite import chosen_tasks, read_suite
 from remora.bench.tasks import Task
 from remora.bench.trial import write_task
@@ -73,7 +73,7 @@ async def _run(task: Task, found: Deciders, kept: list[Asked]) -> None:
         wanted = f"{task.path}:{task.node}" if task.node else task.path
         plan = app.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
         noting = Noting(task.operation, kept)
-        async for _ in app.run(plan, instead=Instead(replace(found, policy=lambda _: noting))):
+        async for _ in app.run(plan, overrides=RunOverrides(replace(found, policy=lambda _: noting))):
             pass
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from benchmarks.workload import Case, answer, output
 from remora.context.contracts import ToolSpec
-from remora.context.summarizers import get_default_summarizers
 from remora.events import Call, Event
 from remora.inference import EstimatedCounter
 from remora.ports import BlobStore, Decision, TraceWriter
 from remora.trace import Disk, MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 LIMIT = 1000
 SYSTEM_PROMPT = """You fix lint errors in Python code by calling one tool at a time.
@@ -62,17 +61,18 @@ class TallyDisk(Disk):
 
 def new_track(writer: TraceWriter, blobs: BlobStore, agent_id: str = "agent") -> TwoTrack:
     """Both tracks as our own runner sets them up for a lint agent."""
-    return TwoTrack(
-        Identity(agent_id, run_id="run", operation="lint", node_id="src/shop/order.py:load"),
-        goal="Fix lint errors in src/shop/order.py:load",
-        tools=TOOLS,
-        system_prompt=SYSTEM_PROMPT,
-        limit=LIMIT,
-        writer=writer,
-        blobs=blobs,
-        counter=EstimatedCounter(),
-        clock=SystemClock(),
-        summarizers=get_default_summarizers(),
+    return TwoTrack.of(
+        Wiring(
+            identity=Identity(agent_id, run_id="run", operation="lint", node_id="src/shop/order.py:load"),
+            goal="Fix lint errors in src/shop/order.py:load",
+            tools=TOOLS,
+            system_prompt=SYSTEM_PROMPT,
+            prompts=PromptSettings(LIMIT),
+            writer=writer,
+            blobs=blobs,
+            counter=EstimatedCounter(),
+            clock=SystemClock(),
+        )
     )
 
 

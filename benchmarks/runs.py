@@ -20,7 +20,6 @@ from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
 from remora.app import SystemClock, open_project
 from remora.context.contracts import ToolSpec
-from remora.context.summarizers import FALLBACK
 from remora.events import Call, Event, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
 from remora.inference import EstimatedCounter
 from remora.nodes import CodeNode, LineRange, NodeType
@@ -28,7 +27,7 @@ from remora.ports import Decision, Prompt, ToolOutput
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileBlobs, FileTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 TURNS = 30
 OUTPUT = {"errors": [{"code": "F401", "row": number, "message": "`os` imported but unused"} for number in range(60)]}
@@ -86,17 +85,18 @@ class Policy:
 
 def runner(state: Path, trace: FileTrace, number: int, policy: Policy) -> Runner:
     tools = Tools()
-    track = TwoTrack(
-        Identity(f"01AGENT{number:04}", "01RUN", "bench", NODE.node_id),
-        goal="Fix a.py:f",
-        tools=(*tools.specs, SUBMIT_RESULT),
-        system_prompt="Fix it.",
-        limit=1000,
-        writer=trace,
-        blobs=FileBlobs(state),
-        counter=EstimatedCounter(),
-        clock=SystemClock(),
-        fallback=FALLBACK,
+    track = TwoTrack.of(
+        Wiring(
+            identity=Identity(f"01AGENT{number:04}", "01RUN", "bench", NODE.node_id),
+            goal="Fix a.py:f",
+            tools=(*tools.specs, SUBMIT_RESULT),
+            system_prompt="Fix it.",
+            prompts=PromptSettings(1000),
+            writer=trace,
+            blobs=FileBlobs(state),
+            counter=EstimatedCounter(),
+            clock=SystemClock(),
+        )
     )
     return Runner(
         track,

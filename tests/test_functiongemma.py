@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import remora
+from remora.errors import ConfigError
+from remora.events import ModelRequestEvent
 from remora.runner import AgentError, FunctionGemmaRunner
 from remora.testing import (
     make_ctx,
@@ -17,6 +21,7 @@ from remora.testing import (
     patch_openai,
     tool_call_message,
 )
+from remora.trace import read_events, user_state_home
 
 
 def runner(**changes: Any) -> FunctionGemmaRunner:
@@ -78,3 +83,68 @@ async def test_no_result_is_an_agent_error_with_its_reason(monkeypatch: pytest.M
     with pytest.raises(AgentError) as caught:
         await runner(grail_executor=Executor(), definition=make_definition(max_turns=3)).run()
     assert caught.value.code == "max_turns"
+
+
+BUNDLED = ("lint", "docstring", "test", "sample_data")
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(name: str, tmp_path: Path) -> None:
+    (tmp_path / "remora.yaml").touch()
+    (tmp_path / "cart.py").write_text("import os\n\n\ndef total(prices):\n    return sum(prices)\n")
+    project = remora.open_project(tmp_path, {"server.server": "first-candidate"})
+    job = project.plan([tmp_path / "cart.py"], [name]).jobs[0]
+    (analyzed,) = [one for one in await project.analyze([tmp_path], [name]) if one.node_id == job.node.node_id]
+    agent = runner(
+        definition=project.load_agents([name])[name].definition,
+        node=job.node,
+        ctx=make_ctx("01SAME", operation=name, node_id="elsewhere.py:other"),
+        server_config=make_server_config(server="first-candidate"),
+        root=tmp_path,
+        state_dir=tmp_path / ".agentfs",
+    )
+    with contextlib.suppress(AgentError):
+        await agent.run()
+    mine, theirs = (prompts_of(tmp_path, agent_id) for agent_id in ("01SAME", analyzed.agent_id))
+    assert mine == theirs
+    assert agent.context_manager.packet.node_id == job.node.node_id
+
+
+def prompts_of(root: Path, agent_id: str) -> list[str]:
+    events = read_events(root / ".agentfs" / "traces" / f"{agent_id}.jsonl")
+    return [event.prompt_sha256 for event in events if isinstance(event, ModelRequestEvent)]
+
+
+async def test_the_projects_secrets_never_reach_its_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
+
+    class Leaks:
+        async def execute(self, *_: Any) -> dict[str, Any]:
+            return {"summary": "the key is hunter2-hunter2"}
+
+    (tmp_path / "remora.yaml").touch()
+    patch_openai(
+        monkeypatch,
+        responses=[tool_call_message("run_linter", {}), tool_call_message("submit_result", {"summary": "Done"})],
+    )
+    await runner(grail_executor=Leaks(), root=tmp_path, state_dir=tmp_path / ".agentfs").run()
+    assert b"hunter2" not in (tmp_path / ".agentfs" / "traces" / "01TESTAGENT.jsonl").read_bytes()
+
+
+async def test_what_is_not_kept_leaves_no_record_of_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "remora.yaml").touch()
+    patch_openai(monkeypatch, responses=[tool_call_message("submit_result", {"summary": "Done"})])
+    before = states()
+    await runner(grail_executor=Executor(), root=tmp_path).run()
+    assert states() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["remora.yaml"]
+
+
+def states() -> set[Path]:
+    return set((user_state_home() / "states").glob("*.json"))
+
+
+async def test_an_agent_without_scripts_needs_an_executor(tmp_path: Path) -> None:
+    (tmp_path / "remora.yaml").touch()
+    with pytest.raises(ConfigError, match="no agent `unheard`"):
+        await runner(definition=make_definition(name="unheard"), root=tmp_path).run()

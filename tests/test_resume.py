@@ -22,10 +22,11 @@ from remora.events import (
     ToolCallEvent,
     ToolResultEvent,
     from_record,
+    is_check,
 )
 from remora.ports import AgentResult
-from remora.resuming import standing
 from remora.trace import claim, read_events
+from remora.twotrack import resume_state
 
 SOURCE = """import os
 import json
@@ -191,7 +192,7 @@ def test_a_call_with_effects_outside_is_never_run_again_by_itself(project: Path)
     result, events = whole_run(project)
     app = open_app(project)
     stream = app.state_dir / "traces" / f"{result.agent_id}.jsonl"
-    place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent))
+    place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent) and not is_check(event))
     cut(app.state_dir, result.agent_id, place + 1)
     *before, line = stream.read_bytes().splitlines(keepends=True)
     record = orjson.loads(line)
@@ -199,7 +200,7 @@ def test_a_call_with_effects_outside_is_never_run_again_by_itself(project: Path)
     stream.write_bytes(b"".join(before) + orjson.dumps(record) + b"\n")
     resume(app)
     after = list(read_events(stream))
-    closed = next(event for event in after if isinstance(event, ToolResultEvent))
+    closed = next(event for event in after if isinstance(event, ToolResultEvent) and not is_check(event))
     assert (closed.call_id, closed.outcome) == (record["data"]["call_id"], "unknown")
     assert not [event for event in after if isinstance(event, NoticeEvent) and event.code == "run_again"]
     assert "nobody knows" in str(fold(after[: after.index(closed) + 1]).last_error)
@@ -208,16 +209,37 @@ def test_a_call_with_effects_outside_is_never_run_again_by_itself(project: Path)
 def test_an_interrupted_call_on_the_workspace_is_run_again_and_said_to_be(project: Path) -> None:
     result, events = whole_run(project)
     app = open_app(project)
-    place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent))
+    place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent) and not is_check(event))
     cut(app.state_dir, result.agent_id, place + 1)
     resume(app)
     after = list(read_events(app.state_dir / "traces" / f"{result.agent_id}.jsonl"))
     assert [event.code for event in after if isinstance(event, NoticeEvent)] == ["run_again"]
 
 
+@pytest.mark.parametrize("effects", ["workspace", "outside"])
+def test_an_interrupted_check_is_run_again_only_where_that_can_do_no_harm(project: Path, effects: str) -> None:
+    result, events = whole_run(project)
+    app = open_app(project)
+    stream = app.state_dir / "traces" / f"{result.agent_id}.jsonl"
+    place = max(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent) and is_check(event))
+    cut(app.state_dir, result.agent_id, place + 1)
+    *before, line = stream.read_bytes().splitlines(keepends=True)
+    record = orjson.loads(line)
+    record["data"]["effects"] = effects
+    stream.write_bytes(b"".join(before) + orjson.dumps(record) + b"\n")
+    (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+    after = list(read_events(stream))
+    closed = [event for event in after if isinstance(event, ToolResultEvent)][-1]
+    notices = [event.code for event in after if isinstance(event, NoticeEvent)]
+    if effects == "outside":
+        assert (closed.outcome, again.verdict, notices) == ("unknown", "failed", [])
+    else:
+        assert (closed.check["count"], again.verdict, notices) == (result.check["after"], result.verdict, ["run_again"])
+
+
 def test_a_turn_without_an_answer_stands_as_asked() -> None:
     lines = [{"type": "turn_start", "turn": 1}, {"type": "model_request", "turn": 1, "data": {"prompt_sha256": "x"}}]
-    now = standing(from_record({"v": 1, "seq": seq, "data": {}, **line}) for seq, line in enumerate(lines))
+    now = resume_state(from_record({"v": 1, "seq": seq, "data": {}, **line}) for seq, line in enumerate(lines))
     assert now.turn_begun
     assert now.asked is not None
 

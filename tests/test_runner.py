@@ -10,15 +10,23 @@ import pytest
 from remora.app import SystemClock
 from remora.context.contracts import ToolSpec
 from remora.errors import DecisionError, ReplyInvalid, TracePoisoned
-from remora.events import Call, Event, FileChange, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
+from remora.events import (
+    AgentEndEvent,
+    Call,
+    Event,
+    FileChange,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    ToolResultEvent,
+    is_check,
+)
 from remora.inference import EstimatedCounter, ScriptedPolicy
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import AgentResult, Decision, Prompt, ToolOutput, Written
-from remora.prompting import Memory
-from remora.runner import RunLimits, Runner, judge
+from remora.runner import AFTER, BEFORE, CheckResult, RunLimits, Runner, judge
 from remora.subagent import SUBMIT_RESULT, CheckRule, SubagentDefinition
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
 
 DEFINITION = SubagentDefinition(
     name="lint",
@@ -102,6 +110,10 @@ class BrokenDisk(MemoryTrace):
         return await super().append(stream_id, drafts)
 
 
+CHECK = ["tool_call", "tool_result"]
+"""The records of the agent's check."""
+
+
 class Stage:
     """One agent, with its parts in reach."""
 
@@ -122,17 +134,18 @@ class Stage:
         self.tools = tools or CountingTools()
         self.blobs = blobs or MemoryBlobs()
         self.writer = writer or MemoryTrace(clock=SystemClock())
-        track = TwoTrack(
-            Identity("01M7AGENT", "01M7RUN", "lint", NODE.node_id),
-            goal="Fix a.py:f",
-            tools=(*self.tools.specs, SUBMIT_RESULT),
-            system_prompt="Fix it.",
-            limit=limit,
-            writer=self.writer,
-            blobs=self.blobs,
-            counter=EstimatedCounter(),
-            clock=SystemClock(),
-            memory=memory,
+        track = TwoTrack.of(
+            Wiring(
+                identity=Identity("01M7AGENT", "01M7RUN", "lint", NODE.node_id),
+                goal="Fix a.py:f",
+                tools=(*self.tools.specs, SUBMIT_RESULT),
+                system_prompt="Fix it.",
+                prompts=PromptSettings(limit, memory=memory),
+                writer=self.writer,
+                blobs=self.blobs,
+                counter=EstimatedCounter(),
+                clock=SystemClock(),
+            )
         )
         self.track = track
         self.runner = Runner(
@@ -162,6 +175,7 @@ async def test_a_run_leaves_the_events_of_the_straight_line() -> None:
     turn = ["turn_start", "model_request", "model_response"]
     assert await stage.types() == [
         "agent_start",
+        *CHECK,
         *turn,
         "tool_call",
         "tool_result",
@@ -176,6 +190,59 @@ async def test_the_files_decide_and_not_the_agents_word() -> None:
     assert (result.outcome, result.verdict, result.check["before"], result.check["after"]) == ("success", "clean", 2, 0)
     boasting = await Stage(ScriptedPolicy(["submit_result"])).run()
     assert (boasting.outcome, boasting.verdict) == ("success", "unchanged")
+
+
+async def test_the_end_of_a_stream_names_the_records_that_prove_its_verdict() -> None:
+    stage = Stage(ScriptedPolicy(["run_linter", "candidates", "submit_result"]))
+    result = await stage.run()
+    events = await stage.events()
+    end = events[-1]
+    assert isinstance(end, AgentEndEvent)
+    assert (end.verdict, end.check) == ("clean", result.check)
+    proofs = [events[seq] for seq in end.check["evidence"]]
+    assert [(proof.call_id, proof.check["count"]) for proof in proofs if isinstance(proof, ToolResultEvent)] == [
+        (BEFORE, 2),
+        (AFTER, 0),
+    ]
+    assert all(proof.purpose == "check" and proof.delta is None for proof in proofs)
+
+
+async def test_the_check_is_never_shown_to_the_model() -> None:
+    for memory in ("packet", "history"):
+        policy = Plays(DONE)
+        stage = Stage(policy, memory=memory)
+        await stage.run()
+        assert "2 left" not in str(policy.prompts[0].messages)
+        assert "2 left" in str([event for event in await stage.events() if is_check(event)])
+
+
+async def test_recall_does_not_find_what_only_the_check_saw() -> None:
+    stage = Stage(Plays(DONE))
+    await stage.run()
+    assert (await stage.runner.track.recall("left"))["knowledge_delta"] == {}
+
+
+async def test_where_nothing_was_changed_the_check_runs_once() -> None:
+    stage = Stage(ScriptedPolicy(["run_linter", "submit_result"]))
+    result = await stage.run()
+    assert [event.call_id for event in await stage.events() if is_check(event)] == [BEFORE, BEFORE]
+    assert (result.verdict, result.check["evidence"]) == ("unchanged", [2])
+
+
+class Breaking(CountingTools):
+    """Tools with a defect in the one that checks."""
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
+        raise ZeroDivisionError("a defect")
+
+
+async def test_a_check_that_raises_anything_leaves_a_sealed_stream_that_says_so() -> None:
+    stage = Stage(Plays(DONE), tools=Breaking())
+    result = await stage.run()
+    assert (result.outcome, result.verdict) == ("success", "failed")
+    end = (await stage.events())[-1]
+    assert isinstance(end, AgentEndEvent)
+    assert "ZeroDivisionError: a defect" in end.check["why"]
 
 
 async def test_changes_of_several_calls_are_one_change_a_file() -> None:
@@ -226,7 +293,8 @@ async def test_a_run_whose_disk_fails_is_degraded_and_runs_no_tool() -> None:
     [(2, 0, "clean"), (0, 0, "clean"), (3, 1, "partial"), (3, 3, "unchanged"), (1, 2, "failed"), (None, 0, "failed")],
 )
 def test_the_verdict_compares_the_files_before_and_after(before: int | None, after: int, verdict: str) -> None:
-    assert judge(CheckRule(tool="run_linter", count="left"), before, after)["verdict"] == verdict
+    judged = judge(CheckRule(tool="run_linter", count="left"), CheckResult(before, seq=2), CheckResult(after, seq=9))
+    assert (judged["verdict"], judged["evidence"]) == (verdict, [2, 9])
 
 
 class Defective:
@@ -316,14 +384,16 @@ async def test_a_deadline_ends_the_agent_and_seals_its_stream() -> None:
 async def test_several_calls_of_one_turn_are_made_and_recorded_in_order() -> None:
     stage = Stage(Plays(calls("run_linter", "apply_fix"), DONE))
     await stage.run()
-    results = [event for event in await stage.events() if isinstance(event, ToolResultEvent)]
+    events = await stage.events()
+    results = [event for event in events if isinstance(event, ToolResultEvent) and not is_check(event)]
     assert [(event.tool, event.turn) for event in results] == [("run_linter", 1), ("apply_fix", 1)]
 
 
 async def test_of_too_many_calls_in_one_reply_only_some_are_made() -> None:
     stage = Stage(Plays(calls(*["run_linter"] * 40), DONE), max_repeats=99)
     await stage.run()
-    assert (await stage.types()).count("tool_call") == 16
+    calls_made = [event for event in await stage.events() if event.type == "tool_call" and not is_check(event)]
+    assert len(calls_made) == 16
 
 
 async def test_what_gives_context_is_recorded_before_the_first_turn() -> None:
@@ -331,7 +401,7 @@ async def test_what_gives_context_is_recorded_before_the_first_turn() -> None:
     policy = Plays(DONE)
     stage = Stage(policy, definition=definition)
     await stage.run()
-    assert (await stage.types())[:4] == ["agent_start", "tool_call", "tool_result", "turn_start"]
+    assert (await stage.types())[:6] == ["agent_start", *CHECK, "tool_call", "tool_result", "turn_start"]
     assert "2 left" in policy.prompts[0].messages[-1]["content"]
 
 

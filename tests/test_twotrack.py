@@ -28,7 +28,7 @@ from remora.events import (
 from remora.inference import EstimatedCounter
 from remora.ports import Decision, ToolOutput
 from remora.trace import FileBlobs, FileTrace, read_events, verify
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 COUNT = ToolSpec(
     name="count_words",
@@ -269,16 +269,18 @@ class BackwardsClock:
 async def test_a_clock_that_jumps_back_changes_no_order_and_makes_no_negative_duration(tmp_path: Path) -> None:
     clock = BackwardsClock()
     async with FileTrace(tmp_path, clock=clock) as writer:
-        tt = TwoTrack(
-            Identity("01BACK"),
-            goal="g",
-            tools=[COUNT],
-            system_prompt="",
-            limit=1000,
-            writer=writer,
-            blobs=FileBlobs(tmp_path),
-            counter=EstimatedCounter(),
-            clock=clock,
+        tt = TwoTrack.of(
+            Wiring(
+                identity=Identity("01BACK"),
+                goal="g",
+                tools=[COUNT],
+                system_prompt="",
+                prompts=PromptSettings(1000),
+                writer=writer,
+                blobs=FileBlobs(tmp_path),
+                counter=EstimatedCounter(),
+                clock=clock,
+            )
         )
         async with tt:
             await tt.request()

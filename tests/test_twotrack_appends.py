@@ -13,7 +13,7 @@ from remora.events import Call, Event, ModelRequestEvent, canonical, digest
 from remora.inference import EstimatedCounter
 from remora.ports import Clock, Decision
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 TOOL = ToolSpec(name="look", description="Look.", effects="none")
 
@@ -55,16 +55,18 @@ def writer(clock: Any) -> NotingTrace:
 
 
 def new_track(writer: NotingTrace, clock: Any, counter: EstimatedCounter | None = None) -> TwoTrack:
-    return TwoTrack(
-        Identity("A"),
-        goal="look",
-        tools=[TOOL],
-        system_prompt="Look.",
-        limit=1000,
-        writer=writer,
-        blobs=MemoryBlobs(),
-        counter=counter or EstimatedCounter(),
-        clock=clock,
+    return TwoTrack.of(
+        Wiring(
+            identity=Identity("A"),
+            goal="look",
+            tools=[TOOL],
+            system_prompt="Look.",
+            prompts=PromptSettings(1000),
+            writer=writer,
+            blobs=MemoryBlobs(),
+            counter=counter or EstimatedCounter(),
+            clock=clock,
+        )
     )
 
 

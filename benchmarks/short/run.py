@@ -11,7 +11,6 @@ from typing import Any
 from benchmarks.loop import LIMIT, SYSTEM_PROMPT, TOOLS, SystemClock, take_turn
 from benchmarks.workload import output
 from remora.context.render import system_text
-from remora.context.summarizers import get_default_summarizers
 from remora.events import (
     ActionDelta,
     ErrorDelta,
@@ -25,7 +24,7 @@ from remora.events import (
 from remora.inference import EstimatedCounter, file_counter
 from remora.ports import TokenCounter
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 SYSTEM = system_text(SYSTEM_PROMPT, TOOLS)
 STREAM = Identity("agent", run_id="run", operation="lint", node_id="src/shop/order.py:load")
@@ -50,17 +49,18 @@ async def run_loop(turns: int, cycle: int, kb: float, counter: TokenCounter, cod
     `code` is the source that the agent works on, shown as an excerpt.
     """
     writer = MemoryTrace(SystemClock())
-    track = TwoTrack(
-        STREAM,
-        goal="Fix lint errors in src/shop/order.py:load",
-        tools=TOOLS,
-        system_prompt=SYSTEM_PROMPT,
-        limit=LIMIT,
-        writer=writer,
-        blobs=MemoryBlobs(),
-        counter=counter,
-        clock=SystemClock(),
-        summarizers=get_default_summarizers(),
+    track = TwoTrack.of(
+        Wiring(
+            identity=STREAM,
+            goal="Fix lint errors in src/shop/order.py:load",
+            tools=TOOLS,
+            system_prompt=SYSTEM_PROMPT,
+            prompts=PromptSettings(LIMIT),
+            writer=writer,
+            blobs=MemoryBlobs(),
+            counter=counter,
+            clock=SystemClock(),
+        )
     )
     await track.start()
     if code:

@@ -6,29 +6,26 @@ a token budget, all that the model sees. Importing this package does nothing and
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from remora._version import __version__
 
 if TYPE_CHECKING:
-    from remora.app import LocalTwoTrack as TwoTrack
     from remora.app import open_project
     from remora.tools import tool
+    from remora.twotrack import TwoTrack
 
 __all__ = ["TwoTrack", "__version__", "open_project", "tool"]
 
+_MODULES = {"TwoTrack": "remora.twotrack", "open_project": "remora.app", "tool": "remora.tools"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "TwoTrack":
-        from remora.app import LocalTwoTrack
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
 
-        return LocalTwoTrack
-    if name == "open_project":
-        from remora.app import open_project
 
-        return open_project
-    if name == "tool":
-        from remora.tools import tool
-
-        return tool
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -89,8 +89,12 @@ class MemoryConfig(_Block):
 
     enabled: bool = True
     """False gives the same agent plain chat history: the baseline to compare with."""
-    packet_size_limit: int = Field(default=1000, ge=100, le=MAX_TOKENS)
-    """Tokens that the whole prompt may take: system text, tool schemas, packet, template."""
+    packet_size_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
+    """Tokens that the whole prompt may take: system text, tool schemas, packet, template.
+
+    Where it is not set, the model decides: 1,000 for the embedded one, else 3,000 for the packet beside system text and
+    tools.
+    """
     trace_store: Literal["jsonl", "kv"] = "jsonl"
     """`kv` also keeps the specification's trace keys in a view beside the streams, `trace.kv`, as each agent ends."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"

@@ -31,7 +31,8 @@ class Plan:
     paths: tuple[str, ...]
     operations: tuple[str, ...]
     policy: str
-    limit: int
+    limit: int | None
+    """Tokens of a whole prompt; None where the model decides."""
     jobs: tuple[Job, ...]
     problems: tuple[str, ...] = ()
     """Files that could not be read; the run goes on without them, and says so."""
@@ -177,7 +178,7 @@ def _start(plan: Plan) -> RunStartEvent:
         paths=plan.paths,
         operations=plan.operations,
         policy=plan.policy,
-        limits={"prompt_tokens": plan.limit},
+        limits={"prompt_tokens": plan.limit} if plan.limit else {},
         settings=dict(plan.settings),
     )
 

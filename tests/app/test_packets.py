@@ -22,7 +22,7 @@ from remora.events import AgentEndEvent, Call, Event
 from remora.inference import EstimatedCounter
 from remora.ports import Decision
 from remora.trace import FileBlobs, FileTrace, TraceIndex, read_events, verify
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 TURNS = 160
 AGENT = "01LONG"
@@ -32,16 +32,18 @@ STREAM = f"traces/{AGENT}"
 async def make_long_stream(state_dir: Path, clock: Any, *, turns: int = TURNS, goal: str = "count") -> Path:
     """A stream as our own loop records it, of about five events a turn."""
     async with FileTrace(state_dir, clock=clock, sync="off") as trace:
-        track = TwoTrack(
-            Identity(AGENT),
-            goal=goal,
-            tools=[ToolSpec(name="count", description="Count on.", effects="none")],
-            system_prompt="Count.",
-            limit=2000,
-            writer=trace,
-            blobs=FileBlobs(state_dir),
-            counter=EstimatedCounter(),
-            clock=clock,
+        track = TwoTrack.of(
+            Wiring(
+                identity=Identity(AGENT),
+                goal=goal,
+                tools=[ToolSpec(name="count", description="Count on.", effects="none")],
+                system_prompt="Count.",
+                prompts=PromptSettings(2000),
+                writer=trace,
+                blobs=FileBlobs(state_dir),
+                counter=EstimatedCounter(),
+                clock=clock,
+            )
         )
         await track.start()
         for turn in range(turns):

@@ -70,7 +70,8 @@ def test_a_limit_that_no_prompt_fits_is_refused_before_anything_is_recorded(root
 
 def test_tools_that_take_too_much_as_the_servers_own_are_told_with_the_mode_that_takes_less(root: Path) -> None:
     with FakeServer(answer("{}")) as server:
-        project = opened(root, server__server=server.url, server__model="m")
+        settings = {"server__server": server.url, "server__model": "m", "runner__memory__packet_size_limit": 1000}
+        project = opened(root, **settings)
         with pytest.raises(ConfigError, match="too small") as told:
             asyncio.run(project.analyze([root / "a.py"], ["lint"]))
     assert "server.mode: json" in (told.value.hint or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,8 +44,8 @@ async def test_rules_offer_only_where_the_tool_offers_nothing(monkeypatch: pytes
     shape = {"type": "object", "properties": {}}
     tools = [{"name": name, "parameters": shape} for name in ("look", "fix", "other")]
     rules = (CandidateRule.model_validate({"when": "left", "is": "known", "tool": "fix"}),)
-    given = TwoTrack.__init__
-    monkeypatch.setattr(TwoTrack, "__init__", lambda self, *args, **named: given(self, *args, rules=rules, **named))
+    wire = TwoTrack._wire
+    monkeypatch.setattr(TwoTrack, "_wire", lambda self, wiring: wire(self, replace(wiring, rules=rules)))
     async with MemoryTwoTrack(tools=tools) as track:
         await track.call({"tool": "look"}, lambda: {"summary": "1 left", "knowledge_delta": {"left": 1}})
         assert [action.tool for action in track.packet.candidate_actions] == ["fix"]

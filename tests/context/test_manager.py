@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,10 +37,10 @@ class Stream:
     def __init__(self) -> None:
         self.lines: list[bytes] = []
 
-    async def record(self, draft: Event) -> Event:
-        event = draft.model_copy(update={"seq": len(self.lines)})
-        self.lines.append(encode(event))
-        return event
+    async def record(self, drafts: Sequence[Event]) -> Sequence[Event]:
+        events = [draft.model_copy(update={"seq": len(self.lines) + place}) for place, draft in enumerate(drafts)]
+        self.lines += map(encode, events)
+        return events
 
     @property
     def events(self) -> list[Event]:

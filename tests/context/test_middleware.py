@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,9 +21,9 @@ class Recorder:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    async def __call__(self, draft: Event) -> Event:
-        self.events.append(draft)
-        return draft
+    async def __call__(self, drafts: Sequence[Event]) -> Sequence[Event]:
+        self.events += drafts
+        return drafts
 
 
 def folded(before: DecisionPacket, after: DecisionPacket) -> DecisionPacket:

@@ -16,7 +16,7 @@ from remora.events import Call, Event, canonical
 from remora.inference import EstimatedCounter
 from remora.testing import TickingClock
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 from strategies import json_values, texts
 
 LIMIT = 800
@@ -39,16 +39,18 @@ class AnAgent(RuleBasedStateMachine):
     def start(self, goal: str) -> None:
         clock = TickingClock()
         self.writer = MemoryTrace(clock=clock)
-        self.track = TwoTrack(
-            Identity("01STATE"),
-            goal=goal,
-            tools=[ToolSpec(name="look")],
-            system_prompt="Look.",
-            limit=LIMIT,
-            writer=self.writer,
-            blobs=MemoryBlobs(),
-            counter=EstimatedCounter(),
-            clock=clock,
+        self.track = TwoTrack.of(
+            Wiring(
+                identity=Identity("01STATE"),
+                goal=goal,
+                tools=[ToolSpec(name="look")],
+                system_prompt="Look.",
+                prompts=PromptSettings(LIMIT),
+                writer=self.writer,
+                blobs=MemoryBlobs(),
+                counter=EstimatedCounter(),
+                clock=clock,
+            )
         )
         asyncio.run(self.track.start())
 

@@ -27,7 +27,7 @@ from remora.sandbox import LocalSpawner
 from remora.scripts import ScriptTools
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace, MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 from remora.workspaces import Change, Door, OverlayWorkspace, forget, take
 
 SOURCE = """import json
@@ -307,10 +307,17 @@ async def worked_and_taken(root: Path, user: User) -> bool:
     workspace = OverlayWorkspace(root, root / ".agentfs/workspaces/AGENT")
     user.step()
     tools, clock, blobs = Editor(workspace), SystemClock(), MemoryBlobs()
-    track = TwoTrack(
-        Identity("01AGENT", "01RUN", "edit", "read.py"), goal="Edit", tools=(*tools.specs, SUBMIT_RESULT),
-        system_prompt="", limit=2000, writer=MemoryTrace(clock), blobs=blobs, counter=EstimatedCounter(), clock=clock,
-    )  # fmt: skip
+    wiring = Wiring(
+        identity=Identity("01AGENT", "01RUN", "edit", "read.py"),
+        goal="Edit",
+        tools=(*tools.specs, SUBMIT_RESULT),
+        prompts=PromptSettings(2000),
+        writer=MemoryTrace(clock),
+        blobs=blobs,
+        counter=EstimatedCounter(),
+        clock=clock,
+    )
+    track = TwoTrack.of(wiring)
     definition = SubagentDefinition(name="edit", goal="Edit", system_prompt="", tools=[{"name": "read"}])
     policy = ScriptedPolicy(["read", "find", "edit", "put", "make", "submit_result"])
     limits = RunLimits(max_turns=12, max_errors=9)

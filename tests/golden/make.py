@@ -25,7 +25,7 @@ from remora.inference import EstimatedCounter
 from remora.ports import Decision
 from remora.subagent import SUBMIT_RESULT
 from remora.trace import FileBlobs, FileTrace, read_events
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 HERE = Path(__file__).parent
 STREAM = HERE / "format-1-lint.jsonl"
@@ -87,16 +87,20 @@ PLAY: tuple[tuple[str, dict[str, Any], Any], ...] = (
 async def record(folder: Path) -> Path:
     """A stream of the play, in `folder`."""
     clock = SteadyClock()
-    track = TwoTrack(
-        Identity(AGENT, RUN, "lint", "src/cart.py:load"),
-        goal="Fix lint errors in src/cart.py:load",
-        tools=TOOLS,
-        system_prompt="You fix lint errors.",
-        limit=1000,
-        writer=FileTrace(folder, clock=clock),
-        blobs=FileBlobs(folder),
-        counter=EstimatedCounter(),
-        clock=clock,
+    track = TwoTrack.of(
+        Wiring(
+            identity=Identity(AGENT, RUN, "lint", "src/cart.py:load"),
+            goal="Fix lint errors in src/cart.py:load",
+            tools=TOOLS,
+            system_prompt="You fix lint errors.",
+            prompts=PromptSettings(1000),
+            writer=FileTrace(folder, clock=clock),
+            blobs=FileBlobs(folder),
+            counter=EstimatedCounter(),
+            clock=clock,
+            summarizers={},
+            fallback=None,
+        )
     )
     await track.start(
         version="0.1.0",

@@ -16,8 +16,8 @@ from remora.context.render import RENDERERS
 from remora.errors import ConfigError
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, bundled_adapter, read_adapter, sha256_of
 from remora.inference import _adapters as bundling
-from remora.prompting import Manner
 from remora.subagent import SubagentDefinition
+from remora.twotrack import PromptSettings
 
 PAIRS = {"general.type": "adapter", "adapter.type": "lora", "remora.calling": "text"}
 
@@ -78,7 +78,7 @@ def test_an_operation_may_have_an_adapter_of_its_own(tmp_path: Path) -> None:
 
 
 def test_prompts_that_an_adapter_was_not_trained_for_are_a_notice() -> None:
-    manner = Manner(limit=1000)
+    manner = PromptSettings(limit=1000)
     trained = {"file": "a.gguf", "renderers": [RENDERERS["json"]]}
     other = {"file": "b.gguf", "renderers": ["json-0"]}
     assert manner.misfits({}, "lint") == []
@@ -92,8 +92,8 @@ def test_prompts_that_an_adapter_was_not_trained_for_are_a_notice() -> None:
 
 def test_weights_that_an_adapter_was_not_trained_on_are_a_notice(tmp_path: Path) -> None:
     path = adapter(tmp_path / "own.gguf", base_sha256="sha256:ab")
-    assert Manner(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "ab").told(), "lint") == []
-    (notice,) = Manner(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "cd").told(), "lint")
+    assert PromptSettings(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "ab").told(), "lint") == []
+    (notice,) = PromptSettings(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "cd").told(), "lint")
     assert notice.code == "adapter_weights"
     assert "own.gguf" in notice.message
     assert "sha256:ab" in notice.message

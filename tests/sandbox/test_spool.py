@@ -15,7 +15,7 @@ from remora.ports import ToolOutput
 from remora.sandbox import LocalSpawner
 from remora.sandbox._spool import IN_MEMORY, Spool
 from remora.trace import MAX_LINE, FileBlobs, FileTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 MB = 1024 * 1024
 TALK = "import sys; part = b'x' * 1048576; [sys.stdout.buffer.write(part) for _ in range(int(sys.argv[1]))]"
@@ -43,16 +43,18 @@ async def test_a_flood_on_one_line_reaches_the_blobs_and_not_our_memory(
 ) -> None:
     clock = SystemClock()
     async with FileTrace(tmp_path, clock=clock) as writer:
-        track = TwoTrack(
-            Identity("01FLOOD"),
-            goal="g",
-            tools=[ToolSpec(name="talk")],
-            system_prompt="",
-            limit=1000,
-            writer=writer,
-            blobs=FileBlobs(tmp_path),
-            counter=EstimatedCounter(),
-            clock=clock,
+        track = TwoTrack.of(
+            Wiring(
+                identity=Identity("01FLOOD"),
+                goal="g",
+                tools=[ToolSpec(name="talk")],
+                system_prompt="",
+                prompts=PromptSettings(1000),
+                writer=writer,
+                blobs=FileBlobs(tmp_path),
+                counter=EstimatedCounter(),
+                clock=clock,
+            )
         )
 
         async def talk() -> ToolOutput:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
-    from remora.app._instead import Instead
-    from remora.app._local import JsonlEventEmitter, LocalTwoTrack
     from remora.app._models import (
         ensure_weights,
         list_models,
@@ -27,12 +25,14 @@ if TYPE_CHECKING:
         served_weights,
         weights_counter,
     )
+    from remora.app._overrides import RunOverrides
     from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
     from remora.app._reviewing import Accepted, AgentDiff, Rejected
     from remora.app._running import sandbox_name, sandbox_report
     from remora.app._setting_up import AgentRow
     from remora.app._settings import user_config_dir
     from remora.app._tools import ToolRun
+    from remora.app._wiring import JsonlEventEmitter, local_wiring
 
 __all__ = [
     "EMBEDDED",
@@ -48,10 +48,9 @@ __all__ = [
     "GrailExecutor",
     "Imported",
     "Imports",
-    "Instead",
     "JsonlEventEmitter",
-    "LocalTwoTrack",
     "Rejected",
+    "RunOverrides",
     "SystemClock",
     "ToolRun",
     "bundled_agents",
@@ -61,6 +60,7 @@ __all__ = [
     "ensure_weights",
     "hub_around",
     "list_models",
+    "local_wiring",
     "needs_weights",
     "open_app",
     "open_project",
@@ -81,8 +81,7 @@ _PLACES = {
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
-    "_instead": "Instead",
-    "_local": "JsonlEventEmitter LocalTwoTrack",
+    "_overrides": "RunOverrides",
     "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
     "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
     "_reviewing": "Accepted AgentDiff Rejected",
@@ -90,6 +89,7 @@ _PLACES = {
     "_setting_up": "AgentRow",
     "_settings": "user_config_dir",
     "_tools": "ToolRun",
+    "_wiring": "JsonlEventEmitter local_wiring",
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 

@@ -121,7 +121,8 @@ class Agents(Project):
         self._check_summarizers(agent)
         return agent
 
-    def _summarizers_of(self, definition: SubagentDefinition, files: Snapshot) -> dict[str, Summarizer]:
+    def summarizers_of(self, definition: SubagentDefinition, files: Snapshot) -> dict[str, Summarizer]:
+        """The summarizers of an agent by tool."""
         mode = self.config.runner.memory.summarizer_mode
         return self.summarizers.for_agent(definition.summarizers, mode, files)
 
@@ -129,7 +130,7 @@ class Agents(Project):
         """Raises `ConfigError` for a summarizer that is not known, or that the guard could never run."""
         from remora.sandbox import SummaryChild
 
-        for tool, summarizer in self._summarizers_of(agent.definition, agent.files).items():
+        for tool, summarizer in self.summarizers_of(agent.definition, agent.files).items():
             if isinstance(summarizer, Imported) and (refused := summarizer.refused()):
                 raise DefinitionError(
                     agent.files.folder / DEFINITION,

@@ -164,7 +164,7 @@ class Changing(Project):
         while True:
             with locked(self.journal_dir) as ours:
                 if ours:
-                    async with self._writer() as writer:
+                    async with self.writer() as writer:
                         await self._settle(writer)
                         yield writer
                     return

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from remora.config import ServerConfig
 from remora.context.render import Calling
 from remora.events import Event
 from remora.ports import Policy, TokenCounter
-from remora.resuming import past_prompts
 from remora.subagent import SubagentDefinition
+from remora.twotrack import past_prompts
 
 EMBEDDED = "embedded"
+PACKET_TOKENS = 3000
+"""What a packet may take beside system text and tools, where neither the user nor the model says otherwise."""
+TRAINED_LIMIT = 1000
+"""Tokens of the whole prompts that the embedded model was trained on. Policies without a model keep to it too."""
 NO_MODEL = ("scripted", "first-candidate", "random")
 
 
@@ -32,6 +37,13 @@ class Deciders:
     calling: Calling = "text"
     told: dict[str, Any] = field(default_factory=dict)
     """What a stream should say about the model."""
+
+    trained_limit: int | None = None
+    """Tokens of the prompts that the model was trained on, where longer ones make it worse."""
+
+    def default_limit(self, fixed: int) -> int:
+        """The tokens of a prompt where the user sets none: a packet of its own beside `fixed` tokens of tools."""
+        return self.trained_limit or fixed + PACKET_TOKENS
 
     def limit(self, wanted: int) -> int:
         """The tokens that a prompt may take: as set, or less where the model has no room for that."""
@@ -52,7 +64,8 @@ async def deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
     if server.server in NO_MODEL:
         from remora.inference import EstimatedCounter
 
-        yield Deciders(lambda definition: _without_model(server, definition), EstimatedCounter())
+        policy = partial(_without_model, server)
+        yield Deciders(policy, EstimatedCounter(), trained_limit=TRAINED_LIMIT)
         return
     from remora.app._models import model_deciders
 

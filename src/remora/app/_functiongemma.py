@@ -1,49 +1,51 @@
-"""The specification's runner: one agent, built from a definition, a node and a server, for programs and tests."""
+"""The specification's runner: one agent, built from a definition, a node and a server, for programs and tests.
+
+It opens the same session as `remora analyze` and runs the same `Runner`; only where the parts come from differs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
-from remora.app._project import SystemClock
-from remora.app._running import run_limits
+from remora.app._overrides import RunOverrides
+from remora.app._session import open_session
 from remora.config import RunnerConfig, ServerConfig
 from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
-from remora.context.summarizers import FALLBACK, get_default_summarizers
-from remora.errors import AgentError
+from remora.errors import AgentError, ConfigError
 from remora.nodes import CodeNode
-from remora.ports import AgentResult, BlobStore, ToolOutput, Tools, TraceWriter, Workspace, Written
+from remora.ports import AgentResult, Job, ToolOutput
 from remora.runner import Runner
-from remora.subagent import SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileBlobs, FileTrace, MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.snapshot import Snapshot
+from remora.subagent import SubagentDefinition
+from remora.trace import forget_own
+from remora.twotrack import Identity
+
+if TYPE_CHECKING:
+    from remora.app._app import App
+    from remora.scripts import Agent
 
 
-class _Executed:
-    """Tools that are whatever an executor does with their names, and a workspace of which nothing is taken."""
+class Executor(Protocol):
+    """Runs tools by name, such as `GrailExecutor`."""
 
-    def __init__(self, executor: Any, specs: tuple[ToolSpec, ...]) -> None:
-        self._executor = executor
-        self.specs = specs
-
-    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        done = await self._executor.execute(name, args)
-        return ToolOutput(done[0] if isinstance(done, tuple) else done)
-
-    def take_changes(self) -> tuple[Written, ...]:
-        return ()
+    async def execute(self, name: str, args: Mapping[str, Any]) -> Any:
+        """What the tool returned, alone or first in a tuple."""
+        ...
 
 
 @dataclass
 class FunctionGemmaRunner:
-    """Runs one agent on one node with a served model: `remora.runner.FunctionGemmaRunner`.
+    """Runs one agent on one node: `remora.runner.FunctionGemmaRunner`.
 
-    Without `state_dir` the stream is kept in memory. Its tools are the scripts of the agent of that name, on a
-    copy-on-write workspace over the project at `root`; or what `grail_executor.execute(tool, args)` gives.
+    The tools are the scripts of the agent that the definition names, on a copy-on-write workspace over the project at
+    `root`; with `grail_executor` they are whatever it returns. Settings other than `server_config` and `runner_config`
+    are the project's. Without `state_dir` the stream lies in a temporary folder and is gone after the run.
     """
 
     definition: SubagentDefinition
@@ -53,87 +55,94 @@ class FunctionGemmaRunner:
     runner_config: RunnerConfig
     root: Path = Path()
     state_dir: Path | None = None
-    grail_executor: Any = None
+    grail_executor: Executor | None = None
 
     def __post_init__(self) -> None:
-        from remora.inference import EstimatedCounter
-
-        clock = SystemClock()
-        self._specs = _specs(self.root, self.definition)
-        writer: TraceWriter = FileTrace(self.state_dir, clock=clock) if self.state_dir else MemoryTrace(clock)
-        blobs: BlobStore = FileBlobs(self.state_dir) if self.state_dir else MemoryBlobs()
-        self.track = TwoTrack(
-            self.ctx,
-            goal=self.definition.goal.format(node=self.node.node_id, file=self.node.file_path.as_posix()),
-            tools=(*self._specs, SUBMIT_RESULT),
-            system_prompt=self.definition.system_prompt,
-            limit=self.runner_config.memory.packet_size_limit,
-            writer=writer,
-            blobs=blobs,
-            counter=EstimatedCounter(),
-            clock=clock,
-            summarizers=get_default_summarizers(),
-            fallback=FALLBACK,
-            calling="native",
-            memory="packet" if self.runner_config.memory.enabled else "history",
-            keep_messages=True,
-            rules=self.definition.candidate_rules,
-        )
+        self._runner: Runner | None = None
+        file = self.node.file_path.as_posix()
+        goal = self.definition.goal.format(node=self.node.node_id, file=file)
+        fields = {**self.ctx.fields(), "node_id": self.node.node_id, "goal": goal}
+        self._before_run = ContextManager(fields)
 
     @property
     def context_manager(self) -> ContextManager:
         """The Short Track."""
-        return self.track.context
+        return self._runner.track.context if self._runner else self._before_run
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The run as a chat, for debugging: what the model sees is the packet."""
-        return self.track.messages
+        """The run as a chat history, for debugging: what the model sees is the packet."""
+        return self._runner.track.messages if self._runner else []
 
     @property
     def turn_count(self) -> int:
-        return self.track.packet.turn
+        return self.context_manager.packet.turn
 
     async def run(self) -> AgentResult:
         """The agent's result. Raises `AgentError` if it came to none: an error, or a limit without `submit_result`."""
-        from remora.app._models import served_policy
-
-        async with AsyncExitStack() as open_:
-            policy = await open_.enter_async_context(served_policy(self.server_config))
-            tools, workspace, node = await self._hands(open_)
-            result = await Runner(
-                self.track,
-                self.definition,
-                node,
-                policy=policy,
-                tools=tools,
-                workspace=workspace,
-                limits=run_limits(self.definition, self.runner_config),
-            ).run()
+        operation = self.ctx.operation or self.definition.name
+        job = Job(self.ctx.run_id, self.ctx.agent_id, operation, self.node)
+        overrides = RunOverrides(executor=self._executor_tools(), keep_messages=True)
+        async with self._project() as project:
+            agents = {operation: self._agent(project)}
+            async with open_session(project, agents, overrides) as session:
+                self._runner = await session.runner(job)
+                result = await session.finish(self._runner)
         if result.outcome != "success":
             raise AgentError(result.summary or result.reason, code=result.reason)
         return result
 
-    async def _hands(self, open_: AsyncExitStack) -> tuple[Tools, Workspace, CodeNode]:
-        if self.grail_executor is not None:
-            executed = _Executed(self.grail_executor, self._specs)
-            return executed, cast(Workspace, executed), self.node
+    @asynccontextmanager
+    async def _project(self) -> AsyncIterator[App]:
         from remora.app import open_app
 
-        project = open_app(self.root, state_dir=self.state_dir)
-        return await open_.enter_async_context(project.hands(self.definition, self.node, self.ctx.agent_id))
+        if self.state_dir is not None:
+            yield self._with_settings(open_app(self.root, state_dir=self.state_dir))
+            return
+        with tempfile.TemporaryDirectory(prefix="remora-") as folder:
+            state_dir = Path(folder).resolve() / "state"
+            try:
+                yield self._with_settings(open_app(self.root, state_dir=state_dir))
+            finally:
+                forget_own(state_dir)
+
+    def _with_settings(self, project: App) -> App:
+        project.config = project.config.model_copy(update={"server": self.server_config, "runner": self.runner_config})
+        return project
+
+    def _agent(self, project: App) -> Agent:
+        from remora.scripts import Agent
+
+        name = self.definition.name
+        if name in project.agent_sources():
+            agent = project.load_agents([name])[name]
+            # A definition made in a test may leave out what its scripts need.
+            commands = self.definition.commands or agent.definition.commands
+            return replace(agent, definition=self.definition.model_copy(update={"commands": commands}))
+        if self.grail_executor is None:
+            raise ConfigError(
+                f"There is no agent `{name}` whose scripts could run",
+                hint="Add it to the project's `agents` folder, or pass `grail_executor`",
+            )
+        return Agent(self.definition, {}, Snapshot(self.root, {}))
+
+    def _executor_tools(self) -> _ExecutorTools | None:
+        if self.grail_executor is None:
+            return None
+        specs = tuple(
+            ToolSpec(name=tool.name, description=tool.description, effects=tool.effects)
+            for tool in self.definition.tools
+        )
+        return _ExecutorTools(self.grail_executor, specs)
 
 
-def _specs(root: Path, definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
-    """The tools as the scripts of the agent of that name declare them, else by name alone."""
-    from remora.app import open_app
-    from remora.scripts import tool_specs
+class _ExecutorTools:
+    """An executor as the tools of an agent."""
 
-    project = open_app(root)
-    if definition.name in project.agent_sources():
-        scripts = project.load_agents([definition.name])[definition.name].scripts
-        if all(tool.name in scripts for tool in definition.tools):
-            return tool_specs(definition, scripts)
-    return tuple(
-        ToolSpec(name=tool.name, description=tool.description, effects=tool.effects) for tool in definition.tools
-    )
+    def __init__(self, executor: Executor, specs: tuple[ToolSpec, ...]) -> None:
+        self._executor = executor
+        self.specs = specs
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
+        returned = await self._executor.execute(name, args)
+        return ToolOutput(returned[0] if isinstance(returned, tuple) else returned)

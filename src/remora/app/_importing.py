@@ -14,15 +14,15 @@ from remora.analysis import (
     Took,
     read_chats,
 )
+from remora.app._deciding import TRAINED_LIMIT
 from remora.app._project import Project, counter_of
 from remora.context.budget import reserved
 from remora.context.render import fixed_tokens, system_text
-from remora.context.summarizers import FALLBACK, get_default_summarizers
 from remora.errors import TraceError
 from remora.events import AgentEndEvent, ids_behind
 from remora.ports import Clock, Decision, TokenCounter
 from remora.trace import FileTrace, new_stream_id
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 
 class StillClock:
@@ -68,7 +68,7 @@ class Importing(Project):
         """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
         counter = counter_of(tokenizer)
         done, ids = Imports(), self._import_ids()
-        async with self._writer() as writer:
+        async with self.writer() as writer:
             for chat in (chat for file in files for chat in _chats(file)):
                 if isinstance(chat, ChatProblem):
                     done.problems.append(str(chat))
@@ -84,20 +84,19 @@ class Importing(Project):
     async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str) -> Imported:
         clock = StillClock(self.clock)
         identity = Identity(agent_id, operation="import")
-        track = TwoTrack(
-            identity,
-            goal=chat.goal,
-            tools=chat.tools,
-            system_prompt=chat.system,
-            limit=self._import_limit(chat, counter),
-            writer=writer,
-            blobs=self.blobs,
-            counter=counter,
-            clock=clock,
-            summarizers=get_default_summarizers(),
-            secrets=self.secrets,
-            calling="native",
-            fallback=FALLBACK,
+        track = TwoTrack.of(
+            Wiring(
+                identity=identity,
+                goal=chat.goal,
+                tools=chat.tools,
+                system_prompt=chat.system,
+                prompts=PromptSettings(self._import_limit(chat, counter), calling="native"),
+                writer=writer,
+                blobs=self.blobs,
+                counter=counter,
+                clock=clock,
+                secrets=self.secrets,
+            )
         )
         try:
             await _play(track, chat)
@@ -110,7 +109,7 @@ class Importing(Project):
 
     def _import_limit(self, chat: Chat, counter: TokenCounter) -> int:
         """The project's limit; where the log's own system text and tools leave no room in it, so much beside them."""
-        limit = self.config.runner.memory.packet_size_limit
+        limit = self.config.runner.memory.packet_size_limit or TRAINED_LIMIT
         system = self.secrets.clean(chat.system)
         fixed = fixed_tokens(system_text(system, chat.tools, "native"), counter, chat.tools)
         least = reserved(counter.count)

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remora.app._deciding import EMBEDDED, Deciders
+from remora.app._deciding import EMBEDDED, TRAINED_LIMIT, Deciders
 from remora.config import ServerConfig
 from remora.errors import ConfigError
 
 if TYPE_CHECKING:
-    from remora.inference import Endpoint, Kept, Progress, ServerPolicy
+    from remora.inference import Endpoint, Kept, Progress
     from remora.ports import Policy, TokenCounter
 
 CACHE_DIR_VARIABLE = "REMORA_CACHE_DIR"
@@ -59,15 +59,8 @@ async def _embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     async with EmbeddedPolicy(child, like, adapter=adapters.numbered("")) as policy:
         told = {"server": EMBEDDED, "window": window, "sha256": digest, "served": served.name, **adapters.told()}
         found = _deciders(policy, _counter(gguf), window, like, told)
-        yield replace(found, policy=adapters.chosen(policy))
-
-
-def served_policy(server: ServerConfig) -> ServerPolicy:
-    """A policy for the server that `server` names, asked as it is: nothing about it is looked up."""
-    from remora.inference import Endpoint, ServerPolicy, preset_of
-
-    preset, url = preset_of(server.server)
-    return ServerPolicy(_asked(Endpoint(preset, url, model=server.model, api_key=api_key(server)), server))
+        trained = TRAINED_LIMIT if server.gguf is None else None
+        yield replace(found, policy=adapters.chosen(policy), trained_limit=trained)
 
 
 def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Path:

@@ -132,7 +132,8 @@ class Project:
         """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""
         return KVTraceView(self.own_state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
-    def _writer(self) -> FileTrace:
+    def writer(self) -> FileTrace:
+        """Writes the project's streams."""
         return FileTrace(self.own_state_dir, clock=self.clock, sync=self.config.event_stream.sync)
 
 

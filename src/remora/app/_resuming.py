@@ -63,7 +63,7 @@ class Resuming(Running):
             operations=start.operations,
             policy=self.config.server.server,
             model=self._model_name(),
-            limit=self.config.runner.memory.packet_size_limit,
+            limit=self.prompt_limit(),
             jobs=tuple(self._job(event, start) for event in left),
             taken_up=True,
             ended=tuple(self._ended(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),
@@ -132,7 +132,7 @@ class Resuming(Running):
     def _node_now(self, node_id: str) -> CodeNode:
         """The node as the project has it now, for an agent that had not begun."""
         file = self.root / node_id.partition(":")[0]
-        found = self._discovery().find([file]) if file.exists() else ()
+        found = self.discovery().find([file]) if file.exists() else ()
         for node in found:
             if node.node_id == node_id:
                 return node

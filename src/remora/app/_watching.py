@@ -73,7 +73,7 @@ class Watching(Resuming):
         return self._plan_files(seen, seen.written(files), operations)
 
     def _files(self, paths: Sequence[Path]) -> list[Path]:
-        return [self.root / file for file in self._discovery().files(paths)]
+        return [self.root / file for file in self.discovery().files(paths)]
 
     def _plan_files(self, seen: Seen, files: Sequence[Path], operations: Sequence[str]) -> Plan:
         try:

@@ -1,7 +1,7 @@
 """Controls: the same agent with candidates that help less, or in words that nobody has seen.
 
-Each stands between the agent and the runner (`remora.app.Instead`), so what it changes is what the stream records, and
-the packet stays a function of the stream.
+Each stands between the agent and the runner (`remora.app.RunOverrides`), so what it changes is what the stream
+records, and the packet stays a function of the stream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from remora.app import Deciders, Instead
+from remora.app import Deciders, RunOverrides
 from remora.bench.tasks import Task
 from remora.bench.unfamiliar import Renaming
 from remora.context.contracts import ToolSpec
@@ -58,18 +58,18 @@ def chosen_controls(names: Iterable[str]) -> list[Control]:
     return [CONTROLS[name] for name in wanted]
 
 
-def controlled(control: Control, task: Task, seed: int, deciders: Deciders, names: Renaming | None) -> Instead:
+def controlled(control: Control, task: Task, seed: int, deciders: Deciders, names: Renaming | None) -> RunOverrides:
     """What stands between the agent of this task and the runner. `names`: as `renaming` gave them."""
     if names is not None:
-        return Instead(deciders, names.definition, names.tools)
+        return RunOverrides(deciders, names.definition, names.tools)
     change = _change(control.name, random.Random(f"{control.name} {seed} {task.id}"))  # noqa: S311 - repeatable
     if change is None:
-        return Instead(deciders)
+        return RunOverrides(deciders)
     if control.name == "planted":
         # Not before the first result: there, all that could be planted without arguments is the end itself.
-        return Instead(deciders, tools=lambda tools: Offered(tools, change))
+        return RunOverrides(deciders, tools=lambda tools: Offered(tools, change))
     rules = control.name != "withheld"
-    return Instead(
+    return RunOverrides(
         deciders,
         lambda definition: _offering(definition, change, rules=rules),
         lambda tools: Offered(tools, change),

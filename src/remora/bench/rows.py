@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from remora.config import Config, MemoryConfig, RunnerConfig, ServerConfig
 from remora.errors import ConfigError
-from remora.prompting import Memory
+from remora.twotrack import Memory
 
 Decides = Literal["first-candidate", "random", "oracle", "ruff", "embedded", "server"]
 
-LIMIT = MemoryConfig().packet_size_limit
+LIMIT = 1000
 """Tokens of a prompt on two tracks, and to which history is cut."""
 DEADLINE_S = 900.0
 """Seconds after which one agent is stopped, whoever decides."""

@@ -176,7 +176,7 @@ async def _result(app: App, trial: Trial, watched: _Watched) -> AgentResult:
         raise ConfigError(f"Task `{task.id}` is for `{wanted}`, where `{task.operation}` has {len(plan.jobs)} agents")
     async with watched.opened() as found:
         instead = controlled(trial.control, task, trial.seed, found, watched.names)
-        results = [result async for result in app.run(plan, instead=instead)]
+        results = [result async for result in app.run(plan, overrides=instead)]
     return results[0]
 
 

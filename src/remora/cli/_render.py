@@ -33,7 +33,8 @@ def heading(plan: Plan, command: str, sandbox: str) -> None:
     local = plan.policy in (*NO_MODEL, EMBEDDED)
     network = "not used" if local else f"only {plan.policy}"
     say(f"remora {__version__} · {_who(plan)} · sandbox {sandbox} · network {network}", "bold")
-    say(f"{command}      {_agents(plan)} · prompt limit {plan.limit:,} tokens")
+    limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
+    say(f"{command}      {_agents(plan)} · {limit}")
     tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from remora.context.aliases import is_plan_delta, plan_delta
 from remora.context.middleware import Hook, difference, hook_name
 from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket
-from remora.context.projection import apply
+from remora.context.projection import apply, project
 from remora.context.pulling import HUB_PATIENCE_S as HUB_PATIENCE_S
 from remora.context.pulling import Pulling
 from remora.context.summarizers import Summarizer, distill, summarize_here
@@ -28,8 +28,8 @@ from remora.events import (
 
 _ENVELOPE = frozenset({*Event.ENVELOPE, "event", "tool", "tool_name", "call_id", "args", "timestamp"})
 
-Record = Callable[[Event], Awaitable[Event]]
-"""Makes an event durable and gives it back as recorded."""
+Record = Callable[[Sequence[Event]], Awaitable[Sequence[Event]]]
+"""Makes events durable by one append and gives them back as recorded."""
 
 
 class ContextManager:
@@ -57,11 +57,11 @@ class ContextManager:
         self._clock = clock or (lambda: datetime.now(UTC))
         self._pulling: Pulling | None = None
 
-    async def record(self, draft: Event) -> Event:
-        """Make the event durable, then fold it."""
-        event = await self._record(draft) if self._record else draft
-        self.packet = apply(self.packet, event)
-        return event
+    async def record(self, *drafts: Event) -> Sequence[Event]:
+        """Make the events durable, then fold them. Every change of a recorded packet goes through here."""
+        events = await self._record(drafts) if self._record and drafts else drafts
+        self.packet = project(events, start=self.packet)
+        return events
 
     def apply_event(self, event: Mapping[str, Any] | Event) -> None:
         """Fold an event that needs no recording here, or is recorded already: typed, or a plain dict.
@@ -101,8 +101,7 @@ class ContextManager:
 
     async def pull_hub_context(self) -> None:
         """Bring fresh facts about the nodes in play into the packet. No Hub, whatever it does, fails a run."""
-        for draft in await self.pulled(self.packet.turn):
-            await self.record(draft)
+        await self.record(*await self.pulled(self.packet.turn))
 
     def run_middleware(self, hooks: Iterable[Hook]) -> None:
         """Fold what each hook changes in the packet it is given. Raises `TraceError` where changes are recorded."""
@@ -124,8 +123,7 @@ class ContextManager:
             done = hook(hoped)
             if inspect.isawaitable(done):
                 await done
-            for event in self._packet_update(hook, before, hoped):
-                await self.record(event)
+            await self.record(*self._packet_update(hook, before, hoped))
 
     def register_summarizer(self, tool_name: str, summarizer: Summarizer) -> None:
         """Use `summarizer` for what `tool_name` returns without a summary of its own."""

@@ -56,6 +56,7 @@ from remora.events._types import (
     UserInputEvent,
     WorkspaceAcceptedEvent,
     WorkspaceRejectedEvent,
+    is_check,
 )
 from remora.events._values import Inline, Packed, pack, unpack
 
@@ -124,6 +125,7 @@ __all__ = [
     "encode",
     "from_record",
     "ids_behind",
+    "is_check",
     "is_id",
     "json_value",
     "new_id",

@@ -189,6 +189,10 @@ class ModelResponseEvent(Event):
     """Why there is no call in it that can be made: the code of a `DecisionError`. The delta tells the model."""
 
 
+Purpose = Literal["", "check"]
+"""Why a tool ran: empty for a call of the agent, `check` for the agent's check, which the model never sees."""
+
+
 class ToolCallEvent(Event):
     """A tool is about to run: the intent, durable before the effect."""
 
@@ -197,6 +201,7 @@ class ToolCallEvent(Event):
     tool: str
     args: dict[str, Any] = Field(default_factory=dict)
     effects: Literal["none", "workspace", "outside"] = "outside"
+    purpose: Purpose = ""
 
 
 class ToolResultEvent(Event):
@@ -216,6 +221,14 @@ class ToolResultEvent(Event):
     """Prints and command outputs: `{"name": …, "ref": BlobRef}`."""
     files: tuple[FileChange, ...] = ()
     redactions: int = 0
+    purpose: Purpose = ""
+    check: dict[str, Any] = Field(default_factory=dict)
+    """What the agent's check found: `count`, and where they are known `problem` and `notes`."""
+
+
+def is_check(event: Event) -> bool:
+    """Whether the event belongs to the agent's check: recorded as evidence, never shown to the model."""
+    return isinstance(event, ToolCallEvent | ToolResultEvent) and event.purpose == "check"
 
 
 class SubmitResultEvent(Event):
@@ -256,6 +269,10 @@ class AgentEndEvent(Event):
     outcome: Literal["success", "partial", "error", "cancelled", "degraded"] = "success"
     reason: str = ""
     summary: str = ""
+    verdict: str = ""
+    """What the agent's check says about the files, never the model's word."""
+    check: dict[str, Any] = Field(default_factory=dict)
+    """The check's numbers; `evidence` has the seqs of its results in this stream, before and after."""
 
 
 class ToolOutputEvent(Event):

@@ -27,8 +27,13 @@ def make_runner_config(**changes: Any) -> RunnerConfig:
 
 
 def patch_openai(monkeypatch: Patcher, responses: Iterable[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
-    """From now on, clients of `openai` get these messages, one a request. Gives the list of requests, as it grows."""
+    """Answer the requests of `openai` clients from this list, one message each. Gives the list of requests.
+
+    The server is not probed: it is taken to have the model that the settings name.
+    """
     import openai
+
+    from remora import inference
 
     left, asked = list(responses), []
 
@@ -47,7 +52,11 @@ def patch_openai(monkeypatch: Patcher, responses: Iterable[Mapping[str, Any] | s
         async def close(self) -> None:
             return None
 
+    async def probe(endpoint: inference.Endpoint) -> inference.Probed:
+        return inference.Probed(endpoint, inference.EstimatedCounter(), None)
+
     monkeypatch.setattr(openai, "AsyncOpenAI", Client)
+    monkeypatch.setattr(inference, "probe", probe)
     return asked
 
 

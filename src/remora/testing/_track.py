@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remora.context.contracts import ToolLike
 from remora.context.render import Calling
-from remora.context.summarizers import FALLBACK, Summarizer, get_default_summarizers
+from remora.context.summarizers import Summarizer
 from remora.errors import DecisionError
 from remora.events import Call, Event, decode
 from remora.inference import EstimatedCounter
 from remora.ports import Decision, Prompt
 from remora.trace import MemoryBlobs, MemoryTrace
-from remora.twotrack import Identity, TwoTrack
+from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 Step = Decision | str | tuple[str, Mapping[str, Any]]
 """A decision, a text without a call, or a tool's name with its arguments."""
@@ -45,27 +46,25 @@ class MemoryTwoTrack(TwoTrack):
         budget: int = 1000,
         system_prompt: str = "",
         identity: Identity | None = None,
-        summarizers: dict[str, Summarizer] | None = None,
+        summarizers: Mapping[str, Summarizer] | None = None,
         calling: Calling = "native",
     ) -> None:
         clock = TickingClock()
         self._trace = MemoryTrace(clock)
         self.blobs = MemoryBlobs()
         """Where large results lie."""
-        super().__init__(
-            identity or Identity("01TESTAGENT"),
+        wiring = Wiring(
+            identity=identity or Identity("01TESTAGENT"),
             goal=goal,
             tools=tools,
             system_prompt=system_prompt,
-            limit=budget,
+            prompts=PromptSettings(budget, calling=calling),
             writer=self._trace,
             blobs=self.blobs,
             counter=EstimatedCounter(),
             clock=clock,
-            summarizers=summarizers if summarizers is not None else get_default_summarizers(),
-            calling=calling,
-            fallback=FALLBACK,
         )
+        self._wire(wiring if summarizers is None else replace(wiring, summarizers=summarizers))
 
     @property
     def events(self) -> list[Event]:

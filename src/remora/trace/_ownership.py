@@ -116,6 +116,12 @@ def make_own(state_dir: Path, home: Path | None = None) -> None:
             ) from error
 
 
+def forget_own(state_dir: Path, home: Path | None = None) -> None:
+    """Remove the user's record of a folder that is about to be deleted."""
+    if name := _read_id(state_dir):
+        ((home or user_state_home()) / STATES / f"{name}.json").unlink(missing_ok=True)
+
+
 def _is_unused(state_dir: Path) -> bool:
     try:
         return _HARMLESS.issuperset(os.listdir(state_dir))  # noqa: PTH208 (names are all that is asked)

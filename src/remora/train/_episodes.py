@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from remora.app import Deciders, Instead
+from remora.app import Deciders, RunOverrides
 from remora.bench.controls import Offered
 from remora.bench.results import Choice
 from remora.bench.shadow import Oracle, is_among, plain
@@ -66,12 +66,12 @@ class Episode:
     labels: dict[int, tuple[Prompt, Call]] = field(default_factory=dict)
     """By turn: what was asked, and the right answer."""
 
-    def instead(self, deciders: Deciders) -> Instead:
+    def instead(self, deciders: Deciders) -> RunOverrides:
         """What stands between the agent and the runner."""
         texts = "\n".join([*self.task.files, *self.task.files.values()])
         names = _Names(self.dice, self.task.operation, texts) if self.how.renamed else None
         explorer = _Explorer(self, names)
-        return Instead(
+        return RunOverrides(
             replace(deciders, policy=lambda definition: explorer),
             lambda definition: self._definition(names.definition(definition) if names else definition),
             lambda tools: Offered(names.tools(tools) if names else tools, self.offered),

@@ -73,7 +73,7 @@ async def _played(episode: Episode, agents: Path | None, found: Deciders, name: 
         task = episode.task
         wanted = f"{task.path}:{task.node}" if task.node else task.path
         plan = app.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
-        results = [result async for result in app.run(plan, instead=episode.instead(found))]
+        results = [result async for result in app.run(plan, overrides=episode.instead(found))]
         chats = [row async for row in _chats(app, results[0].agent_id, episode, found.counter, name)] if results else []
     return Made(task, list(_packets(episode, name)), chats)
 

@@ -1,9 +1,8 @@
-"""Whose events they are, and how they hold what is large: each text, argument or prompt whole, or as a reference."""
+"""Blob offload: large texts, arguments and prompts leave their event, which keeps a reference."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from remora.context.secrets import Secrets
@@ -11,43 +10,21 @@ from remora.events import BlobRef, Call, Event, canonical, from_record, json_val
 from remora.ports import BlobStore
 
 MAX_INLINE = 32 * 1024
-"""Bytes of a text or of a call's arguments that a record holds itself; larger ones lie in a blob."""
-MAX_SAID = 1024
-"""Bytes of an earlier chat message that a receipt holds itself: each is sent again in every later turn."""
+"""Bytes of a text or of a call's arguments that a record holds inline; larger ones go to a blob."""
+MAX_EARLIER = 1024
+"""Bytes of an earlier chat message that a receipt holds inline: each is sent again in every later turn."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Whose stream it is: the part of every record's envelope that never changes."""
-
-    agent_id: str
-    run_id: str = ""
-    operation: str = ""
-    node_id: str = ""
-
-    @property
-    def stream_id(self) -> str:
-        return f"traces/{self.agent_id}"
-
-    def fields(self) -> dict[str, str]:
-        return {
-            "agent_id": self.agent_id,
-            "run_id": self.run_id,
-            "operation": self.operation,
-            "node_id": self.node_id,
-        }
-
-
-class Keeper:
-    """Puts the large parts of one agent's events into blobs, and keeps secrets out of all of them."""
+class Offloader:
+    """Moves the large parts of one agent's events into blobs and redacts secrets in all of them."""
 
     def __init__(self, blobs: BlobStore, secrets: Secrets) -> None:
         self._blobs = blobs
         self._secrets = secrets
         self._constant: tuple[str, BlobRef] | None = None
 
-    def cleaned(self, draft: Event) -> Event:
-        """The event without registered secrets, wherever in it they stood."""
+    def redacted(self, draft: Event) -> Event:
+        """The event with every registered secret redacted."""
         if not self._secrets:
             return draft
         record = json_value(draft)
@@ -55,14 +32,14 @@ class Keeper:
         return from_record(record | {"data": safe.value}) if safe.count else draft
 
     async def text(self, text: str) -> dict[str, Any]:
-        """A text as an event holds it: whole, or its beginning and a reference to all of it."""
+        """The fields of an event for `text`: the whole text, or its beginning and a reference to all of it."""
         data = self._secrets.clean(text).encode(errors="backslashreplace")
         if len(data) <= MAX_INLINE:
             return {"text": data.decode()}
         return {"text": data[: MAX_INLINE // 8].decode(errors="ignore"), "text_ref": await self._reference(data)}
 
     async def call(self, call: Call) -> Call:
-        """The call as an event holds it: arguments that are too large for one are named, and lie in a blob."""
+        """The call as an event holds it: arguments too large for a record are replaced by their size and blob."""
         data = canonical(call.args)
         if len(data) <= MAX_INLINE:
             return call
@@ -70,23 +47,23 @@ class Keeper:
         return call.model_copy(update={"args": {"too_large": len(data), "blob": blob}})
 
     async def messages(self, messages: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-        """A prompt as a receipt holds it: the constant first message by reference, the newest one as it is."""
-        first, *said, last = messages
+        """The messages of a receipt: the constant first one by reference, the newest one inline."""
+        first, *earlier, last = messages
         return (
-            {"role": first["role"], "content_ref": (await self._kept(first["content"])).model_dump()},
-            *[await self._said(message) for message in said],
+            {"role": first["role"], "content_ref": (await self._constant_reference(first["content"])).model_dump()},
+            *[await self._earlier(message) for message in earlier],
             dict(last),
         )
 
-    async def _kept(self, text: str) -> BlobRef:
-        """The reference to a text that is the same in every turn, so that it is written once."""
+    async def _constant_reference(self, text: str) -> BlobRef:
+        """The reference to a text that is the same in every turn. It is written once."""
         if self._constant is None or self._constant[0] != text:
             self._constant = (text, await self._reference(text.encode()))
         return self._constant[1]
 
-    async def _said(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    async def _earlier(self, message: Mapping[str, Any]) -> dict[str, Any]:
         data = str(message.get("content") or "").encode(errors="backslashreplace")
-        if len(data) <= MAX_SAID:
+        if len(data) <= MAX_EARLIER:
             return dict(message)
         return {**message, "content": None, "content_ref": (await self._reference(data)).model_dump()}
 

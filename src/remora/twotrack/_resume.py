@@ -1,4 +1,4 @@
-"""Where an interrupted run stood: read from its stream alone, so that it can go on as if nothing had happened."""
+"""The state of an interrupted run, read from its stream alone, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from remora.events import (
     ToolCallEvent,
     ToolResultEvent,
     TurnStartEvent,
+    is_check,
 )
 from remora.ports import Prompt
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What an interrupted run had done of its last turn, and what it had still to do."""
+class ResumeState:
+    """What an interrupted run had done of its last turn, and what is left to do."""
 
     turn_begun: bool = False
     """A turn began, and no decision of it is recorded."""
     asked: ModelRequestEvent | None = None
     """The prompt of that turn, where it was recorded."""
     open_call: ToolCallEvent | None = None
-    """A call that was begun, and whose end nobody recorded."""
+    """A call with a recorded intent and no recorded result."""
+    open_check: ToolCallEvent | None = None
+    """As `open_call`, for the agent's check."""
     calls: tuple[Call, ...] = ()
-    """Calls that were decided and not begun."""
+    """Calls of the last reply that have not begun."""
     answer: ModelResponseEvent | None = None
-    """A reply without any call: the run's result."""
+    """A reply without any call, which is the run's result."""
     submitted: SubmitResultEvent | None = None
     failed: AgentErrorEvent | None = None
     ended: AgentEndEvent | None = None
@@ -44,15 +47,18 @@ class Standing:
     """Turns in a row without a decision."""
 
 
-def standing(events: Iterable[Event]) -> Standing:
-    """Where the run of these events stood after the last of them."""
-    now = Standing()
+def resume_state(events: Iterable[Event]) -> ResumeState:
+    """The state after the last of these events."""
+    now = ResumeState()
     for event in events:
-        now = _after(now, event)
+        if is_check(event):
+            now = replace(now, open_check=event if isinstance(event, ToolCallEvent) else None)
+        else:
+            now = _after(now, event)
     return now
 
 
-def _after(now: Standing, event: Event) -> Standing:
+def _after(now: ResumeState, event: Event) -> ResumeState:
     match event:
         case TurnStartEvent():
             return replace(now, turn_begun=True, asked=None, calls=(), answer=None)
@@ -84,7 +90,7 @@ def _without(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
 
 
 def past_prompts(events: Iterable[Event]) -> Iterator[Prompt]:
-    """What a policy without a model was asked in every turn that it answered: by it, such a policy catches up."""
+    """The prompts that a policy has answered already. A policy without a model catches up by answering them again."""
     packet, asked = EMPTY, None
     for event in events:
         packet = apply(packet, event)

@@ -1,18 +1,18 @@
-"""What a tool gave, made into its event: every value is accepted, secrets are gone, raw and delta agree."""
+"""Builds `tool_result` events. Any value is accepted; secrets are redacted before raw and delta are made."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from remora.context.calls import BadCall
 from remora.context.candidates import by_rules
-from remora.context.checks import Extension, checked
+from remora.context.checks import checked
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.models import KnowledgeEntry
 from remora.context.repeat import RepeatGuard
-from remora.context.secrets import Secrets
 from remora.context.summarizers import Distilled, Summarizer, distill, summarize_guarded
 from remora.errors import ToolError, TraceError
 from remora.events import (
@@ -29,65 +29,98 @@ from remora.events import (
     readable,
     unpack,
 )
-from remora.keeping import MAX_INLINE
-from remora.ports import MAX_BLOB, BlobStore, SummaryGuard, ToolOutput, Written, blob_limit
-from remora.subagent import CandidateRule
+from remora.ports import MAX_BLOB, ToolOutput, Written, blob_limit
+from remora.twotrack._offload import MAX_INLINE
+from remora.twotrack._wiring import Wiring
 
 Changes = Sequence[Written]
 
 
-class Results:
-    """Makes the results of one agent's calls."""
+@dataclass(frozen=True)
+class _Kept:
+    """What a tool returned, with secrets redacted."""
+
+    value: Any
+    packed: Inline | Packed
+    redactions: int
+    notes: tuple[str, ...]
+
+
+class ToolResultBuilder:
+    """Builds the results of one agent's calls."""
 
     def __init__(
         self,
+        wiring: Wiring,
         tools: Sequence[ToolSpec],
-        *,
-        blobs: BlobStore,
-        secrets: Secrets,
-        extensions: Mapping[str, Extension],
         summarizers: Mapping[str, Summarizer],
-        guard: SummaryGuard,
-        fallback: Summarizer | None,
-        rules: Sequence[CandidateRule] = (),
     ) -> None:
         self._tools = tools
-        self._blobs = blobs
-        self._secrets = secrets
-        self._extensions = extensions
         self._summarizers = summarizers
-        self._guard = guard
-        self._fallback = fallback
-        self._rules = rules
+        self._blobs = wiring.blobs
+        self._secrets = wiring.secrets
+        self._extensions = wiring.extensions
+        self._guard = wiring.guard
+        self._fallback = wiring.fallback
+        self._rules = wiring.rules
         self._repeats = RepeatGuard()
 
-    async def make(
+    async def build(
         self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, known: Mapping[str, KnowledgeEntry]
     ) -> ToolResultEvent:
-        """The event of a call that ended. Its large parts are durable; it is not recorded yet."""
-        value, notes = storable_value(output.value)
-        # Before distilling, so that raw, delta, packet and prompt agree.
-        safe = self._secrets.redact(value)
-        packed = pack(safe.value)
-        distilled = await self.distilled(call.tool, safe.value)
+        """The event of a call that ended. Its large parts are durable; the event itself is not recorded yet."""
+        kept = self._redacted(output.value)
+        distilled = await self.distilled(call.tool, kept.value)
         offered = self._offered(distilled.delta, known)
-        delta = checked(offered, self._tools, self._extensions, notes)
-        attached = [await self._attachment(name, data) for name, data in _attached(output)]
-        raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
+        delta = checked(offered, self._tools, self._extensions, kept.notes)
         if changes:
             self._repeats.forget()
+        raw = kept.packed.data if isinstance(kept.packed, Packed) else canonical(kept.packed.value)
+        delta = self._repeats.note(call.tool, call.args, raw, delta)
+        stored = await self._stored_fields(kept, output, changes)
         return ToolResultEvent(
             call_id=call.call_id,
             tool=call.tool,
             outcome=distilled.outcome,
             duration_ms=round(duration_ms, 3),
-            raw=packed.value if isinstance(packed, Inline) else None,
-            raw_ref=await self._reference(packed) if isinstance(packed, Packed) else None,
-            attachments=tuple(item for item, _ in attached),
-            files=tuple([await self._change(change) for change in changes]),
-            delta=self._repeats.note(call.tool, call.args, raw, delta),
-            redactions=safe.count + sum(count for _, count in attached),
+            delta=delta,
+            **stored,
         )
+
+    async def build_check(
+        self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, key: str
+    ) -> ToolResultEvent:
+        """The event of the agent's check. It has no delta: the check is evidence, and never reaches the packet."""
+        kept = self._redacted(output.value)
+        distilled = await self.distilled(call.tool, kept.value)
+        stored = await self._stored_fields(kept, output, changes)
+        return ToolResultEvent(
+            call_id=call.call_id,
+            tool=call.tool,
+            outcome=distilled.outcome,
+            duration_ms=round(duration_ms, 3),
+            purpose="check",
+            check=_found(distilled.delta, key),
+            **stored,
+        )
+
+    def _redacted(self, value: Any) -> _Kept:
+        value, packed, notes = packable(value)
+        # Redacted before distilling, so that raw, delta, packet and prompt agree.
+        safe = self._secrets.redact(value)
+        return _Kept(safe.value, pack(safe.value) if safe.count else packed, safe.count, notes)
+
+    async def _stored_fields(self, kept: _Kept, output: ToolOutput, changes: Changes) -> dict[str, Any]:
+        """The fields of an event that hold what the tool gave, with everything large in blobs."""
+        attached = [await self._attachment(name, data) for name, data in _attached(output)]
+        packed = kept.packed
+        return {
+            "raw": packed.value if isinstance(packed, Inline) else None,
+            "raw_ref": await self._reference(packed) if isinstance(packed, Packed) else None,
+            "attachments": tuple(item for item, _ in attached),
+            "files": tuple([await self._change(change) for change in changes]),
+            "redactions": kept.redactions + sum(count for _, count in attached),
+        }
 
     @property
     def repeats(self) -> int:
@@ -95,7 +128,7 @@ class Results:
         return self._repeats.times
 
     async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
-        """Count a result of the past as one of this run, so that repetitions of it are seen."""
+        """Count an earlier result of this run, so that repetitions of it are noticed."""
         raw = await self._stored(event.raw_ref) if event.raw_ref else canonical(event.raw)
         if event.files:
             self._repeats.forget()
@@ -107,7 +140,7 @@ class Results:
         return takes_nothing and self._repeats.is_worn_out(CandidateAction(tool=tool.name))
 
     async def distilled(self, tool: str, safe: Any) -> Distilled:
-        """What a value without secrets comes to as a result of `tool`."""
+        """The distilled form of a value without secrets, as a result of `tool`."""
         made = await summarize_guarded(tool, safe, self._summarizers, self._guard, self._fallback)
         return distill(tool, safe, made)
 
@@ -124,7 +157,7 @@ class Results:
         return await self._blobs.get(reference.blob, limit=blob_limit(reference))
 
     def _offered(self, delta: PacketDelta, known: Mapping[str, KnowledgeEntry]) -> PacketDelta:
-        """The delta with what the agent's rules offer, where the tool itself offers nothing."""
+        """The delta with the candidates of the agent's rules, where the tool itself offers none."""
         if delta.candidate_actions or not self._rules:
             return delta
         values = {key: entry.value for key, entry in known.items()}
@@ -148,13 +181,24 @@ class Results:
         )
 
 
-def storable_value(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The value if a stream can hold it exactly, else its text, and a line that says so."""
+def packable(value: Any) -> tuple[Any, Inline | Packed, tuple[str, ...]]:
+    """The value and its exact form; where it has none, those of its `repr`, and a line that says so."""
     try:
-        pack(value)
+        return value, pack(value), ()
     except (TraceError, RecursionError):
-        return _described(value), (f"The result is kept as text: {type(value).__name__} has no exact form",)
-    return value, ()
+        text = _described(value)
+        return text, pack(text), (f"The result is kept as text: {type(value).__name__} has no exact form",)
+
+
+def _found(delta: PacketDelta, key: str) -> dict[str, Any]:
+    """What a check says: how many things are wrong (None if it does not say), what it calls an error, its notes."""
+    known = delta.knowledge.get(key)
+    found: dict[str, Any] = {"key": key, "count": known.value if known and isinstance(known.value, int) else None}
+    if delta.error and delta.error.set:
+        found["problem"] = delta.error.set
+    if delta.diagnostics:
+        found["notes"] = list(delta.diagnostics)
+    return found
 
 
 def _described(value: Any) -> str:
@@ -170,7 +214,7 @@ def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
 
 
 async def output_of(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
-    """What a tool gave. Its failure is a result that the model reads, never the end of the run."""
+    """What a tool returned. A failure is a result for the model to read, never the end of the run."""
     try:
         value = use(**args)
         value = await value if inspect.isawaitable(value) else value

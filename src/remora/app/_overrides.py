@@ -1,0 +1,28 @@
+"""Per-run overrides of deciders, definitions and tools: to compare models, and to try an agent in other words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from remora.app._deciding import Deciders
+from remora.ports import Tools
+from remora.subagent import SubagentDefinition
+
+
+@dataclass(frozen=True)
+class RunOverrides:
+    """Replaces parts of a run. The stream records what was used."""
+
+    deciders: Deciders | None = None
+    """Opened and closed by the caller, so that many runs may share one model."""
+    definition: Callable[[SubagentDefinition], SubagentDefinition] = lambda definition: definition
+    tools: Callable[[Tools], Tools] = lambda tools: tools
+    """Gives the tools under the names that the overridden definition uses."""
+    executor: Tools | None = None
+    """Runs every tool, in the place of the agent's own scripts."""
+    keep_messages: bool = False
+    """Also keep the run as a chat history, for debugging."""
+
+
+NO_OVERRIDES = RunOverrides()

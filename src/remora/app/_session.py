@@ -1,0 +1,248 @@
+"""One run's open parts, and the runner of each of its agents: the same for every way to start an agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from remora.app._deciding import Deciders, deciders
+from remora.app._functions import MixedTools
+from remora.app._hub import hub_beside
+from remora.app._overrides import NO_OVERRIDES, RunOverrides
+from remora.app._target import Target, begin, contents, take_up
+from remora.config import RunnerConfig
+from remora.context.budget import check_limit
+from remora.context.contracts import ToolSpec
+from remora.context.recall import RECALL
+from remora.context.render import fixed_tokens, system_text
+from remora.errors import BudgetError, ConfigError
+from remora.events import Event
+from remora.ports import AgentResult, Job, SummaryGuard, Tools
+from remora.runner import RunLimits, Runner
+from remora.subagent import SUBMIT_RESULT, SubagentDefinition
+from remora.trace import FileTrace, KVTraceView
+from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
+
+if TYPE_CHECKING:
+    from remora.app._running import Running
+    from remora.hub import HubClient
+    from remora.scripts import Agent, ScriptPool
+    from remora.workspaces import OverlayWorkspace
+
+UNLIMITED = 1_000_000_000
+"""Tokens of a chat history without a limit."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """The open parts that all agents of a run share."""
+
+    project: Running
+    agents: Mapping[str, Agent]
+    deciders: Deciders
+    writer: FileTrace
+    pool: ScriptPool
+    guard: SummaryGuard
+    hub: HubClient | None
+    view: KVTraceView
+    until: float | None
+    """When the whole run must end, by the monotonic clock."""
+    overrides: RunOverrides = NO_OVERRIDES
+
+    async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
+        """Run one agent to its end."""
+        return await self.finish(await self.runner(job, past))
+
+    async def finish(self, runner: Runner) -> AgentResult:
+        """Run an agent to its end, and bring the key-value view up to its stream where the settings want one."""
+        result = await runner.run()
+        if self.project.config.runner.memory.trace_store == "kv":
+            await self.view.catch_up(only=[f"traces/{result.agent_id}"])
+        return result
+
+    async def runner(self, job: Job, past: Sequence[Event] = ()) -> Runner:
+        """The runner of one agent, on its target as it is now, or as its stream `past` left it."""
+        agent = self.agents[job.operation]
+        definition = self.overrides.definition(agent.definition)
+        workspace = self.project.workspace(job.agent_id)
+        target = await self._target(workspace, job, past)
+        job = replace(job, node=target.node)
+        tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
+        return Runner(
+            TwoTrack.of(self._wiring(job, definition, tools.specs, workspace)),
+            definition,
+            job.node,
+            policy=await self.deciders.caught_up(definition, past),
+            tools=tools,
+            workspace=workspace,
+            limits=self._limits(definition),
+            model=self.deciders.told,
+            past=past,
+            problem=target.problem,
+        )
+
+    @property
+    def is_out_of_time(self) -> bool:
+        return self.until is not None and self.project.clock.monotonic() >= self.until
+
+    def check_budgets(self) -> None:
+        """Raises `ConfigError` if a prompt of any agent could ever be over its limit."""
+        from remora.scripts import tool_specs
+
+        for agent in self.agents.values():
+            functions = (function.spec for function in self.project.functions(agent).values())
+            own = (*tool_specs(agent.definition, agent.scripts), *functions)
+            tools = self.overrides.executor.specs if self.overrides.executor else own
+            self._check_budget(agent.definition, (*tools, *_built_in_tools(agent.definition)))
+
+    def _check_budget(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> None:
+        fixed = self._fixed_tokens(definition, tools)
+        try:
+            check_limit(fixed, self._limit(fixed), self.deciders.counter.count)
+        except BudgetError as error:
+            # Native tool schemas take twice the tokens of tools listed in the prompt's text.
+            native = self.deciders.calling == "native"
+            shorter = "Set `server.mode: json` if the server can hold a reply to a schema. " if native else ""
+            raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=f"{shorter}{error.hint}") from error
+
+    def _fixed_tokens(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> int:
+        calling = self.deciders.calling
+        beside = tools if calling == "native" else ()
+        return fixed_tokens(system_text(definition.system_prompt, tools, calling), self.deciders.counter, beside)
+
+    def _limit(self, fixed: int) -> int:
+        """The tokens of a whole prompt, of which `fixed` go to system text and tools."""
+        memory = self.project.config.runner.memory
+        if not memory.enabled:
+            return self.deciders.limit(memory.history_limit or UNLIMITED)
+        return self.deciders.limit(memory.packet_size_limit or self.deciders.default_limit(fixed))
+
+    async def _target(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> Target:
+        project = self.project
+        over = await contents(job.over, project.blobs)
+        if past:
+            return await take_up(workspace, job.node, past, project.blobs, over)
+        await workspace.restore(over)
+        if over:
+            return Target(job.node, over.get(job.node.file_path.as_posix()))
+        if not job.node.digest:  # made by hand, not found by discovery: taken as it is
+            return Target(job.node, None)
+        return await begin(workspace, job.node, project.discovery)
+
+    def _tools(self, agent: Agent, job: Job, workspace: OverlayWorkspace, base: bytes | None) -> Tools:
+        from remora.discovery import PythonCode
+        from remora.sandbox import LocalSpawner
+        from remora.scripts import ScriptTools
+
+        project = self.project
+        scripts = ScriptTools(
+            agent.definition,
+            agent.scripts,
+            node=job.node,
+            agent_id=job.agent_id,
+            workspace=workspace,
+            spawner=LocalSpawner(
+                allow_unsandboxed=project.config.sandbox.allow_unsandboxed,
+                extra={item.name: item.flags for item in agent.definition.commands if not isinstance(item, str)},
+            ),
+            root=project.root,
+            pool=self.pool,
+            code=PythonCode(),
+            base=base,
+        )
+        return MixedTools(agent.definition, scripts, project.functions(agent))
+
+    def _wiring(
+        self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], workspace: OverlayWorkspace
+    ) -> Wiring:
+        project, node, deciders = self.project, job.node, self.deciders
+        identity = Identity(job.agent_id, job.run_id, job.operation, node.node_id)
+        tools = (*specs, *_built_in_tools(definition))
+        return Wiring(
+            identity=identity,
+            goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
+            tools=tools,
+            system_prompt=definition.system_prompt,
+            prompts=PromptSettings(
+                limit=self._limit(self._fixed_tokens(definition, tools)),
+                style=definition.rendering,
+                calling=deciders.calling,
+                memory=self._memory(),
+                keep_messages=self.overrides.keep_messages,
+            ),
+            writer=self.writer,
+            blobs=project.blobs,
+            counter=deciders.counter,
+            clock=project.clock,
+            summarizers=project.summarizers_of(definition, self.agents[job.operation].files),
+            guard=self.guard,
+            secrets=project.secrets,
+            extensions=definition.extensions,
+            rules=definition.candidate_rules,
+            hub=self.hub.seen_by(workspace) if self.hub else None,
+            path=project.state_dir / f"{identity.stream_id}.jsonl",
+        )
+
+    def _memory(self) -> Memory:
+        memory = self.project.config.runner.memory
+        if memory.enabled:
+            return "packet"
+        return "history" if memory.history_limit is None else "cut history"
+
+    def _limits(self, definition: SubagentDefinition) -> RunLimits:
+        project = self.project
+        left = None if self.until is None else max(0.001, self.until - project.clock.monotonic())
+        return run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
+
+
+@asynccontextmanager
+async def open_session(
+    project: Running, agents: Mapping[str, Agent], overrides: RunOverrides = NO_OVERRIDES
+) -> AsyncIterator[Session]:
+    """Open what the agents of a run share. Raises `ConfigError` if no model can be asked, or a budget is too small."""
+    from remora.sandbox import SummaryChild
+    from remora.scripts import ScriptPool
+
+    project.check_own_state()
+    project.settle()
+    total = project.config.runner.total_deadline_s
+    until = None if total is None else project.clock.monotonic() + total
+    async with AsyncExitStack() as stack:
+        found = overrides.deciders
+        if found is None:
+            found = await stack.enter_async_context(deciders(project.config.server))
+        session = Session(
+            project=project,
+            agents=agents,
+            deciders=found,
+            writer=await stack.enter_async_context(project.writer()),
+            pool=await stack.enter_async_context(ScriptPool()),
+            guard=await stack.enter_async_context(SummaryChild()),
+            hub=await stack.enter_async_context(hub_beside(project)),
+            view=await stack.enter_async_context(project.trace_view()),
+            until=until,
+            overrides=overrides,
+        )
+        session.check_budgets()
+        yield session
+
+
+def run_limits(
+    definition: SubagentDefinition, runner: RunnerConfig, max_turns: int | None = None, left_s: float | None = None
+) -> RunLimits:
+    """An agent's limits: each the smallest that anyone has set."""
+    turns = [definition.max_turns, runner.max_turns, max_turns]
+    deadlines = [seconds for seconds in (runner.deadline_s, left_s) if seconds is not None]
+    return RunLimits(
+        max_turns=min(number for number in turns if number is not None),
+        max_errors=runner.max_errors,
+        max_repeats=runner.max_repeats,
+        retries=runner.retries,
+        deadline_s=min(deadlines, default=None),
+    )
+
+
+def _built_in_tools(definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
+    return (RECALL, SUBMIT_RESULT) if definition.recall else (SUBMIT_RESULT,)

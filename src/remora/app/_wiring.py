@@ -1,0 +1,64 @@
+"""Both tracks, and an emitter, on this machine's disk, for loops that are not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from remora.app._project import STATE_DIR, SystemClock, counter_of
+from remora.context.checks import Extension
+from remora.context.contracts import ToolLike
+from remora.context.render import Calling
+from remora.context.secrets import Secrets
+from remora.context.summarizers import Summarizer, get_default_summarizers
+from remora.ports import SummaryGuard, TokenCounter
+from remora.trace import FileBlobs, FileTrace, StreamEmitter, new_stream_id
+from remora.twotrack import Identity, PromptSettings, Wiring
+
+
+def local_wiring(
+    goal: str,
+    *,
+    tools: Sequence[ToolLike],
+    budget: int,
+    system_prompt: str,
+    operation: str,
+    node_id: str,
+    state_dir: Path,
+    summarizers: Mapping[str, Summarizer] | None,
+    secrets: Mapping[str, str] | None,
+    calling: Calling,
+    guard: SummaryGuard | None,
+    counter: TokenCounter | None,
+    extensions: Mapping[str, Extension] | None,
+) -> Wiring:
+    """What `remora.TwoTrack` is built from: a stream in `state_dir`, and a child process for foreign summarizers."""
+    from remora.sandbox import SummaryChild
+
+    clock, child = SystemClock(), SummaryChild()
+    identity = Identity(new_stream_id(state_dir, clock.now()), operation=operation, node_id=node_id)
+    return Wiring(
+        identity=identity,
+        goal=goal,
+        tools=tools,
+        system_prompt=system_prompt,
+        prompts=PromptSettings(budget, calling=calling),
+        writer=FileTrace(state_dir, clock=clock),
+        blobs=FileBlobs(state_dir),
+        counter=counter or counter_of(None),
+        clock=clock,
+        summarizers=get_default_summarizers() if summarizers is None else summarizers,
+        secrets=Secrets(secrets),
+        guard=guard or child,
+        extensions=extensions or {},
+        path=state_dir / f"{identity.stream_id}.jsonl",
+        close=child.close,
+    )
+
+
+class JsonlEventEmitter(StreamEmitter):
+    """Emits events into a stream of this machine's disk: `remora.events.JsonlEventEmitter`."""
+
+    def __init__(self, state_dir: Path | str = STATE_DIR, agent_id: str | None = None) -> None:
+        clock = SystemClock()
+        super().__init__(state_dir, agent_id or new_stream_id(Path(state_dir), clock.now()), clock=clock)

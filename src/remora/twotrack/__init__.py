@@ -1,0 +1,22 @@
+"""Both tracks of one agent run: every event is recorded, then folded, and each prompt is rendered from the fold.
+
+`remora.runner` drives a `TwoTrack` for our own agents; any other loop can drive one the same way.
+"""
+
+from remora.twotrack._offload import MAX_INLINE
+from remora.twotrack._prompts import Memory, PromptSettings
+from remora.twotrack._resume import ResumeState, past_prompts, resume_state
+from remora.twotrack._track import TwoTrack
+from remora.twotrack._wiring import Identity, Wiring
+
+__all__ = [
+    "MAX_INLINE",
+    "Identity",
+    "Memory",
+    "PromptSettings",
+    "ResumeState",
+    "TwoTrack",
+    "Wiring",
+    "past_prompts",
+    "resume_state",
+]

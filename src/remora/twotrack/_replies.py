@@ -1,0 +1,69 @@
+"""Records the replies of a model: what it said, the calls that can be made, and those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from remora.context.calls import BadCall
+from remora.context.chat import read_reply
+from remora.context.contracts import ToolSpec
+from remora.context.manager import ContextManager
+from remora.errors import DecisionError
+from remora.events import Call, ErrorDelta, ModelResponseEvent, NoticeEvent, PacketDelta, PacketUpdateEvent
+from remora.ports import Decision
+from remora.twotrack._offload import MAX_INLINE, Offloader
+from remora.twotrack._prompts import PromptBuilder
+
+
+class ReplyRecorder:
+    """Records one agent's replies."""
+
+    def __init__(
+        self, context: ContextManager, offloader: Offloader, prompts: PromptBuilder, tools: Sequence[ToolSpec]
+    ) -> None:
+        self._context = context
+        self._offloader = offloader
+        self._prompts = prompts
+        self._tools = tools
+
+    async def record(self, reply: object) -> tuple[Call, ...]:
+        """The calls of a reply that can be made. Raises `DecisionError` for what is no reply."""
+        decision = reply
+        if not isinstance(decision, Decision):
+            in_text = self._prompts.settings.calling == "text"
+            decision = read_reply(reply, self._tools, turn=self._context.packet.turn, in_text=in_text)
+        refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
+        await self._answered(decision, refused)
+        for bad in decision.bad:
+            await self._refused(bad)
+        return decision.calls
+
+    async def record_failure(self, error: DecisionError) -> None:
+        """Record a reply without a call that can be made, as far as it came; the packet tells the model why."""
+        answer = Decision((), error.text, error.model, error.usage, error.finish)
+        await self._answered(answer, error.code, _error(error.message))
+
+    async def _answered(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
+        answer = ModelResponseEvent(
+            **await self._offloader.text(decision.text),
+            calls=tuple([await self._offloader.call(call) for call in decision.calls]),
+            model=decision.model,
+            usage=dict(decision.usage),
+            finish=decision.finish,
+            error=error,
+            delta=delta,
+        )
+        miscounted = self._prompts.miscounted(decision.usage)
+        await self._context.record(answer, *([miscounted] if miscounted else []))
+
+    async def _refused(self, bad: BadCall) -> None:
+        """Record a call that cannot be made: all of it for the developer, a line for the model."""
+        written = f"{bad.call.call_id} {bad.call.tool} {bad.written}"
+        await self._context.record(
+            NoticeEvent(code=bad.error.code, message=written[:MAX_INLINE]),
+            PacketUpdateEvent(source="model_response", delta=_error(bad.error.message)),
+        )
+
+
+def _error(line: str) -> PacketDelta:
+    return PacketDelta(error=ErrorDelta(set=line), diagnostics=(line,))

@@ -1,0 +1,392 @@
+"""`TwoTrack`: record, fold, render."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, cast
+
+from remora._version import __version__
+from remora.context.calls import BadCall, read_call
+from remora.context.chat import tool_spec
+from remora.context.checks import Extension
+from remora.context.contracts import ToolLike
+from remora.context.manager import ContextManager
+from remora.context.models import DecisionPacket
+from remora.context.projection import PROJECTOR, project
+from remora.context.recall import Remembered, recall
+from remora.context.render import Calling
+from remora.context.summarizers import Distilled, Summarizer, is_built_in
+from remora.context.text import one_line
+from remora.errors import DecisionError, RemoraError
+from remora.events import (
+    FORMAT,
+    AgentEndEvent,
+    AgentErrorEvent,
+    AgentResumedEvent,
+    AgentStartEvent,
+    Call,
+    CandidateAction,
+    Event,
+    KnowledgeDelta,
+    ModelRequestEvent,
+    NoticeEvent,
+    PacketDelta,
+    SubmitResultEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnStartEvent,
+    UserInputEvent,
+    is_check,
+)
+from remora.ports import Prompt, SummaryGuard, TokenCounter
+from remora.twotrack._offload import MAX_INLINE, Offloader
+from remora.twotrack._prompts import PromptBuilder
+from remora.twotrack._replies import ReplyRecorder
+from remora.twotrack._resume import ResumeState
+from remora.twotrack._tool_results import Changes, ToolResultBuilder, misread, output_of, too_large
+from remora.twotrack._wiring import Wiring
+
+MAX_USER_TEXT = 500
+"""Characters of a person's words that the packet holds; the stream holds all of them."""
+
+
+class TwoTrack:
+    """One agent's stream and packet. Nothing enters the packet that is not in the stream first.
+
+    `tools` are functions with `@remora.tool`, `ToolSpec`s, or dicts in OpenAI's shape. With `calling="native"` they are
+    sent beside the messages, by `prompt.openai_tools()`; with `"text"` the prompt lists them and asks for a call as
+    JSON.
+
+    `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter` and `JsonCounter` for a
+    tokenizer's file and `ServerCounter` for a server. Without one, tokens are estimated.
+
+    Raises `BudgetError` at once if a prompt could ever be over the budget.
+    """
+
+    def __init__(
+        self,
+        goal: str,
+        *,
+        tools: Sequence[ToolLike] = (),
+        budget: int = 1000,
+        system_prompt: str = "",
+        operation: str = "",
+        node_id: str = "",
+        state_dir: Path | str = ".agentfs",
+        summarizers: Mapping[str, Summarizer] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        calling: Calling = "native",
+        guard: SummaryGuard | None = None,
+        counter: TokenCounter | None = None,
+        extensions: Mapping[str, Extension] | None = None,
+    ) -> None:
+        from remora.app import local_wiring
+
+        self._wire(
+            local_wiring(
+                goal,
+                tools=tools,
+                budget=budget,
+                system_prompt=system_prompt,
+                operation=operation,
+                node_id=node_id,
+                state_dir=Path(state_dir),
+                summarizers=summarizers,
+                secrets=secrets,
+                calling=calling,
+                guard=guard,
+                counter=counter,
+                extensions=extensions,
+            )
+        )
+
+    @classmethod
+    def of(cls, wiring: Wiring) -> Self:
+        """The tracks of a run whose parts are given, instead of this machine's disk."""
+        track = cls.__new__(cls)
+        track._wire(wiring)
+        return track
+
+    def _wire(self, wiring: Wiring) -> None:
+        secrets, guard = wiring.secrets, wiring.guard
+        self.identity = wiring.identity
+        self.goal = secrets.clean(wiring.goal)
+        self.tools = tuple(map(tool_spec, wiring.tools))
+        self.limit = wiring.prompts.limit
+        self.path = wiring.path
+        """The file of the Long Track, where it lies on this machine's disk."""
+        self.largest_prompt = 0
+        self.last_seq = -1
+        self.begun = False
+        """Whether the stream exists or is being created: it must be sealed then."""
+        self._secrets, self._writer, self._clock, self._close = secrets, wiring.writer, wiring.clock, wiring.close
+        self._offloader = Offloader(wiring.blobs, secrets)
+        system = secrets.clean(wiring.system_prompt)
+        self._prompts = PromptBuilder(system, self.tools, wiring.prompts, wiring.counter, self._offloader)
+        for tool, summarizer in wiring.summarizers.items():
+            if not is_built_in(summarizer):
+                guard.check(tool, summarizer)
+        initial = self.identity.fields() | {"goal": self.goal}
+        self.context = ContextManager(initial, dict(wiring.summarizers), record=self._append, clock=self._clock.now)
+        self.context.set_hub_client(wiring.hub)
+        self._replies = ReplyRecorder(self.context, self._offloader, self._prompts, self.tools)
+        self._results = ToolResultBuilder(wiring, self.tools, self.context.summarizers)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Seal the stream. An exception that ended the block is recorded in it."""
+        if error is None:
+            await self.end(AgentEndEvent())
+            return
+        await self.fail(type(error).__name__, str(error))
+        cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+        await self.end(AgentEndEvent(outcome="cancelled" if cancelled else "error", reason=type(error).__name__))
+
+    @property
+    def packet(self) -> DecisionPacket:
+        """The Short Track as it is now."""
+        return self.context.packet
+
+    async def start(
+        self,
+        *,
+        version: str = __version__,
+        node: Mapping[str, Any] | None = None,
+        definition: Mapping[str, Any] | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        model: Mapping[str, Any] | None = None,
+        candidates: Sequence[CandidateAction] = (),
+        parent: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record all that a reader needs to understand the run alone."""
+        self.begun = True
+        await self.context.record(
+            AgentStartEvent(
+                format=FORMAT,
+                remora=version,
+                goal=self.goal,
+                node=dict(node or {}),
+                definition=dict(definition or {}),
+                tools=tuple(tool.model_dump() for tool in self.tools),
+                budget={"limit": self.limit, "exact": self._prompts.counter.exact},
+                constraints=dict(constraints or {}),
+                projector=PROJECTOR,
+                renderer=self._prompts.settings.renderer,
+                model=dict(model or {}),
+                delta=PacketDelta(candidate_actions=tuple(candidates)) if candidates else None,
+                parent=dict(parent) if parent else None,
+            ),
+            *self._prompts.settings.misfits(model or {}, self.identity.operation),
+        )
+
+    async def resume(self, past: Sequence[Event], reason: str) -> None:
+        """Continue a run where its stream ends: fold what is recorded, then record that it was resumed.
+
+        Nothing is added to a sealed stream.
+        """
+        self.begun = True
+        args: dict[str, dict[str, Any]] = {}
+        for event in past:
+            if isinstance(event, ToolCallEvent):
+                args[event.call_id] = event.args
+            if isinstance(event, ToolResultEvent) and not is_check(event):
+                await self._results.remember(args.pop(event.call_id, {}), event)
+            self.context.apply_event(event)
+            await self._note(event)
+        if not isinstance(past[-1], AgentEndEvent):
+            await self.context.record(AgentResumedEvent(reason=reason))
+
+    async def request(self, *, resumed: ResumeState | None = None) -> Prompt:
+        """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it.
+
+        With `resumed`, the interrupted turn goes on: what is recorded of it is not recorded twice.
+        """
+        begun = resumed is not None and resumed.turn_begun
+        drafts: list[Event] = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
+        if pulled := await self.context.pulled(self.packet.turn + len(drafts)):
+            await self.context.record(*drafts, *pulled)
+            drafts = []
+        # Where nothing lies between the start of the turn and its prompt, one append records both.
+        shown = project(drafts, start=self.packet)
+        offered = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
+        try:
+            messages, receipt = await self._prompts.build(shown, offered)
+        except RemoraError:
+            await self.context.record(*drafts)
+            raise
+        if resumed is None or resumed.asked is None or resumed.asked.prompt_sha256 != receipt.prompt_sha256:
+            drafts.append(receipt)
+        await self.context.record(*drafts)
+        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn)
+
+    async def response(self, reply: object) -> tuple[Call, ...]:
+        """The calls of a reply, recorded: of a `Decision`, of a chat completion, or of its dict.
+
+        A call with arguments that are no JSON object, or to a tool that was not offered, is not among them: it is in
+        the stream as it was written, and the packet tells the model. Raises `DecisionError` for what is no reply.
+        """
+        return await self._replies.record(reply)
+
+    async def undecided(self, error: DecisionError) -> None:
+        """Record a reply without a call that can be made, as far as it came; the packet tells the model why."""
+        await self._replies.record_failure(error)
+
+    async def call(
+        self,
+        call: object,
+        use: Callable[..., Awaitable[Any] | Any],
+        *,
+        changes: Callable[[], Changes] = tuple,
+    ) -> ToolResultEvent:
+        """Run `use(**call.args)`: record the intent, run it, record what came back, raw and distilled.
+
+        A tool call in OpenAI's shape will do. If its arguments are no JSON object, `use` is not run, and that is the
+        result.
+        """
+        read = read_call(call, number=f"call-{self.packet.turn}")
+        if isinstance(read, BadCall):
+            use, read = partial(misread, read), read.call
+        intent = await self._offloader.call(read)
+        await self.context.record(
+            ToolCallEvent(call_id=read.call_id, tool=read.tool, args=intent.args, effects=self._effects(read.tool))
+        )
+        if intent.args is not read.args:
+            use = partial(too_large, read.tool)
+        return await self.finish_call(read, use, changes=changes)
+
+    async def finish_call(
+        self, call: Call, use: Callable[..., Any], *, changes: Callable[[], Changes] = tuple, unknown: bool = False
+    ) -> ToolResultEvent:
+        """Run a call whose intent is recorded already, and record its result; `unknown` if nobody can know it."""
+        output, duration = await self._timed(use, call)
+        event = await self._results.build(call, output, changes(), duration, self.packet.knowledge)
+        return await self._recorded(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
+
+    async def check(
+        self, call: Call, use: Callable[..., Any], key: str, *, changes: Callable[[], Changes] = tuple
+    ) -> ToolResultEvent:
+        """Run the agent's check like a call, with intent and result recorded, but never shown to the model.
+
+        `key` names the knowledge of its result that counts what is wrong.
+        """
+        effects = self._effects(call.tool)
+        await self.context.record(
+            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=call.args, effects=effects, purpose="check")
+        )
+        return await self.finish_check(call, use, key, changes=changes)
+
+    async def finish_check(
+        self,
+        call: Call,
+        use: Callable[..., Any],
+        key: str,
+        *,
+        changes: Callable[[], Changes] = tuple,
+        unknown: bool = False,
+    ) -> ToolResultEvent:
+        """As `finish_call`, for the agent's check."""
+        output, duration = await self._timed(use, call)
+        event = await self._results.build_check(call, output, changes(), duration, key)
+        return await self._recorded(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
+
+    def _effects(self, tool: str) -> Any:
+        spec = next((spec for spec in self.tools if spec.name == tool), None)
+        return spec.effects if spec else "outside"
+
+    async def _timed(self, use: Callable[..., Any], call: Call) -> tuple[Any, float]:
+        began = self._clock.monotonic()
+        output = await output_of(use, call.args)
+        return output, max(0.0, self._clock.monotonic() - began) * 1000
+
+    async def _recorded(self, draft: ToolResultEvent) -> ToolResultEvent:
+        (event,) = await self.context.record(draft)
+        return cast(ToolResultEvent, event)
+
+    async def notice(self, code: str, message: str) -> None:
+        """Record something a reader should know that changes nothing."""
+        await self.context.record(NoticeEvent(code=code, message=message))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The run as a chat history: only with `keep_messages`, or where prompts are built from it."""
+        return self._prompts.messages
+
+    @property
+    def repeats(self) -> int:
+        """How many times in a row the latest call has given the same result."""
+        return self._results.repeats
+
+    async def unanswered(self, call: Call, why: str) -> None:
+        """Record a call whose result is not known: the intent alone, and why."""
+        args = (await self._offloader.call(call)).args
+        await self.context.record(
+            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args),
+            NoticeEvent(code="no_result", message=f"{call.tool}: {why}"),
+        )
+
+    async def recall(self, text: str) -> dict[str, Any]:
+        """What earlier tool results of this run say about `text`, as a tool result: for `call(…, track.recall)`."""
+        events = self._writer.read(self.identity.stream_id)
+        results = [event async for event in events if isinstance(event, ToolResultEvent) and not is_check(event)]
+        past = [Remembered(event.seq, event.turn, event.tool, await self._results.text(event)) for event in results]
+        return recall(past, text)
+
+    async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
+        """Record what the agent says it has done: its call of `submit_result`, a dict, or a line."""
+        call_id, said = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
+        fields = {"summary": said} if isinstance(said, str) else dict(said)
+        await self.context.record(SubmitResultEvent(call_id=call_id, result=fields))
+
+    async def user(self, text: str) -> None:
+        """Record what a person says to the agent; the newest words stay in the packet as pinned knowledge `user`."""
+        said = self._secrets.clean(text)
+        known = KnowledgeDelta(value=one_line(said, MAX_USER_TEXT), pinned=True)
+        delta = PacketDelta(knowledge={"user": known})
+        await self.context.record(UserInputEvent(**await self._offloader.text(said), delta=delta))
+
+    async def fail(self, code: str, message: str) -> None:
+        """Record what stopped the agent."""
+        await self.context.record(AgentErrorEvent(code=code, message=message[:MAX_INLINE]))
+
+    async def end(self, event: AgentEndEvent) -> str:
+        """Seal the stream and give its head."""
+        try:
+            await self.context.record(event)
+            return await self.head()
+        finally:
+            await self._close()
+
+    async def head(self) -> str:
+        """The digest of the stream's last line."""
+        return await self._writer.head(self.identity.stream_id)
+
+    async def distill(self, tool: str, value: Any) -> Distilled:
+        """What `value` would come to as a result of `tool`. Nothing is recorded."""
+        return await self._results.distilled(tool, self._secrets.clean(value))
+
+    async def _append(self, drafts: Sequence[Event]) -> Sequence[Event]:
+        """Make the drafts durable by one append: stamped with identity and turn, secrets redacted."""
+        identity, turn = self.identity.fields(), self.packet.turn
+        stamped = [
+            self._offloader.redacted(draft).model_copy(update=identity | {"turn": draft.turn or turn})
+            for draft in drafts
+        ]
+        events = await self._writer.append(self.identity.stream_id, stamped)
+        for event in events:
+            await self._note(event)
+        return events
+
+    async def _note(self, event: Event) -> None:
+        """Keep what depends on the run's past, beside the packet."""
+        self.last_seq = event.seq
+        if isinstance(event, ModelRequestEvent):
+            self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))
+        if self._prompts.settings.uses_history and not is_check(event):
+            raw = await self._results.text(event) if isinstance(event, ToolResultEvent) else ""
+            self._prompts.add_to_history(event, raw)

@@ -1,0 +1,69 @@
+"""What the tracks of one run are made of: stream identity, prompt settings, and the parts that touch the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from remora.context.checks import Extension
+from remora.context.contracts import ToolLike
+from remora.context.secrets import Secrets
+from remora.context.summarizers import FALLBACK, Summarizer, Unguarded, get_default_summarizers
+from remora.ports import BlobStore, Clock, HubClient, SummaryGuard, TokenCounter, TraceWriter
+from remora.subagent import CandidateRule
+from remora.twotrack._prompts import PromptSettings
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The identity of a stream: the fields of every record's envelope that never change."""
+
+    agent_id: str
+    run_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+
+    @property
+    def stream_id(self) -> str:
+        return f"traces/{self.agent_id}"
+
+    def fields(self) -> dict[str, str]:
+        return {
+            "agent_id": self.agent_id,
+            "run_id": self.run_id,
+            "operation": self.operation,
+            "node_id": self.node_id,
+        }
+
+
+async def _nothing_to_close() -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wiring:
+    """Everything that one `TwoTrack` is built from. The defaults are the same for every caller."""
+
+    identity: Identity
+    goal: str
+    prompts: PromptSettings
+    writer: TraceWriter
+    blobs: BlobStore
+    counter: TokenCounter
+    clock: Clock
+    tools: Sequence[ToolLike] = ()
+    system_prompt: str = ""
+    summarizers: Mapping[str, Summarizer] = field(default_factory=get_default_summarizers)
+    fallback: Summarizer | None = FALLBACK
+    """Summarizes text, lists and command outputs of tools without a summarizer."""
+    guard: SummaryGuard = field(default_factory=Unguarded)
+    """Runs the summarizers that are not built in."""
+    secrets: Secrets = field(default_factory=Secrets)
+    extensions: Mapping[str, Extension] = field(default_factory=dict)
+    rules: Sequence[CandidateRule] = ()
+    hub: HubClient | None = None
+    path: Path | None = None
+    """The file of the stream, where it lies on this machine's disk."""
+    close: Callable[[], Awaitable[None]] = _nothing_to_close
+    """Releases what was opened for this run alone. Awaited once the stream is sealed."""
