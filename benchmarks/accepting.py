@@ -13,7 +13,7 @@ from time import monotonic, perf_counter
 from typing import Any
 
 from benchmarks.measure import folder, say
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 from remora.events import (
     AgentEndEvent,
@@ -76,8 +76,8 @@ def measure(agents: int, *, baselines: bool = True) -> dict[str, Any]:
     return row | (_baselines(base, afters, every) if baselines else {})
 
 
-def _app(root: Path) -> App:
-    return App(root, root / ".agentfs", Config())
+def _app(root: Path) -> Project:
+    return Project(root, root / ".agentfs", Config())
 
 
 def _timed(name: str, work: Callable[[], object]) -> dict[str, float]:

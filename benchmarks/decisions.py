@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
-from remora.app import App, Deciders, RunOverrides, deciders, ensure_weights, served_weights, weights_counter
+from remora.app import Deciders, Project, RunOverrides, deciders, ensure_weights, served_weights, weights_counter
 from remora.bench.suite import chosen_tasks, read_suite
 from remora.bench.tasks import Task
 from remora.bench.trial import write_task
@@ -69,11 +69,11 @@ async def _run(task: Task, found: Deciders, kept: list[Asked]) -> None:
     with folder() as place:
         root = place / "project"
         write_task(task, root)
-        app = App(root, place / "state", Config())
+        app = Project(root, place / "state", Config())
         wanted = f"{task.path}:{task.node}" if task.node else task.path
-        plan = app.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
+        plan = app.runs.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
         noting = Noting(task.operation, kept)
-        async for _ in app.run(plan, overrides=RunOverrides(replace(found, policy=lambda _: noting))):
+        async for _ in app.runs.run(plan, overrides=RunOverrides(replace(found, policy=lambda _: noting))):
             pass
 
 

@@ -188,8 +188,8 @@ def embedded(turns: int) -> dict[str, Any]:
         (root / "ruff.toml").write_text('lint.select = ["E", "F", "UP"]\n')
         (root / "load.py").write_text("import os, sys\n\n\ndef load(path):\n    if path == None:\n        return {}\n")
         project = open_project(root, settings | {"runner.max_errors": 999, "event_stream.sync": "off"})
-        project.load_agents(["lint"])
-        results = asyncio.run(project.analyze([root / "load.py"], ["lint"]))
+        project.agents.load(["lint"])
+        results = asyncio.run(project.runs.analyze([root / "load.py"], ["lint"]))
         longest = max(results, key=lambda result: result.turns)
         return shares(list(project.library.events(longest.agent_id)))
 

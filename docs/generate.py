@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from remora import errors
-from remora.app._setting_up import meanings
+from remora.app._scaffold import meanings
 from remora.config import Config, OperationConfig
 from remora.events import EVENT_TYPES, UNRECORDED, BlobRef, Call, Event, FileChange
 from remora.repository import rule_for

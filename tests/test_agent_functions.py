@@ -48,9 +48,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_refused_until_it_is_trusted_and_then_it_runs(project: Path) -> None:
     opened = remora.open_project(project, {"server.server": "scripted"})
     with pytest.raises(ConfigError, match=r"tools\[0\].python: needs trust"):
-        opened.plan([project / "a.py"], ["words"])
-    opened.trust(project / "agents")
-    (result,) = asyncio.run(opened.analyze([project / "a.py"], ["words"]))
+        opened.runs.plan([project / "a.py"], ["words"])
+    opened.agents.trust(project / "agents")
+    (result,) = asyncio.run(opened.runs.analyze([project / "a.py"], ["words"]))
     assert result.reason == "submitted"
     (told,) = [event for event in opened.library.events(result.agent_id) if isinstance(event, ToolResultEvent)]
     assert told.raw["summary"] == "4 words"
@@ -59,6 +59,6 @@ def test_it_is_refused_until_it_is_trusted_and_then_it_runs(project: Path) -> No
 def test_a_function_that_is_no_tool_is_named(project: Path) -> None:
     (project / "agents" / "words" / "counting.py").write_text("def count_words():\n    pass\n")
     opened = remora.open_project(project, {"server.server": "scripted"})
-    opened.trust(project / "agents")
+    opened.agents.trust(project / "agents")
     with pytest.raises(ConfigError, match="above it"):
-        asyncio.run(opened.analyze([project / "a.py"], ["words"]))
+        asyncio.run(opened.runs.analyze([project / "a.py"], ["words"]))

@@ -12,7 +12,7 @@ import pytest
 
 import remora
 from inference.real import smollm2
-from remora.app import App
+from remora.app import Project
 from remora.events import ModelRequestEvent, ModelResponseEvent
 from remora.ports import AgentResult
 from remora.sandbox import probe
@@ -28,8 +28,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def analyzed(project: App, path: Path, *operations: str) -> list[AgentResult]:
-    return asyncio.run(project.analyze([path], operations))
+def analyzed(project: Project, path: Path, *operations: str) -> list[AgentResult]:
+    return asyncio.run(project.runs.analyze([path], operations))
 
 
 def test_the_four_agents_leave_code_that_parses_and_streams_that_verify(shop: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_four_agents_leave_code_that_parses_and_streams_that_verify(shop: Pa
     assert {path: path.read_bytes() for path in before} == before
     assert not [report for report in project.library.verify() if report.problem]
 
-    accepted = asyncio.run(project.accept())
+    accepted = asyncio.run(project.review.accept())
     assert not [item.conflict for item in accepted if item.conflict]
     for file in shop.rglob("*.py"):
         ast.parse(file.read_text())

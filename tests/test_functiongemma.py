@@ -93,10 +93,10 @@ async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(nam
     (tmp_path / "remora.yaml").touch()
     (tmp_path / "cart.py").write_text("import os\n\n\ndef total(prices):\n    return sum(prices)\n")
     project = remora.open_project(tmp_path, {"server.server": "first-candidate"})
-    job = project.plan([tmp_path / "cart.py"], [name]).jobs[0]
-    (analyzed,) = [one for one in await project.analyze([tmp_path], [name]) if one.node_id == job.node.node_id]
+    job = project.runs.plan([tmp_path / "cart.py"], [name]).jobs[0]
+    (analyzed,) = [one for one in await project.runs.analyze([tmp_path], [name]) if one.node_id == job.node.node_id]
     agent = runner(
-        definition=project.load_agents([name])[name].definition,
+        definition=project.agents.load([name])[name].definition,
         node=job.node,
         ctx=make_ctx("01SAME", operation=name, node_id="elsewhere.py:other"),
         server_config=make_server_config(server="first-candidate"),

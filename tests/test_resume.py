@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from remora.app import App, open_app
+from remora.app import Project, open_project
 from remora.context.projection import project as fold
 from remora.errors import ConfigError
 from remora.events import (
@@ -56,16 +56,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def run(app: App, path: Path) -> list[AgentResult]:
+def run(app: Project, path: Path) -> list[AgentResult]:
     async def all_of() -> list[AgentResult]:
-        return [result async for result in app.run(app.plan([path], ["lint"]))]
+        return [result async for result in app.runs.run(app.runs.plan([path], ["lint"]))]
 
     return asyncio.run(all_of())
 
 
-def resume(app: App) -> list[AgentResult]:
+def resume(app: Project) -> list[AgentResult]:
     async def all_of() -> list[AgentResult]:
-        return [result async for result in app.resume()[1]]
+        return [result async for result in app.runs.resume()[1]]
 
     return asyncio.run(all_of())
 
@@ -91,7 +91,7 @@ def packet_of(events: list[Event]) -> dict[str, object]:
 
 
 def whole_run(project: Path) -> tuple[AgentResult, list[Event]]:
-    app = open_app(project)
+    app = open_project(project)
     # The function's agent: a file's agent has nothing to fix that is not also in the other.
     results = run(app, project)
     result = max(results, key=lambda one: (len(one.files), one.turns))
@@ -111,7 +111,7 @@ def states(project: Path, tmp_path: Path) -> Iterator[tuple[int, Path, AgentResu
 def test_killed_after_any_event_it_ends_with_the_same_packet_files_and_verdict(project: Path, tmp_path: Path) -> None:
     boundaries = 0
     for keep, copy, result, events in states(project, tmp_path):
-        app = open_app(copy)
+        app = open_project(copy)
         # What the tool of the last call had half done before the kill must not survive it.
         upper = copy / ".agentfs" / "workspaces" / result.agent_id
         upper.mkdir(parents=True, exist_ok=True)
@@ -138,10 +138,10 @@ def test_a_save_between_a_kill_and_the_resume_is_kept_or_is_a_conflict(
         file = copy / "load.py"
         saved = file.read_text().replace("    if path", f"    {MINE}\n    if path")
         file.write_text(saved)
-        app = open_app(copy)
+        app = open_project(copy)
         (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
         stopped += again.reason == "TargetChanged"
-        accepted = asyncio.run(app.accept(result.agent_id))
+        accepted = asyncio.run(app.review.accept(result.agent_id))
         now = file.read_text()
         assert MINE in now, keep
         assert now == saved or not [one for one in accepted if one.conflict], keep
@@ -153,7 +153,7 @@ def test_a_save_between_a_kill_and_the_resume_is_kept_or_is_a_conflict(
 
 def test_an_agent_whose_file_was_saved_while_it_was_interrupted_says_so_and_is_sealed(project: Path) -> None:
     result, _ = whole_run(project)
-    app = open_app(project)
+    app = open_project(project)
     cut(app.state_dir, result.agent_id, 4)
     (project / "load.py").write_text(f"{MINE}\n{SOURCE}")
     (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
@@ -163,14 +163,14 @@ def test_an_agent_whose_file_was_saved_while_it_was_interrupted_says_so_and_is_s
 
 
 def test_a_finished_run_has_nothing_to_go_on_with(project: Path) -> None:
-    app = open_app(project)
+    app = open_project(project)
     run(app, project)
-    assert app.resume()[0].jobs == ()
+    assert app.runs.resume()[0].jobs == ()
 
 
 def test_an_agent_that_had_not_begun_is_begun(project: Path) -> None:
     result, events = whole_run(project)
-    app = open_app(project)
+    app = open_project(project)
     cut(app.state_dir, result.agent_id, len(events))
     (app.state_dir / "traces" / f"{result.agent_id}.jsonl").unlink()
     (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
@@ -179,7 +179,7 @@ def test_an_agent_that_had_not_begun_is_begun(project: Path) -> None:
 
 def test_the_runs_own_stream_ends_as_if_nothing_had_happened(project: Path) -> None:
     result, events = whole_run(project)
-    app = open_app(project)
+    app = open_project(project)
     cut(app.state_dir, result.agent_id, len(events) - 3)
     resume(app)
     (path,) = app.library.runs()
@@ -190,7 +190,7 @@ def test_the_runs_own_stream_ends_as_if_nothing_had_happened(project: Path) -> N
 
 def test_a_call_with_effects_outside_is_never_run_again_by_itself(project: Path) -> None:
     result, events = whole_run(project)
-    app = open_app(project)
+    app = open_project(project)
     stream = app.state_dir / "traces" / f"{result.agent_id}.jsonl"
     place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent) and not is_check(event))
     cut(app.state_dir, result.agent_id, place + 1)
@@ -208,7 +208,7 @@ def test_a_call_with_effects_outside_is_never_run_again_by_itself(project: Path)
 
 def test_an_interrupted_call_on_the_workspace_is_run_again_and_said_to_be(project: Path) -> None:
     result, events = whole_run(project)
-    app = open_app(project)
+    app = open_project(project)
     place = next(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent) and not is_check(event))
     cut(app.state_dir, result.agent_id, place + 1)
     resume(app)
@@ -219,7 +219,7 @@ def test_an_interrupted_call_on_the_workspace_is_run_again_and_said_to_be(projec
 @pytest.mark.parametrize("effects", ["workspace", "outside"])
 def test_an_interrupted_check_is_run_again_only_where_that_can_do_no_harm(project: Path, effects: str) -> None:
     result, events = whole_run(project)
-    app = open_app(project)
+    app = open_project(project)
     stream = app.state_dir / "traces" / f"{result.agent_id}.jsonl"
     place = max(i for i, event in enumerate(events) if isinstance(event, ToolCallEvent) and is_check(event))
     cut(app.state_dir, result.agent_id, place + 1)
@@ -245,9 +245,9 @@ def test_a_turn_without_an_answer_stands_as_asked() -> None:
 
 
 def test_a_run_goes_on_with_who_began_it_unless_it_is_a_server_elsewhere(project: Path) -> None:
-    app = open_app(project, flags={"server.server": "first-candidate", "runner.max_turns": 7})
+    app = open_project(project, settings={"server.server": "first-candidate", "runner.max_turns": 7})
     run(app, project)
-    later = open_app(project)
+    later = open_project(project)
     assert later.settings_of()["server.server"] == "first-candidate"
     assert later.settings_of()["runner.max_turns"] == 7
     (path,) = app.library.runs()
@@ -255,6 +255,6 @@ def test_a_run_goes_on_with_who_began_it_unless_it_is_a_server_elsewhere(project
     record["data"]["settings"] |= {"server.server": "http://elsewhere.example/v1", "sandbox.allow_unsandboxed": True}
     path.write_bytes(orjson.dumps(record) + b"\n")
     with pytest.raises(ConfigError, match="not yours by your own settings"):
-        open_app(project).settings_of()
-    named = open_app(project, flags={"server.server": "http://elsewhere.example/v1"})
+        open_project(project).runs.settings_of()
+    named = open_project(project, settings={"server.server": "http://elsewhere.example/v1"})
     assert "sandbox.allow_unsandboxed" not in named.settings_of()

@@ -15,11 +15,11 @@ import remora
 
 async def main(folder: str, server: str) -> None:
     project = remora.open_project(folder, {"server.server": server})
-    plan = project.plan([Path(folder)], ["lint"])
+    plan = project.runs.plan([Path(folder)], ["lint"])
     print(f"{len(plan.jobs)} agents")
 
     changed = []
-    async for result in project.run(plan):  # each as it ends
+    async for result in project.runs.run(plan):  # each as it ends
         print(f"{result.verdict:<10} {result.node_id}")
         if result.files:
             changed.append(result)
@@ -27,14 +27,14 @@ async def main(folder: str, server: str) -> None:
         return
 
     agent_id = changed[0].agent_id
-    for diff in await project.diff(agent_id):
+    for diff in await project.review.diff(agent_id):
         print(diff.text)
-    for done in await project.accept(agent_id):
+    for done in await project.review.accept(agent_id):
         print(done.conflict or f"accepted {', '.join(file.path for file in done.files)}")
 
-    for turn in project.stream(agent_id).turns:
+    for turn in project.streams.show(agent_id).turns:
         print(f"turn {turn.turn}: {turn.prompt_tokens} tokens, called {[call.tool for call in turn.calls]}")
-    for entry in await project.transcript(agent_id):
+    for entry in await project.streams.transcript(agent_id):
         print(f"seq {entry.seq} {entry.kind} {entry.who}")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 from remora.events import (
     AgentEndEvent,
@@ -67,8 +67,8 @@ class Steps:
                 run.append(AgentScheduledEvent(**ids))
             await trace.append("runs/01RUN", run)
 
-    def app(self) -> App:
-        return App(self.root, self.state_dir, Config(), clock=self.clock)
+    def app(self) -> Project:
+        return Project(self.root, self.state_dir, Config(), clock=self.clock)
 
     def decided(self, kind: str) -> list[Any]:
         return [event for event in read_events(self.state_dir / "runs/01RUN.jsonl") if event.type == kind]
@@ -221,7 +221,7 @@ def test_what_was_cut_off_between_writing_and_recording_is_recorded_for_every_ag
 
     app._record = lost  # type: ignore[assignment, method-assign]
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(app.accept())
+        asyncio.run(app.review.accept())
     assert steps.decided("workspace_accepted") == []
     asyncio.run(steps.app().settled())
     assert asyncio.run(steps.app().diff()) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import remora
-from remora.app import App
+from remora.app import Project
 from remora.app._decisions import decisions
 from remora.events import AcceptUndoneEvent, Event, WorkspaceAcceptedEvent, new_id
 
@@ -42,7 +42,7 @@ def clock() -> SetClock:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: SetClock) -> App:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: SetClock) -> Project:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
     (tmp_path / "remora.yaml").write_text("")
@@ -53,38 +53,38 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: SetClock) ->
     return project
 
 
-async def analyze(project: App, name: str) -> str:
+async def analyze(project: Project, name: str) -> str:
     """The id of the run."""
-    plan = project.plan([project.root / name], ["lint"])
-    assert [result.verdict async for result in project.run(plan)].count("clean")
+    plan = project.runs.plan([project.root / name], ["lint"])
+    assert [result.verdict async for result in project.runs.run(plan)].count("clean")
     return plan.run_id
 
 
-async def opened(project: App, fragment: str | None = None) -> set[str]:
-    return {change.path for diff in await project.diff(fragment) for change in diff.changes}
+async def opened(project: Project, fragment: str | None = None) -> set[str]:
+    return {change.path for diff in await project.review.diff(fragment) for change in diff.changes}
 
 
-def changed(project: App) -> list[str]:
+def changed(project: Project) -> list[str]:
     """The files that are no longer as they were."""
     return [path.name for path in sorted(project.root.glob("?.py")) if path.read_text() != CODE]
 
 
 async def test_after_the_clock_was_set_back_diff_and_accept_and_resume_choose_the_run_recorded_last(
-    project: App, clock: SetClock
+    project: Project, clock: SetClock
 ) -> None:
     first = await analyze(project, "a.py")
     clock.set_back()
     second = await analyze(project, "b.py")
     assert [path.stem for path in project.library.runs()] == [first, second]
     assert await opened(project) == {"b.py"}
-    assert project.resume()[0].run_id == second
-    await project.accept()
+    assert project.runs.resume()[0].run_id == second
+    await project.review.accept()
     assert changed(project) == ["b.py"]
     assert await opened(project) == {"a.py"}
 
 
 async def test_after_the_clock_was_set_back_streams_are_listed_as_they_were_recorded(
-    project: App, clock: SetClock
+    project: Project, clock: SetClock
 ) -> None:
     runs = [await analyze(project, "a.py")]
     for name in ("b.py", "c.py"):
@@ -96,41 +96,41 @@ async def test_after_the_clock_was_set_back_streams_are_listed_as_they_were_reco
 
 
 async def test_after_the_clock_was_set_back_undo_takes_back_the_accept_recorded_last(
-    project: App, clock: SetClock
+    project: Project, clock: SetClock
 ) -> None:
     first, second = await analyze(project, "a.py"), await analyze(project, "b.py")
-    await project.accept(second)
+    await project.review.accept(second)
     clock.set_back()
-    await project.accept(first)
+    await project.review.accept(first)
     clock.set_back()
-    await project.undo()
+    await project.review.undo()
     assert changed(project) == ["b.py"]
     clock.set_back()
-    await project.accept(first)
+    await project.review.accept(first)
     clock.set_back()
-    await project.undo()
+    await project.review.undo()
     assert changed(project) == ["b.py"], "the second accept of the same changes is the latest, too"
-    await project.undo()
+    await project.review.undo()
     assert changed(project) == []
-    assert await project.undo() == []
+    assert await project.review.undo() == []
 
 
 async def test_an_accept_and_its_undo_at_one_moment_of_the_clock_are_told_apart(
-    project: App, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+    project: Project, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = await analyze(project, "a.py"), await analyze(project, "b.py")
     monkeypatch.setattr(clock, "now", lambda: NOW)
     for _ in range(5):
-        await project.accept(second)
-        await project.accept(first)
-        await project.undo()
+        await project.review.accept(second)
+        await project.review.accept(first)
+        await project.review.undo()
         assert changed(project) == ["b.py"]
-        await project.undo()
+        await project.review.undo()
         assert changed(project) == []
 
 
 async def test_a_run_of_the_far_future_is_followed_and_a_name_that_no_clock_gives_is_never_the_latest(
-    project: App, clock: SetClock
+    project: Project, clock: SetClock
 ) -> None:
     clock.time = datetime(2926, 1, 1, tzinfo=UTC)
     future = await analyze(project, "a.py")
@@ -143,17 +143,17 @@ async def test_a_run_of_the_far_future_is_followed_and_a_name_that_no_clock_give
     last = await analyze(project, "c.py")
     assert project.library.runs()[-1].stem == last
     assert await opened(project) == {"c.py"}
-    assert project.resume()[0].run_id == last
+    assert project.runs.resume()[0].run_id == last
 
 
 async def test_ids_of_a_run_and_its_agents_sort_as_they_were_planned_and_behind_all_before(
-    project: App, monkeypatch: pytest.MonkeyPatch, clock: SetClock
+    project: Project, monkeypatch: pytest.MonkeyPatch, clock: SetClock
 ) -> None:
     (project.root / "many.py").write_text("".join(f"def f{number}():\n    pass\n\n\n" for number in range(2000)))
     monkeypatch.setattr(clock, "now", lambda: NOW)
     await analyze(project, "a.py")
     known = [path.stem for kind in ("runs", "traces") for path in (project.state_dir / kind).iterdir()]
-    plan = project.plan([project.root / "many.py"], ["lint"])
+    plan = project.runs.plan([project.root / "many.py"], ["lint"])
     ids = [plan.run_id, *(job.agent_id for job in plan.jobs)]
     assert len(ids) > 2000
     assert ids == sorted(set(ids))
@@ -161,7 +161,7 @@ async def test_ids_of_a_run_and_its_agents_sort_as_they_were_planned_and_behind_
     assert len({id_[-7:] for id_ in ids}) > len(ids) - 2, "people tell agents apart by the end of their ids"
 
 
-async def test_a_loop_of_ones_own_gets_an_id_behind_all_that_are_recorded(project: App, clock: SetClock) -> None:
+async def test_a_loop_of_ones_own_gets_an_id_behind_all_that_are_recorded(project: Project, clock: SetClock) -> None:
     clock.time = datetime(2926, 1, 1, tzinfo=UTC)
     await analyze(project, "a.py")
     newest = max(path.stem for path in (project.state_dir / "traces").glob("*.jsonl"))
@@ -203,12 +203,12 @@ def test_an_accept_id_that_we_never_gave_is_never_the_latest(hostile: str) -> No
     assert [event.agent_id for event in found.latest(None)] == ["A5"]
 
 
-def test_the_events_of_a_run_set_back_are_in_order_of_seq(project: App, clock: SetClock) -> None:
+def test_the_events_of_a_run_set_back_are_in_order_of_seq(project: Project, clock: SetClock) -> None:
     run_id = asyncio.run(analyze(project, "a.py"))
     clock.set_back()
-    asyncio.run(project.accept())
+    asyncio.run(project.review.accept())
     clock.set_back()
-    asyncio.run(project.undo())
+    asyncio.run(project.review.undo())
     lines = [json.loads(line) for line in (project.state_dir / "runs" / f"{run_id}.jsonl").read_bytes().splitlines()]
     assert [line["seq"] for line in lines] == list(range(len(lines)))
     assert changed(project) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import remora
-from remora.app import App
+from remora.app import Project
 from remora.context.projection import project as fold
 from remora.events import Event, HubUpdateEvent, ModelRequestEvent
 from remora.trace import read_events
@@ -53,16 +53,16 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "project"
 
 
-def run(root: Path, operation: str = "docstring", **settings: Any) -> tuple[App, list[Event]]:
+def run(root: Path, operation: str = "docstring", **settings: Any) -> tuple[Project, list[Event]]:
     """The stream of one agent on the node whose answer lives elsewhere."""
     told = {"server.server": "scripted", "runner.memory.packet_size_limit": 4000}
     project = remora.open_project(root, told | {name.replace("__", "."): each for name, each in settings.items()})
-    results = asyncio.run(project.analyze([root / "shop/checkout.py"], [operation]))
+    results = asyncio.run(project.runs.analyze([root / "shop/checkout.py"], [operation]))
     (agent,) = [result.agent_id for result in results if result.node_id == NODE]
     return project, list(read_events(project.library.find(agent)))
 
 
-def first_prompt(project: App, events: list[Event]) -> str:
+def first_prompt(project: Project, events: list[Event]) -> str:
     request = next(event for event in events if isinstance(event, ModelRequestEvent))
     return json.dumps(request.messages)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from remora.app import App, open_app
+from remora.app import Project, open_project
 from remora.errors import TraceError
 from remora.events import (
     ActionDelta,
@@ -49,7 +49,7 @@ def large() -> tuple[str, bytes]:
 
 
 @pytest.fixture
-async def app(tmp_path: Path, clock: Clock, large: tuple[str, bytes]) -> App:
+async def app(tmp_path: Path, clock: Clock, large: tuple[str, bytes]) -> Project:
     """A project in which an agent's raw result, reply, prompt and changed file are all that blob."""
     name, packed = large
     state = tmp_path / ".agentfs"
@@ -82,7 +82,7 @@ async def app(tmp_path: Path, clock: Clock, large: tuple[str, bytes]) -> App:
     async with FileTrace(state, clock=clock, sync="off") as trace:
         await trace.append("runs/01RUN", [RunStartEvent(), AgentScheduledEvent(run_id="01RUN", agent_id="01AGENT")])
         await trace.append("traces/01AGENT", agent)
-    return open_app(tmp_path)
+    return open_project(tmp_path)
 
 
 @pytest.fixture
@@ -92,28 +92,28 @@ def held() -> Iterator[Callable[[], int]]:
     tracemalloc.stop()
 
 
-async def shown(app: App) -> Any:
-    return app.stream("01AGENT")
+async def shown(app: Project) -> Any:
+    return app.streams.show("01AGENT")
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda app: app.diff(),
-        lambda app: app.diff("01AGENT"),
-        lambda app: app.accept("01AGENT"),
-        lambda app: app.restore("01AGENT"),
-        lambda app: app.explain("key", "01AGENT"),
-        lambda app: app.transcript("01AGENT"),
-        lambda app: app.transcript("01AGENT", full=True),
-        lambda app: app.tokens("01AGENT"),
-        lambda app: app.chat_history("01AGENT"),
+        lambda app: app.review.diff(),
+        lambda app: app.review.diff("01AGENT"),
+        lambda app: app.review.accept("01AGENT"),
+        lambda app: app.review.restore("01AGENT"),
+        lambda app: app.streams.explain("key", "01AGENT"),
+        lambda app: app.streams.transcript("01AGENT"),
+        lambda app: app.streams.transcript("01AGENT", full=True),
+        lambda app: app.streams.tokens("01AGENT"),
+        lambda app: app.streams.chat_history("01AGENT"),
         shown,
     ],
     ids=["diff", "diff one", "accept", "restore", "explain", "transcript", "full", "tokens", "history", "show"],
 )
 async def test_nobody_loads_a_blob_that_is_larger_than_memory_should_hold(
-    app: App, held: Callable[[], int], ask: Callable[[App], Awaitable[Any]]
+    app: Project, held: Callable[[], int], ask: Callable[[Project], Awaitable[Any]]
 ) -> None:
     try:
         answer = str(await ask(app))
@@ -125,7 +125,7 @@ async def test_nobody_loads_a_blob_that_is_larger_than_memory_should_hold(
 
 
 async def test_a_large_blob_with_the_right_digest_is_proven_without_being_held(
-    app: App, held: Callable[[], int]
+    app: Project, held: Callable[[], int]
 ) -> None:
     found = app.library.verify()
     assert [report.problem for report in found] == [None, None]
@@ -138,7 +138,7 @@ async def test_the_limit_of_a_blob_is_that_of_a_file_in_a_workspace() -> None:
 
 
 async def test_what_is_as_large_as_a_file_may_be_is_read(tmp_path: Path) -> None:
-    app = open_app(tmp_path, state_dir=tmp_path / "state")
+    app = open_project(tmp_path, state_dir=tmp_path / "state")
     data = bytes(1024) * 1024
     name = await app.blobs.put(data)
     assert await app.blobs.get(name, limit=len(data)) == data

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from remora.app import App, open_app
+from remora.app import Project, open_project
 from remora.events import AgentScheduledEvent, NoticeEvent, RunEndEvent
 from remora.ports import AgentResult
 from remora.trace import claim, read_events
@@ -41,11 +41,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def run(app: App) -> list[AgentResult]:
-    return asyncio.run(app.analyze([app.root / "a.py"], ["lint"]))
+def run(app: Project) -> list[AgentResult]:
+    return asyncio.run(app.runs.analyze([app.root / "a.py"], ["lint"]))
 
 
-def last_of(app: App) -> AgentScheduledEvent:
+def last_of(app: Project) -> AgentScheduledEvent:
     (path,) = app.library.runs()
     (found,) = [e for e in read_events(path) if isinstance(e, AgentScheduledEvent) and e.stage == "last"]
     return found
@@ -57,7 +57,7 @@ def ruff_is_content(root: Path) -> bool:
 
 
 def test_an_import_that_the_functions_fixes_leave_unused_is_removed_in_the_same_run(project: Path) -> None:
-    app = open_app(project)
+    app = open_project(project)
     results = run(app)
     assert [(result.node_id, result.stage) for result in results] == [
         ("a.py", ""),
@@ -67,15 +67,15 @@ def test_an_import_that_the_functions_fixes_leave_unused_is_removed_in_the_same_
     ]
     last = results[-1]
     assert (last.verdict, last.check["before"], last.check["after"]) == ("clean", 1, 0)
-    assert not [done.conflict for done in asyncio.run(app.accept()) if done.conflict]
+    assert not [done.conflict for done in asyncio.run(app.review.accept()) if done.conflict]
     assert (project / "a.py").read_text() == CLEAN
     assert ruff_is_content(project)
 
 
 def test_its_own_changes_are_all_that_it_shows_and_the_stream_says_what_it_builds_on(project: Path) -> None:
-    app = open_app(project)
+    app = open_project(project)
     results = run(app)
-    (shown,) = asyncio.run(app.diff(results[-1].agent_id))
+    (shown,) = asyncio.run(app.review.diff(results[-1].agent_id))
     assert [line for line in shown.text.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")] == [
         "-from typing import List"
     ]
@@ -91,7 +91,7 @@ def test_its_own_changes_are_all_that_it_shows_and_the_stream_says_what_it_build
 
 def test_where_the_whole_has_nothing_new_wrong_no_further_agent_runs(project: Path) -> None:
     (project / "ruff.toml").write_text('target-version = "py311"\nlint.select = ["UP006"]\n')
-    again = run(open_app(project, state_dir=project.parent / "other"))
+    again = run(open_project(project, state_dir=project.parent / "other"))
     assert [result.stage for result in again] == ["", "", ""]
     assert sorted((project.parent / "other" / "workspaces").iterdir()) == sorted(
         project.parent / "other" / "workspaces" / result.agent_id for result in again
@@ -99,10 +99,10 @@ def test_where_the_whole_has_nothing_new_wrong_no_further_agent_runs(project: Pa
 
 
 def test_it_is_not_accepted_without_the_changes_that_it_builds_on(project: Path) -> None:
-    app = open_app(project)
+    app = open_project(project)
     results = run(app)
-    asyncio.run(app.reject(results[1].agent_id))
-    *_, last = asyncio.run(app.accept())
+    asyncio.run(app.review.reject(results[1].agent_id))
+    *_, last = asyncio.run(app.review.accept())
     assert last.agent_id == results[-1].agent_id
     assert "are not accepted" in last.conflict
     assert "from typing import List" in (project / "a.py").read_text()
@@ -121,7 +121,7 @@ FIRST = ["run_start", *["agent_scheduled"] * 3, *["agent_finished"] * 3]
 
 def resume(root: Path) -> list[AgentResult]:
     async def all_of() -> list[AgentResult]:
-        plan, results = open_app(root).resume()
+        plan, results = open_project(root).runs.resume()
         assert not plan.is_over
         return [result async for result in results]
 
@@ -129,15 +129,15 @@ def resume(root: Path) -> list[AgentResult]:
 
 
 def test_a_run_that_was_killed_before_the_last_look_takes_it_when_it_is_resumed(project: Path) -> None:
-    run(open_app(project))
+    run(open_project(project))
     cut_run(project / ".agentfs", FIRST)
     (last,) = resume(project)
     assert (last.stage, last.verdict, last.check["before"]) == ("last", "clean", 1)
-    assert open_app(project).resume()[0].is_over
+    assert open_project(project).runs.resume()[0].is_over
 
 
 def test_the_last_agent_killed_after_any_event_ends_the_same(project: Path, tmp_path: Path) -> None:
-    results = run(open_app(project))
+    results = run(open_project(project))
     agent = results[-1].agent_id
     lines = (project / ".agentfs/traces" / f"{agent}.jsonl").read_bytes().splitlines(keepends=True)
     for keep in range(0, len(lines) + 1, 4):
@@ -151,7 +151,7 @@ def test_the_last_agent_killed_after_any_event_ends_the_same(project: Path, tmp_
         (again,) = resume(copy)
         assert (again.agent_id, again.stage, again.verdict) == (agent, "last", "clean"), keep
         assert (again.check, again.files) == (results[-1].check, results[-1].files), keep
-        asyncio.run(open_app(copy).accept())
+        asyncio.run(open_project(copy).review.accept())
         assert (copy / "a.py").read_text() == CLEAN, keep
 
 
@@ -163,7 +163,7 @@ def test_a_blob_that_is_gone_is_told_and_stops_nothing(project: Path, monkeypatc
         raise TraceError("the blob is gone")
 
     monkeypatch.setattr(_merging.Merging, "_merged", gone)
-    app = open_app(project)
+    app = open_project(project)
     assert [result.stage for result in run(app)] == ["", "", ""]
     (path,) = app.library.runs()
     told = [event.message for event in read_events(path) if isinstance(event, NoticeEvent)]

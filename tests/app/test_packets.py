@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from remora import analysis
-from remora.app import _reading
-from remora.app._reading import Reading
+from remora.app import _streams
+from remora.app._streams import Reading
 from remora.config import Config
 from remora.context.contracts import ToolSpec, make_success_result
 from remora.context.models import DecisionPacket
@@ -83,7 +83,7 @@ def folded_events(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(len(taken))
         return analysis.fold(taken, *args, **more)
 
-    monkeypatch.setattr(_reading, "fold", counting)
+    monkeypatch.setattr(_streams, "fold", counting)
     return counts
 
 
@@ -165,7 +165,7 @@ async def test_a_checkpoint_that_fits_its_line_but_is_another_packet_is_not_beli
         assert index.save_checkpoints(STREAM, "1", wrong) == 3
 
     # The seeded mistake: whatever is kept is believed.
-    monkeypatch.setattr(_reading, "restored", lambda data, _: DecisionPacket.model_validate_json(data))
+    monkeypatch.setattr(_streams, "restored", lambda data, _: DecisionPacket.model_validate_json(data))
     assert reading.packet(AGENT) != packet
 
 
@@ -199,7 +199,7 @@ async def test_another_projector_uses_none_of_the_old_checkpoints(
 ) -> None:
     await make_long_stream(state_dir, clock)
     packet = reading.packet(AGENT)
-    monkeypatch.setattr(_reading, "PROJECTOR", "2")
+    monkeypatch.setattr(_streams, "PROJECTOR", "2")
     assert reading.packet(AGENT) == packet
     assert folded_events[0] == folded_events[1]
     assert reading.packet(AGENT) == packet

@@ -10,7 +10,7 @@ import pytest
 
 import remora
 from inference.fakes import FakeServer, answer
-from remora.app import App
+from remora.app import Project
 from remora.errors import ConfigError
 from remora.events import RunEndEvent
 from remora.trace import read_events
@@ -25,7 +25,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def opened(root: Path, **settings: Any) -> App:
+def opened(root: Path, **settings: Any) -> Project:
     return remora.open_project(
         root, {"server.server": "scripted"} | {k.replace("__", "."): v for k, v in settings.items()}
     )
@@ -34,27 +34,27 @@ def opened(root: Path, **settings: Any) -> App:
 def test_operations_with_a_higher_priority_come_first_and_disabled_ones_not_at_all(root: Path) -> None:
     settings = "operations: {docstring: {priority: 5}, sample_data: {enabled: false}}\n"
     (root / "remora.yaml").write_text(settings)
-    plan = opened(root).plan([root / "a.py"], ["lint", "sample_data", "docstring"])
+    plan = opened(root).runs.plan([root / "a.py"], ["lint", "sample_data", "docstring"])
     assert plan.operations == ("docstring", "lint")
     assert [job.operation for job in plan.jobs] == ["docstring"] * 2 + ["lint"] * 3
 
 
 def test_no_agent_works_on_a_file_that_does_not_parse_and_the_plan_says_so(root: Path) -> None:
     (root / "broken.py").write_text("import os\n\n\ndef f(:\n    return 1\n\n\ndef g():\n    return 2\n")
-    plan = opened(root).plan([root], ["lint", "docstring"])
+    plan = opened(root).runs.plan([root], ["lint", "docstring"])
     assert {job.node.file_path.as_posix() for job in plan.jobs} == {"a.py"}
     assert plan.problems == ("`broken.py` is not valid Python at line 4: no agent works on it",)
 
 
 def test_an_operations_own_limit_caps_its_turns(root: Path) -> None:
     (root / "remora.yaml").write_text("operations: {lint: {max_turns: 1}}\n")
-    results = asyncio.run(opened(root).analyze([root / "a.py"], ["lint"]))
+    results = asyncio.run(opened(root).runs.analyze([root / "a.py"], ["lint"]))
     assert {(result.turns, result.reason) for result in results} == {(1, "max_turns")}
 
 
 def test_when_the_runs_time_is_over_no_agent_begins_and_the_run_is_recorded_as_whole(root: Path) -> None:
     project = opened(root, runner__total_deadline_s=0.000001)
-    results = asyncio.run(project.analyze([root / "a.py"], ["lint"]))
+    results = asyncio.run(project.runs.analyze([root / "a.py"], ["lint"]))
     assert {(result.outcome, result.reason) for result in results} == {("cancelled", "deadline")}
     last = list(read_events(project.library.runs()[-1]))[-1]
     assert isinstance(last, RunEndEvent)
@@ -64,7 +64,7 @@ def test_when_the_runs_time_is_over_no_agent_begins_and_the_run_is_recorded_as_w
 def test_a_limit_that_no_prompt_fits_is_refused_before_anything_is_recorded(root: Path) -> None:
     project = opened(root, runner__memory__packet_size_limit=200)
     with pytest.raises(ConfigError, match="Agent `lint`"):
-        asyncio.run(project.analyze([root / "a.py"], ["lint"]))
+        asyncio.run(project.runs.analyze([root / "a.py"], ["lint"]))
     assert not project.library.runs()
 
 
@@ -73,14 +73,14 @@ def test_tools_that_take_too_much_as_the_servers_own_are_told_with_the_mode_that
         settings = {"server__server": server.url, "server__model": "m", "runner__memory__packet_size_limit": 1000}
         project = opened(root, **settings)
         with pytest.raises(ConfigError, match="too small") as told:
-            asyncio.run(project.analyze([root / "a.py"], ["lint"]))
+            asyncio.run(project.runs.analyze([root / "a.py"], ["lint"]))
     assert "server.mode: json" in (told.value.hint or "")
     assert "packet_size_limit" in (told.value.hint or "")
 
 
 def test_without_the_packet_the_run_is_the_same_but_for_its_prompts(root: Path) -> None:
-    packet = asyncio.run(opened(root).analyze([root / "a.py"], ["lint"]))
-    history = asyncio.run(opened(root, runner__memory__enabled=False).analyze([root / "a.py"], ["lint"]))
+    packet = asyncio.run(opened(root).runs.analyze([root / "a.py"], ["lint"]))
+    history = asyncio.run(opened(root, runner__memory__enabled=False).runs.analyze([root / "a.py"], ["lint"]))
     assert [(one.verdict, one.turns, one.files) for one in history] == [
         (one.verdict, one.turns, one.files) for one in packet
     ]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import remora
-from remora.app import App
+from remora.app import Project
 from remora.errors import ConfigError
 from remora.events import ToolResultEvent
 
@@ -77,13 +77,13 @@ def write_agent(folder: Path, definition: str = DEFINITION) -> None:
     (tools / "note.txt").write_text("and note")
 
 
-def opened(root: Path, **settings: Any) -> App:
+def opened(root: Path, **settings: Any) -> Project:
     return remora.open_project(root, RUN | settings)
 
 
-def said(app: App, root: Path) -> list[str]:
+def said(app: Project, root: Path) -> list[str]:
     """What the tools of all agents summed up, in order."""
-    results = asyncio.run(app.analyze([root / "a.py"], ["words"]))
+    results = asyncio.run(app.runs.analyze([root / "a.py"], ["words"]))
     assert {result.reason for result in results} == {"submitted"}, results
     events = [event for result in results for event in app.library.events(result.agent_id)]
     return [event.raw["summary"] for event in events if isinstance(event, ToolResultEvent)]
@@ -94,7 +94,7 @@ TRUSTED = ["the trusted code", "the trusted script and note"] * AGENTS
 
 def test_a_compiled_file_added_after_trust_is_never_run(project: Path, tmp_path: Path) -> None:
     app, folder = opened(project), project / "agents" / "words"
-    app.trust(folder)
+    app.agents.trust(folder)
     data = compile(evil(tmp_path / "ran"), "counting.py", "exec")
     compiled = Path(importlib.util.cache_from_source(str(folder / "counting.py")))
     compiled.parent.mkdir()
@@ -106,7 +106,7 @@ def test_a_compiled_file_added_after_trust_is_never_run(project: Path, tmp_path:
 
 def test_no_compiled_file_is_written_into_an_agent(project: Path) -> None:
     app = opened(project)
-    app.trust(project / "agents")
+    app.agents.trust(project / "agents")
     assert said(app, project) == TRUSTED
     assert not list((project / "agents").rglob("__pycache__"))
 
@@ -116,11 +116,11 @@ def test_an_agents_folder_that_is_named_like_a_cache_is_digested_like_any_other(
     write_agent(folder)
     (project / "remora.yaml").write_text("agents_dir: __pycache__/x\n")
     app = opened(project)
-    app.trust(folder)
+    app.agents.trust(folder)
     assert said(app, project) == TRUSTED
     (folder / "counting.py").write_text(COUNTING + "# changed\n")
     with pytest.raises(ConfigError, match="needs trust"):
-        opened(project).plan([project / "a.py"], ["words"])
+        opened(project).runs.plan([project / "a.py"], ["words"])
 
 
 @pytest.mark.parametrize("file", ["counting.py", "tools/read_note.pym", "tools/shared.py", "tools/note.txt"])
@@ -128,11 +128,11 @@ def test_a_file_swapped_after_it_was_loaded_changes_nothing_in_the_run(
     project: Path, tmp_path: Path, file: str
 ) -> None:
     app, path = opened(project), project / "agents" / "words" / file
-    app.trust(project / "agents")
+    app.agents.trust(project / "agents")
 
     async def swap_after_the_first() -> list[str]:
-        plan, agents = app.plan([project / "a.py"], ["words"]), []
-        async for result in app.run(plan):
+        plan, agents = app.runs.plan([project / "a.py"], ["words"]), []
+        async for result in app.runs.run(plan):
             agents.append(result.agent_id)
             path.write_text(evil(tmp_path / "ran"))
         return agents
@@ -141,16 +141,16 @@ def test_a_file_swapped_after_it_was_loaded_changes_nothing_in_the_run(
     events = [event for agent in agents for event in app.library.events(agent)]
     assert [event.raw["summary"] for event in events if isinstance(event, ToolResultEvent)] == TRUSTED
     assert not (tmp_path / "ran").exists()
-    assert not app.is_trusted(app.agent_sources()["words"])
+    assert not app.agents.is_trusted(app.agents.sources()["words"])
 
 
 def test_a_trusted_definition_cannot_take_its_code_from_the_folder_of_another(project: Path, tmp_path: Path) -> None:
     write_agent(project / "agents" / "front", DEFINITION)  # its `name` is `words`, as another folder is called
     (project / "agents" / "words" / "counting.py").write_text(evil(tmp_path / "ran"))
     app = opened(project)
-    app.trust(project / "agents" / "front")
+    app.agents.trust(project / "agents" / "front")
     with pytest.raises(ConfigError, match=r"\$\.name: `words`: expected `front`"):
-        asyncio.run(app.analyze([project / "a.py"], ["front"]))
+        asyncio.run(app.runs.analyze([project / "a.py"], ["front"]))
     assert not (tmp_path / "ran").exists()
 
 
@@ -161,10 +161,10 @@ def test_modules_of_an_agent_see_each_other_and_only_as_they_were_digested(proje
     text = COUNTING.replace("import remora", "import json, remora\nfrom .lib.json import WORD\nassert json.dumps")
     (folder / "counting.py").write_text(text.replace('"the trusted code"', "WORD"))
     app = opened(project)
-    app.trust(folder)
-    loaded = app.load_agents(["words"])["words"]
+    app.agents.trust(folder)
+    loaded = app.agents.load(["words"])["words"]
     (folder / "lib" / "json.py").write_text("WORD = 'other code'\n")
-    assert app.functions(loaded)["count_words"].function() == {"summary": "the trusted code"}
+    assert app.agents.functions(loaded)["count_words"].function() == {"summary": "the trusted code"}
     assert "lib" not in sys.modules
 
 
@@ -175,9 +175,9 @@ def test_what_the_digest_does_not_cover_cannot_be_imported_from_the_folder(proje
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "absent.py").write_text("x = 1\n")
     app = opened(project)
-    app.trust(folder)
+    app.agents.trust(folder)
     with pytest.raises(ConfigError, match=r"ImportError|ModuleNotFoundError"):
-        asyncio.run(app.analyze([project / "a.py"], ["words"]))
+        asyncio.run(app.runs.analyze([project / "a.py"], ["words"]))
 
 
 def test_a_python_tool_gets_its_data_from_what_was_digested(project: Path) -> None:
@@ -186,9 +186,9 @@ def test_a_python_tool_gets_its_data_from_what_was_digested(project: Path) -> No
     text = COUNTING.replace('"the trusted code"', "pkgutil.get_data(__package__, 'word.txt').decode()")
     (folder / "counting.py").write_text("import pkgutil\n" + text)
     app = opened(project)
-    app.trust(folder)
-    loaded = app.load_agents(["words"])["words"]
-    functions = app.functions(loaded)
+    app.agents.trust(folder)
+    loaded = app.agents.load(["words"])["words"]
+    functions = app.agents.functions(loaded)
     (folder / "word.txt").write_text("other code")
     assert functions["count_words"].function() == {"summary": "the trusted code"}
 
@@ -206,12 +206,12 @@ def test_a_link_a_pipe_or_too_much_in_an_agent_is_refused_and_stops_no_other(pro
         make(file)
         app = opened(project)
         with pytest.raises(ConfigError, match=word) as caught:
-            app.trust(folder)
+            app.agents.trust(folder)
         assert "hunter2" not in str(caught.value)
         with pytest.raises(ConfigError, match=word):
-            app.load_agents(["words"])
-        assert "lint" in app.load_agents(["lint"])
-        assert "cannot be used" in {row.name: row.description for row in app.described_agents()}["words"]
+            app.agents.load(["words"])
+        assert "lint" in app.agents.load(["lint"])
+        assert "cannot be used" in {row.name: row.description for row in app.agents.describe()}["words"]
         file.unlink()
 
 
@@ -221,7 +221,7 @@ def test_a_definition_that_is_a_link_is_refused_and_nothing_of_it_is_quoted(proj
     (tmp_path / "private").write_text("hunter2: hunter2\n")
     file.symlink_to(tmp_path / "private")
     with pytest.raises(ConfigError, match="is a link") as caught:
-        opened(project).load_agents(["words"])
+        opened(project).agents.load(["words"])
     assert "hunter2" not in str(caught.value)
 
 
@@ -231,7 +231,7 @@ def test_names_that_differ_only_in_case_are_refused(project: Path) -> None:
     if len(list(folder.glob("*ounting.py"))) == 1:
         pytest.skip("this disk does not tell them apart")
     with pytest.raises(ConfigError, match="differ only in case"):
-        opened(project).trust(folder)
+        opened(project).agents.trust(folder)
 
 
 @pytest.mark.parametrize("folder", ["../outside", "/outside", "link"])
@@ -242,10 +242,10 @@ def test_a_repository_cannot_name_agents_outside_of_it(project: Path, tmp_path: 
     named = str(outside) if folder.startswith("/") else folder
     (project / "remora.yaml").write_text(f"agents_dir: {named}\n")
     with pytest.raises(ConfigError, match=r"lies outside the project|inside the project"):
-        opened(project).load_agents(["words"])
+        opened(project).agents.load(["words"])
     (project / "remora.yaml").write_text("")
     app = opened(project, agents_dir=named)
-    app.trust(outside / "words")
+    app.agents.trust(outside / "words")
     assert said(app, project) == TRUSTED
 
 
@@ -253,19 +253,19 @@ def test_the_projects_own_folder_of_agents_may_not_lead_outside_either(project: 
     (project / "agents").rename(tmp_path / "outside")
     (project / "agents").symlink_to(tmp_path / "outside")
     with pytest.raises(ConfigError, match="lies outside the project"):
-        opened(project).load_agents(["words"])
+        opened(project).agents.load(["words"])
 
 
 def test_the_list_of_what_is_trusted_is_believed_only_where_nobody_else_can_write_it(
     project: Path, tmp_path: Path
 ) -> None:
     app, own = opened(project), tmp_path / "own"
-    app.trust(project / "agents")
+    app.agents.trust(project / "agents")
     file = own / "trusted.json"
     assert (file.stat().st_mode & 0o777, own.stat().st_mode & 0o777) == (0o600, 0o700)
 
     def refused(words: str) -> None:
-        for attempt in (lambda: app.load_agents(["words"]), lambda: app.trust(project / "agents")):
+        for attempt in (lambda: app.agents.load(["words"]), lambda: app.agents.trust(project / "agents")):
             with pytest.raises(ConfigError, match=words):
                 attempt()
 
@@ -291,8 +291,8 @@ SUMMARIZER = "class Words:\n    def summarize(self, raw):\n        return 'the t
 SUMMED = DEFINITION.replace("script:", "summarizers: {count_words: 'NAME'}\nscript:")
 
 
-def summaries(app: App, root: Path) -> set[str]:
-    results = asyncio.run(app.analyze([root / "a.py"], ["words"]))
+def summaries(app: Project, root: Path) -> set[str]:
+    results = asyncio.run(app.runs.analyze([root / "a.py"], ["words"]))
     events = [event for result in results for event in app.library.events(result.agent_id)]
     found = [event for event in events if isinstance(event, ToolResultEvent) and event.tool == "count_words"]
     return {event.delta.action.summary for event in found if event.delta.action}
@@ -305,13 +305,13 @@ def test_a_summarizer_of_the_agents_folder_is_what_was_digested(project: Path, t
     (folder / "counting.py").write_text(COUNTING.replace('{"summary": "the trusted code"}', '["a", "b"]'))
     app = opened(project)
     with pytest.raises(ConfigError, match="needs trust"):
-        app.load_agents(["words"])
-    app.trust(folder)
+        app.agents.load(["words"])
+    app.agents.trust(folder)
     assert summaries(app, project) == {"the trusted summary"}
 
     async def swap_after_the_first() -> set[str]:
         agents = []
-        async for result in app.run(app.plan([project / "a.py"], ["words"])):
+        async for result in app.runs.run(app.runs.plan([project / "a.py"], ["words"])):
             agents.append(result.agent_id)
             (folder / "summing.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{SUMMARIZER}")
         events = [event for agent in agents for event in app.library.events(agent)]
@@ -331,7 +331,7 @@ def test_a_summarizer_that_lies_in_the_project_is_not_covered_by_trust_and_refus
     definition = SUMMED.replace("NAME", "agents.words.summing:Words")
     (folder / "subagent.yaml").write_text(definition)
     app = opened(project)
-    app.trust(folder)
+    app.agents.trust(folder)
     with pytest.raises(ConfigError, match="lies in the project"):
-        app.load_agents(["words"])
+        app.agents.load(["words"])
     assert not (tmp_path / "ran").exists()

@@ -9,7 +9,7 @@ import pytest
 
 from bench.tiny import DOCS, HARD, LINT, MESSY, SETTINGS, Follower, task, tried
 from inference.real import smollm2
-from remora.app import App
+from remora.app import Project
 from remora.bench.bench import Asked, make_place, run_bench, trials
 from remora.bench.controls import CONTROLS
 from remora.bench.results import Result
@@ -22,9 +22,9 @@ from remora.events import AgentStartEvent, ModelRequestEvent, ToolCallEvent, Too
 Controlled = tuple[Path, dict[str, Result]]
 
 
-def opened(path: Path, result: Result) -> App:
+def opened(path: Path, result: Result) -> Project:
     state = path.parent / result.stream
-    return App(state, state, Config())
+    return Project(state, state, Config())
 
 
 async def test_the_files_decide_and_not_the_agents_word(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_controlled_stream_verifies_and_folds_to_what_was_shown(control:
     reports = app.library.verify()
     assert len(reports) == 2
     assert [report.problem for report in reports] == [None, None]
-    packet = app.packet(result.agent_id)
+    packet = app.streams.packet(result.agent_id)
     assert isinstance(packet, DecisionPacket)
     assert packet.turn == result.turns
 

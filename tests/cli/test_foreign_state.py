@@ -17,7 +17,7 @@ import pytest
 from cli.conftest import copy_of_shop
 from cli.warm import WarmCommand
 from remora import workspaces
-from remora.app import App, open_app
+from remora.app import Project, open_project
 from remora.errors import ConfigError
 from remora.workspaces import _take
 
@@ -208,7 +208,7 @@ def test_a_command_that_reads_from_elsewhere_leaves_a_half_done_accept_alone(
     remora: Remora, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
-    opened = open_app(shop)
+    opened = open_project(shop)
     half = cut_off_accept(opened, monkeypatch)
     other = tmp_path / "other"
     other.mkdir()
@@ -222,7 +222,7 @@ def test_a_command_that_reads_from_elsewhere_leaves_a_half_done_accept_alone(
     assert workspaces.load(opened.journal_dir) is None
 
 
-def cut_off_accept(opened: App, monkeypatch: pytest.MonkeyPatch) -> Any:
+def cut_off_accept(opened: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The journal of an accept that was killed before its first file was in its place."""
 
     def killed(*_: Any) -> None:
@@ -232,7 +232,7 @@ def cut_off_accept(opened: App, monkeypatch: pytest.MonkeyPatch) -> Any:
         patched.setattr(_take, "put", killed)
         patched.setattr(_take, "take_back", lambda *_: [])
         patched.setattr(_take, "forget", lambda *_: None)
-        asyncio.run(opened.accept())
+        asyncio.run(opened.review.accept())
     half = workspaces.load(opened.journal_dir)
     assert half is not None
     assert half.phase == "putting"
@@ -243,13 +243,13 @@ def test_a_journal_is_not_carried_out_on_another_folder_at_the_same_path(
     remora: Remora, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
-    cut_off_accept(open_app(shop), monkeypatch)
+    cut_off_accept(open_project(shop), monkeypatch)
     shop.rename(shop.with_name("old"))
     copy_of_shop(shop.parent)
     before = files(shop)
     assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
     assert files(shop) == before
-    assert not open_app(shop).is_cut_off
+    assert not open_project(shop).is_cut_off
 
 
 def test_a_home_that_others_could_write_is_refused(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,4 +258,4 @@ def test_a_home_that_others_could_write_is_refused(shop: Path, tmp_path: Path, m
     (home / "remora").chmod(0o777)
     monkeypatch.setenv("XDG_STATE_HOME", str(home))
     with pytest.raises(ConfigError, match="could be written by others"):
-        open_app(shop).journal_dir  # noqa: B018
+        open_project(shop).journal_dir  # noqa: B018

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 from remora.context.projection import project
 from remora.context.secrets import Secrets
@@ -40,8 +40,8 @@ def saved(folder: Path, *lines: Any, name: str = "chats.jsonl") -> Path:
     return path
 
 
-def opened(folder: Path, **settings: Any) -> App:
-    return App(folder, folder / ".agentfs", Config(), **settings)
+def opened(folder: Path, **settings: Any) -> Project:
+    return Project(folder, folder / ".agentfs", Config(), **settings)
 
 
 def streams(folder: Path) -> list[Path]:
@@ -55,7 +55,7 @@ def events(folder: Path) -> list[Event]:
 
 async def test_a_conversation_becomes_a_sealed_stream_that_says_where_it_came_from(tmp_path: Path) -> None:
     log = saved(tmp_path, CHAT)
-    done = await opened(tmp_path).import_chats([log])
+    done = await opened(tmp_path).streams.import_chats([log])
     assert [(item.source, item.turns, item.calls) for item in done.streams] == [("chats.jsonl:1", 2, 1)]
     assert verify(streams(tmp_path)[0]).status == "sealed"
     start = events(tmp_path)[0]
@@ -68,7 +68,7 @@ async def test_a_conversation_becomes_a_sealed_stream_that_says_where_it_came_fr
 
 
 async def test_raw_results_are_in_the_stream_and_their_distillate_is_in_the_packet(tmp_path: Path) -> None:
-    await opened(tmp_path).import_chats([saved(tmp_path, CHAT)])
+    await opened(tmp_path).streams.import_chats([saved(tmp_path, CHAT)])
     (result,) = (event for event in events(tmp_path) if isinstance(event, ToolResultEvent))
     assert result.raw == CHAT["messages"][3]["content"]
     assert result.duration_ms == 0
@@ -77,7 +77,7 @@ async def test_raw_results_are_in_the_stream_and_their_distillate_is_in_the_pack
 
 
 async def test_each_receipt_is_of_the_packet_at_that_time(tmp_path: Path) -> None:
-    await opened(tmp_path).import_chats([saved(tmp_path, CHAT)])
+    await opened(tmp_path).streams.import_chats([saved(tmp_path, CHAT)])
     recorded = events(tmp_path)
     for event in recorded:
         if isinstance(event, ModelRequestEvent):
@@ -86,7 +86,7 @@ async def test_each_receipt_is_of_the_packet_at_that_time(tmp_path: Path) -> Non
 
 async def test_a_system_text_beyond_the_limit_gets_the_limit_beside_it(tmp_path: Path) -> None:
     long = {"messages": [{"role": "system", "content": "word " * 3000}, *CHAT["messages"][1:]]}
-    done = await opened(tmp_path).import_chats([saved(tmp_path, long), saved(tmp_path, CHAT, name="b.jsonl")])
+    done = await opened(tmp_path).streams.import_chats([saved(tmp_path, long), saved(tmp_path, CHAT, name="b.jsonl")])
     raised, usual = (item.limit for item in done.streams)
     assert raised > 4000
     assert usual == Config().runner.memory.packet_size_limit
@@ -94,7 +94,7 @@ async def test_a_system_text_beyond_the_limit_gets_the_limit_beside_it(tmp_path:
 
 async def test_a_call_without_a_result_is_told_and_nothing_is_made_up(tmp_path: Path) -> None:
     cut = {"messages": CHAT["messages"][:3]}
-    await opened(tmp_path).import_chats([saved(tmp_path, cut)])
+    await opened(tmp_path).streams.import_chats([saved(tmp_path, cut)])
     assert [event.tool for event in events(tmp_path) if isinstance(event, ToolCallEvent)] == ["run_tests"]
     assert not [event for event in events(tmp_path) if isinstance(event, ToolResultEvent)]
     assert [event.code for event in events(tmp_path) if isinstance(event, NoticeEvent)] == ["no_result"]
@@ -102,7 +102,7 @@ async def test_a_call_without_a_result_is_told_and_nothing_is_made_up(tmp_path: 
 
 async def test_secrets_in_a_log_do_not_reach_the_stream(tmp_path: Path) -> None:
     log = saved(tmp_path, json.dumps(CHAT).replace("2.10s", "hunter22-hunter22"))
-    await opened(tmp_path, secrets=Secrets({"KEY": "hunter22-hunter22"})).import_chats([log])
+    await opened(tmp_path, secrets=Secrets({"KEY": "hunter22-hunter22"})).streams.import_chats([log])
     assert "hunter22" not in streams(tmp_path)[0].read_text()
 
 
@@ -120,7 +120,7 @@ async def test_an_import_that_breaks_off_leaves_what_was_whole_and_seals_nothing
 
     monkeypatch.setattr(FileTrace, "append", failing)
     with pytest.raises(TraceError, match=r"stopped at chats.jsonl:2: disk full"):
-        await opened(tmp_path).import_chats([saved(tmp_path, CHAT, CHAT)])
+        await opened(tmp_path).streams.import_chats([saved(tmp_path, CHAT, CHAT)])
     assert sorted(verify(stream).status for stream in streams(tmp_path)) == ["sealed", "unsealed"]
 
 

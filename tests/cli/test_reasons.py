@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remora.app import open_app
+from remora.app import open_project
 from remora.cli import _render as render
 from remora.events import AgentFinishedEvent
 from remora.ports import AgentResult
@@ -53,8 +53,8 @@ def test_the_reason_is_the_tools_word_and_is_recorded(
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     (tmp_path / "remora.yaml").touch()
     (tmp_path / "a.py").write_text("import not_there\n\n\ndef one(x: int) -> int:\n    return x\n")
-    app = open_app(tmp_path, flags={"server.server": "first-candidate"})
-    (done,) = asyncio.run(app.analyze([tmp_path / "a.py"], ["test"]))
+    app = open_project(tmp_path, settings={"server.server": "first-candidate"})
+    (done,) = asyncio.run(app.runs.analyze([tmp_path / "a.py"], ["test"]))
     assert (done.verdict, done.check["why"]) == ("discarded", GONE)
     (path,) = app.library.runs()
     (finished,) = [event for event in read_events(path) if isinstance(event, AgentFinishedEvent)]

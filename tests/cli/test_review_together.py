@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from remora import workspaces
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 
 Json = Callable[..., Any]
 
 
-def open_project(shop: Path) -> App:
-    app = App(shop, shop / ".agentfs", Config())
-    app.settle()
+def open_project(shop: Path) -> Project:
+    app = Project(shop, shop / ".agentfs", Config())
+    app.changes.settle()
     return app
 
 
@@ -30,7 +30,7 @@ def accepts(shop: Path) -> list[str]:
 
 
 async def together(shop: Path) -> list[Any]:
-    return await asyncio.gather(*(open_project(shop).accept() for _ in range(3)), return_exceptions=True)
+    return await asyncio.gather(*(open_project(shop).review.accept() for _ in range(3)), return_exceptions=True)
 
 
 def test_accepts_at_the_same_time_wait_for_each_other(shop: Path, remora_json: Json, analyzed: Json) -> None:
@@ -61,7 +61,7 @@ def test_the_files_of_any_turn_come_back_from_the_stream(shop: Path, analyzed: J
     app = open_project(shop)
 
     async def restored(turn: int | None) -> dict[str, bytes]:
-        return await app.restore(agent, turn=turn)
+        return await app.review.restore(agent, turn=turn)
 
     assert last
     assert asyncio.run(restored(None)) == last
@@ -88,11 +88,11 @@ def test_a_change_that_was_cut_off_is_finished_recorded_and_told_by_the_next_com
             raise KeyboardInterrupt
 
         app._record = lost  # type: ignore[assignment, method-assign]
-        await app.accept(agent)
+        await app.review.accept(agent)
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(interrupted())
-    assert app.is_cut_off
+    assert app.changes.is_cut_off
     assert accepts(shop) == []
     assert "was cut off" in remora("diff", agent).stderr
     done = remora("accept", agent)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remora import workspaces
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
@@ -75,14 +75,14 @@ def test_a_write_that_was_cut_off_is_finished_and_told_by_the_next_command(
     def cut_off(_: Path) -> None:
         raise KeyboardInterrupt
 
-    app = App(shop, shop / ".agentfs", Config())
+    app = Project(shop, shop / ".agentfs", Config())
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(workspaces, "forget", cut_off)
-        asyncio.run(app.run_tool(edit, {}, file="shop/cart.py", write=True))
-    assert app.is_cut_off
+        asyncio.run(app.tools.run(edit, {}, file="shop/cart.py", write=True))
+    assert app.changes.is_cut_off
     assert "A tool run that was cut off has been finished" in remora("reject").stderr
     assert (shop / "shop" / "cart.py").read_text().endswith("# end\n")
-    assert not app.is_cut_off
+    assert not app.changes.is_cut_off
 
 
 @pytest.mark.parametrize(

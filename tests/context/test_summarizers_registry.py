@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import remora
-from remora.app import App
+from remora.app import Project
 from remora.config import Config, config_values
 from remora.context._summaries import BUILT_IN
 from remora.context.summarizers import (
@@ -184,7 +184,7 @@ def test_an_agent_with_an_unusable_summarizer_is_refused_before_anything_runs(
     for tool in ("run_tests", "look"):
         (agent / "tools" / f"{tool}.pym").write_text("1\n")
     monkeypatch.setattr("remora.app._agents.bundled_agents", lambda: tmp_path / "agents")
-    app = App(tmp_path, tmp_path / ".agentfs", Config())
+    app = Project(tmp_path, tmp_path / ".agentfs", Config())
     app.summarizers.register("local", Local())
     with pytest.raises(ConfigError, match=problem):
-        app.plan([tmp_path], ["probe"], "scripted")
+        app.runs.plan([tmp_path], ["probe"], "scripted")

@@ -131,14 +131,14 @@ async def attempt(root: Path, name: str, source: str) -> dict[str, Any]:
 
 async def by_hand(root: Path, name: str, source: str) -> dict[str, Any]:
     """The same as `remora tool run` does it, which also makes a diff."""
-    from remora.app import open_app
+    from remora.app import open_project
 
     (root.parent / "tool.pym").write_text(HEAD + "y = 'import os\\n' * 4000\n" + source)
     (root.parent / "warm.pym").write_text("1")
-    app = open_app(root)
-    await app.run_tool(root.parent / "warm.pym", {})
+    app = open_project(root)
+    await app.tools.run(root.parent / "warm.pym", {})
     start = peak_mb()
-    done = await app.run_tool(root.parent / "tool.pym", {}, limits="permissive", commands=("ruff",))
+    done = await app.tools.run(root.parent / "tool.pym", {}, limits="permissive", commands=("ruff",))
     error = done.distilled.delta.error
     return {"name": name, "start": start, "peak": peak_mb(), "error": str(error), "files": len(done.changes)}
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 from remora.events import (
     AgentEndEvent,
@@ -42,11 +42,11 @@ NEW = {path: text.replace(b"two", b"2") for path, text in OLD.items() if path !=
 NURSERY = """
 import asyncio, json, os, signal, sys, threading
 from pathlib import Path
-from remora.app import App
+from remora.app import Project
 from remora.config import Config
 import remora.workspaces._door as door, remora.workspaces._settle as settle_, remora.workspaces._take as take_
 import remora.workspaces._journal as journal
-import remora.app._changing as changing, remora.workspaces as workspaces
+import remora.app._changes as changing, remora.workspaces as workspaces
 
 seen, at, edit = 0, -1, {}
 one_at_a_time = threading.Lock()  # blobs reach the disk from several threads
@@ -70,9 +70,9 @@ MISTAKES = {
 }
 
 def review(root, command):
-    project = App(Path(root), Path(root) / ".agentfs", Config())
-    project.settle()
-    asyncio.run(getattr(project, command)())
+    project = Project(Path(root), Path(root) / ".agentfs", Config())
+    project.changes.settle()
+    asyncio.run(getattr(project.review, command)())
 
 for line in sys.stdin:
     job = json.loads(line)
@@ -150,7 +150,7 @@ class Reviewed:
         self.state_dir = folder / ".agentfs"
         self.put(OLD)
         asyncio.run(self._record())
-        self.journal = App(folder, self.state_dir, Config()).journal_dir / "accept.json"
+        self.journal = Project(folder, self.state_dir, Config()).journal_dir / "accept.json"
         self.first = (self.state_dir / f"runs/{RUN}.jsonl").read_bytes()
 
     def put(self, files: dict[str, bytes]) -> None:
@@ -173,10 +173,10 @@ class Reviewed:
         found = [path for path in self.root.rglob("*") if path.is_file() and ".agentfs" not in path.parts]
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in found}
 
-    def app(self) -> App:
+    def app(self) -> Project:
         """The project as the next command opens it."""
-        opened = App(self.root, self.state_dir, Config())
-        asyncio.run(opened.settled())
+        opened = Project(self.root, self.state_dir, Config())
+        asyncio.run(opened.changes.settled())
         return opened
 
     async def _record(self) -> None:
@@ -208,7 +208,7 @@ def judged(project: Reviewed, edited: str = "") -> str:
         return f"mixed: {sorted(files)}"
     if sorted(path.name for path in project.root.iterdir() if path.name == "new") and files == old and not edited:
         return "a folder was left"
-    is_open = bool(asyncio.run(app.diff()))
+    is_open = bool(asyncio.run(app.review.diff()))
     if project.journal.exists():
         return "the journal is still there"
     if not edited and is_open != (files == old):

@@ -172,7 +172,7 @@ def test_a_run_beside_it_succeeds_and_says_so_once(
     damage(root / ".agentfs" / "hub.db", random.Random(1))
     project = remora.open_project(root, {"server.server": "scripted"})
     place = root / "shop/stock.py"
-    results = asyncio.run(project.analyze([place], ["docstring"]))
+    results = asyncio.run(project.runs.analyze([place], ["docstring"]))
     assert {result.outcome for result in results} == {"success"}
     for result in results:
         events = list(read_events(project.library.find(result.agent_id)))

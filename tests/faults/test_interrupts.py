@@ -206,7 +206,7 @@ def test_an_interrupt_at_any_moment_leaves_valid_streams_and_no_child(
     assert checker.found["interrupted"] > TIMES // 2, "most came too late: the test tests little"
 
 
-STUCK = "import remora.app._running as r; r.Running._runner = lambda *_: __import__('time').sleep(4)"
+STUCK = "import remora.app._session as s; s.Session.runner = lambda *_: __import__('time').sleep(4)"
 """Seeds what no care in the run could end: the main thread is stuck."""
 
 

@@ -198,9 +198,9 @@ async def run_obediently(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[l
     monkeypatch.setattr(running, "deciders", obedient)
     runner = {"max_errors": 1000, "max_repeats": 1000, "max_concurrent": 1, "memory.packet_size_limit": 30_000}
     app = remora.open_project(project, {f"runner.{name}": value for name, value in runner.items()})
-    app.trust(project / "agents")
+    app.agents.trust(project / "agents")
     before = {name: tree(base / name, without=".agentfs") for name in ("project", "outside", "home")}
-    results = await app.analyze([project / "src"], ["open"])
+    results = await app.runs.analyze([project / "src"], ["open"])
     assert {result.reason for result in results} == {"submitted"}, results
     assert any(result.files for result in results), "no call had any effect: the test tests nothing"
     return _effects(base, before), seen, _calls(project)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from remora.app import Accepted, App, SystemClock, open_app
+from remora.app import Accepted, Project, SystemClock, open_project
 from remora.app._watching import Seen
 from remora.context.contracts import ToolSpec
 from remora.errors import WorkspaceError
@@ -155,19 +155,19 @@ def make_project(root: Path) -> Path:
     return root
 
 
-def run_and_accept(app: App, user: User, operation: str, node: str, *, watching: bool) -> list[Accepted]:
+def run_and_accept(app: Project, user: User, operation: str, node: str, *, watching: bool) -> list[Accepted]:
     """Plan, run, accept, with the user's steps in all of them. Gives what became of each agent's changes."""
 
     async def all_of() -> list[Accepted]:
         if watching:
             plan = app._plan_new(Seen(), [app.root], [operation])
         else:
-            plan = app.plan([app.root], [operation], lambda found: found.node_id == node)
+            plan = app.runs.plan([app.root], [operation], lambda found: found.node_id == node)
         user.step("planned")
-        async for _ in app.run(plan):
+        async for _ in app.runs.run(plan):
             user.step()
         user.step("ended")
-        accepted = await app.accept()
+        accepted = await app.review.accept()
         user.step()
         return accepted
 
@@ -204,7 +204,7 @@ def test_a_save_in_the_middle_of_a_real_agents_work_is_kept_or_is_a_conflict(tmp
     """A few of the moments that the long test below tries all."""
     root = make_project(tmp_path / "project")
     user = User(root / FILE, SAVES["beside"], after=MOMENTS[moment])
-    accepted = run_and_accept(open_app(root), user, "lint", f"{FILE}:load", watching=moment == "after the plan")
+    accepted = run_and_accept(open_project(root), user, "lint", f"{FILE}:load", watching=moment == "after the plan")
     assert user.saved is not None
     assert not lost(root, user, accepted)
 
@@ -238,7 +238,7 @@ def tried(tmp_path: Path, operation: str, kind: str, at: int, *, watching: bool 
     """One run with one save."""
     root = make_project(tmp_path / "project")
     user = User(root / FILE, SAVES[kind], at, by_rename=bool(at % 2))
-    accepted = run_and_accept(open_app(root), user, operation, f"{FILE}:load", watching=watching)
+    accepted = run_and_accept(open_project(root), user, operation, f"{FILE}:load", watching=watching)
     problem = lost(root, user, accepted)
     return Tried(user.saved is not None, f"{kind}, step {at} of {user.steps}: {problem}" if problem else "")
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remora.app import open_app
+from remora.app import open_project
 from remora.errors import ConfigError, TraceError, TraceNotFound
 from remora.events import (
     ActionDelta,
@@ -365,10 +365,10 @@ async def test_several_processes_fill_and_read_one_view(writer: FileTrace, state
 async def test_a_run_fills_the_view_as_each_agent_ends_if_it_is_asked_to(tmp_path: Path, store: str) -> None:
     (tmp_path / "remora.yaml").write_text(f"runner: {{memory: {{trace_store: {store}}}}}\n")
     (tmp_path / "a.py").write_text("def add(a, b):\n    return a + b\n")
-    app = open_app(tmp_path)
-    plan = app.plan([tmp_path / "a.py"], ["lint"])
+    app = open_project(tmp_path)
+    plan = app.runs.plan([tmp_path / "a.py"], ["lint"])
     path = app.state_dir / "trace.kv"
-    async for ended in app.run(plan):
+    async for ended in app.runs.run(plan):
         assert path.exists() == (store == "kv")
         if store == "kv":
             async with KVManager(path) as kv:

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from remora.app import App, open_app
+from remora.app import Project, open_project
 from remora.cli._train import train
 from remora.config import Config, ServerConfig
 from remora.errors import ConfigError, MissingExtra
@@ -96,17 +96,17 @@ def test_an_agent_proved_right_by_its_check_or_without_one_by_a_person() -> None
 
 
 @pytest.fixture
-async def project(tmp_path: Path) -> App:
+async def project(tmp_path: Path) -> Project:
     """A project in which the lint agent has run on one file."""
     root = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs"))
-    app = App(root, root / ".agentfs", Config(server=ServerConfig(server="first-candidate")))
-    plan = app.plan([root / "shop" / "report.py"], ["lint"])
-    async for _ in app.run(plan):
+    app = Project(root, root / ".agentfs", Config(server=ServerConfig(server="first-candidate")))
+    plan = app.runs.plan([root / "shop" / "report.py"], ["lint"])
+    async for _ in app.runs.run(plan):
         pass
     return app
 
 
-async def test_the_prompts_of_a_run_are_exported_as_they_were_sent(project: App, tmp_path: Path) -> None:
+async def test_the_prompts_of_a_run_are_exported_as_they_were_sent(project: Project, tmp_path: Path) -> None:
     done = await export_rows(project, [project.library.runs()[-1].stem], tmp_path / "rows.jsonl")
     rows = [orjson.loads(line) for line in (tmp_path / "rows.jsonl").read_bytes().splitlines()]
     assert 0 < done.used <= done.streams
@@ -128,7 +128,7 @@ async def test_the_prompts_of_a_run_are_exported_as_they_were_sent(project: App,
 
 async def test_a_project_without_verified_agents_is_told_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="0 agents were looked at") as caught:
-        await export_rows(open_app(tmp_path), [], tmp_path / "rows.jsonl")
+        await export_rows(open_project(tmp_path), [], tmp_path / "rows.jsonl")
     assert "--unproven" in str(caught.value.hint)
 
 

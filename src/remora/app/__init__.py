@@ -1,4 +1,4 @@
-"""Wires the parts together: the only room that names concrete ones. Every command of the CLI is one method of `App`.
+"""Wires the parts together: the only package that names concrete ones. Programs and the CLI use a `Project`.
 
 Its parts are loaded when they are first asked for: those who only read streams need no more than the base install, and
 a command that only says what it can do says it at once.
@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remora.app._agents import AgentSource, bundled_agents
-    from remora.app._app import App, open_app, open_project
+    from remora.app._agents import AgentRow, Agents, AgentSource, bundled_agents
     from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
         served_weights,
         weights_counter,
     )
+    from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
-    from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
-    from remora.app._reviewing import Accepted, AgentDiff, Rejected
-    from remora.app._running import sandbox_name, sandbox_report
-    from remora.app._setting_up import AgentRow
+    from remora.app._project import STATE_DIR, Project, SystemClock, counter_of, default_state_dir, project_root
+    from remora.app._review import Accepted, AgentDiff, Rejected
+    from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
     from remora.app._tools import ToolRun
     from remora.app._wiring import JsonlEventEmitter, local_wiring
@@ -42,13 +41,14 @@ __all__ = [
     "AgentDiff",
     "AgentRow",
     "AgentSource",
-    "App",
+    "Agents",
     "Deciders",
     "FunctionGemmaRunner",
     "GrailExecutor",
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "Project",
     "Rejected",
     "RunOverrides",
     "SystemClock",
@@ -62,7 +62,6 @@ __all__ = [
     "list_models",
     "local_wiring",
     "needs_weights",
-    "open_app",
     "open_project",
     "project_root",
     "pull_model",
@@ -74,8 +73,8 @@ __all__ = [
 ]
 
 _PLACES = {
-    "_agents": "AgentSource bundled_agents",
-    "_app": "App open_app open_project",
+    "_agents": "AgentRow Agents AgentSource bundled_agents",
+    "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
@@ -83,10 +82,9 @@ _PLACES = {
     "_importing": "Imported Imports",
     "_overrides": "RunOverrides",
     "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
-    "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
-    "_reviewing": "Accepted AgentDiff Rejected",
-    "_running": "sandbox_name sandbox_report",
-    "_setting_up": "AgentRow",
+    "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",
+    "_review": "Accepted AgentDiff Rejected",
+    "_runs": "sandbox_name sandbox_report",
     "_settings": "user_config_dir",
     "_tools": "ToolRun",
     "_wiring": "JsonlEventEmitter local_wiring",

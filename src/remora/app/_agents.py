@@ -46,23 +46,37 @@ class AgentSource:
         return read_folder(self.folder, links=self.origin == "bundled")
 
 
-class Agents(Project):
-    """Finds agents and loads them, each checked as far as it is trusted."""
+@dataclass(frozen=True)
+class AgentRow:
+    """An agent as a list shows it."""
+
+    name: str
+    origin: str
+    targets: str
+    tools: str
+    description: str
+
+
+class Agents:
+    """The agents of a project: finds, loads, trusts and creates them."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     @cached_property
     def summarizers(self) -> SummarizerRegistry:
         """By the names that agent definitions use."""
-        return SummarizerRegistry(_installed_summarizers, outside=str(self.root))
+        return SummarizerRegistry(_installed_summarizers, outside=str(self._project.root))
 
-    def agent_sources(self) -> dict[str, AgentSource]:
+    def sources(self) -> dict[str, AgentSource]:
         """All agents by name; the project's own never stand in for a bundled one."""
         own = {source.name: source for source in self._own_sources()}
         bundled = {path.parent.name: path.parent for path in sorted(bundled_agents().glob(f"*/{DEFINITION}"))}
         return own | {name: AgentSource(name, folder, "bundled") for name, folder in bundled.items()}
 
-    def load_agents(self, operations: Sequence[str]) -> dict[str, Agent]:
+    def load(self, operations: Sequence[str]) -> dict[str, Agent]:
         """The agents of these names. Raises `ConfigError` for one that is unknown, unsound, or not trusted enough."""
-        sources = self.agent_sources()
+        sources = self.sources()
         unknown = [name for name in operations if name not in sources]
         if unknown:
             known = ", ".join(f"`{name}`" for name in sources)
@@ -83,22 +97,46 @@ class Agents(Project):
         """Whether the user has said that what the agent is now may do what a bundled agent may."""
         return source.origin == "bundled" or _is_trusted(source.read())
 
+    def describe(self) -> list[AgentRow]:
+        """All agents that can be named with `-o`. One that cannot be loaded says why."""
+        return [self._described(name, source) for name, source in sorted(self.sources().items())]
+
+    def new(self, name: str) -> tuple[Path, list[Path]]:
+        """Create an agent: its folder and its files. Raises `ConfigError` for a name that is taken or is none."""
+        from remora.app._scaffold import write_agent
+
+        if name in self.sources():
+            raise ConfigError(f"There is an agent `{name}` already: expected another name")
+        folder = self.folder() / name
+        return folder, write_agent(folder, name)
+
     def functions(self, agent: Agent) -> dict[str, FunctionTool]:
         """The agent's tools that are Python functions; loading it has made sure that it is trusted."""
         return load_functions(agent.files, agent.definition)
 
-    def agents_folder(self) -> Path:
+    def folder(self) -> Path:
         """Where the project's own agents lie. Raises `ConfigError` for one outside that the user did not name."""
-        return self.folder_of("agents_dir", self.config.agents_dir)
+        return self.folder_of("agents_dir", self._project.config.agents_dir)
 
     def folder_of(self, key: str, value: Path) -> Path:
         """The folder that a setting names. What a repository names, or nobody, must lie in the project."""
-        origin = self.settings.origins.get(key)
+        origin = self._project.settings.origins.get(key)
         by_repository = origin == CONFIG_FILE or (origin is None and value == Config().agents_dir)
-        return check_place(self.root, value, key) if by_repository else self.root / value
+        return check_place(self._project.root, value, key) if by_repository else self._project.root / value
+
+    def _described(self, name: str, source: AgentSource) -> AgentRow:
+        origin: str = source.origin
+        try:
+            origin = source.origin if self.is_trusted(source) else f"{source.origin}, not trusted"
+            definition = self.load([name])[name].definition
+        except ConfigError as error:
+            return AgentRow(name, origin, "", "", f"cannot be used: {error.message}")
+        targets = ", ".join(kind.value for kind in definition.targets)
+        tools = ", ".join(tool.name for tool in definition.tools)
+        return AgentRow(name, origin, targets, tools, definition.description)
 
     def _own_sources(self) -> list[AgentSource]:
-        folder = self.agents_folder()
+        folder = self.folder()
         if not folder.is_dir() or folder.resolve() == bundled_agents().resolve():
             return []
         return [
@@ -123,7 +161,7 @@ class Agents(Project):
 
     def summarizers_of(self, definition: SubagentDefinition, files: Snapshot) -> dict[str, Summarizer]:
         """The summarizers of an agent by tool."""
-        mode = self.config.runner.memory.summarizer_mode
+        mode = self._project.config.runner.memory.summarizer_mode
         return self.summarizers.for_agent(definition.summarizers, mode, files)
 
     def _check_summarizers(self, agent: Agent) -> None:

@@ -27,7 +27,7 @@ from remora.trace import forget_own
 from remora.twotrack import Identity
 
 if TYPE_CHECKING:
-    from remora.app._app import App
+    from remora.app._project import Project
     from remora.scripts import Agent
 
 
@@ -93,29 +93,29 @@ class FunctionGemmaRunner:
         return result
 
     @asynccontextmanager
-    async def _project(self) -> AsyncIterator[App]:
-        from remora.app import open_app
+    async def _project(self) -> AsyncIterator[Project]:
+        from remora.app import open_project
 
         if self.state_dir is not None:
-            yield self._with_settings(open_app(self.root, state_dir=self.state_dir))
+            yield self._with_settings(open_project(self.root, state_dir=self.state_dir))
             return
         with tempfile.TemporaryDirectory(prefix="remora-") as folder:
             state_dir = Path(folder).resolve() / "state"
             try:
-                yield self._with_settings(open_app(self.root, state_dir=state_dir))
+                yield self._with_settings(open_project(self.root, state_dir=state_dir))
             finally:
                 forget_own(state_dir)
 
-    def _with_settings(self, project: App) -> App:
+    def _with_settings(self, project: Project) -> Project:
         project.config = project.config.model_copy(update={"server": self.server_config, "runner": self.runner_config})
         return project
 
-    def _agent(self, project: App) -> Agent:
+    def _agent(self, project: Project) -> Agent:
         from remora.scripts import Agent
 
         name = self.definition.name
-        if name in project.agent_sources():
-            agent = project.load_agents([name])[name]
+        if name in project.agents.sources():
+            agent = project.agents.load([name])[name]
             # A definition made in a test may leave out what its scripts need.
             commands = self.definition.commands or agent.definition.commands
             return replace(agent, definition=self.definition.model_copy(update={"commands": commands}))

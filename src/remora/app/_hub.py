@@ -18,41 +18,50 @@ if TYPE_CHECKING:
 DB = "hub.db"
 
 
-class Hubs(Project):
-    """Commands about the index of the code."""
+class ProjectHub:
+    """The index of a project's code, and its daemon."""
 
-    def hub_index(self, told: Callable[[Progress], None]) -> Progress:
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def index(self, told: Callable[[Progress], None]) -> Progress:
         """The index is as the files are. Raises `HubError` if somebody else is writing it."""
         from remora.hub import index_now
 
         return index_now(
-            self.root, self.own_state_dir, self.config.discovery.exclude, told=told, hides=hiding(self.secrets)
+            self._project.root,
+            self._project.own_state_dir,
+            self._project.config.discovery.exclude,
+            told=told,
+            hides=hiding(self._project.secrets),
         )
 
-    def hub_start(self) -> Holder:
+    def start(self) -> Holder:
         """A daemon keeps the index fresh from now on. Raises `HubError` if one does already."""
         from remora.hub import start_daemon
 
         module = "remora.app._hub_daemon"
-        return start_daemon(self.root, self.own_state_dir, self.config.discovery.exclude, module=module)
+        return start_daemon(
+            self._project.root, self._project.own_state_dir, self._project.config.discovery.exclude, module=module
+        )
 
-    def hub_stop(self) -> int | None:
+    def stop(self) -> int | None:
         """No daemon runs; gives the process that was stopped, if one ran."""
         from remora.hub import stop_daemon
 
-        self.check_own_state()
-        return stop_daemon(self.state_dir)
+        self._project.check_own_state()
+        return stop_daemon(self._project.state_dir)
 
-    async def hub_status(self) -> HubStatus:
+    async def status(self) -> HubStatus:
         """Whether a daemon runs, and what the index holds."""
         from remora.hub import status
 
-        self.check_own_state()
-        return await status(self.state_dir)
+        self._project.check_own_state()
+        return await status(self._project.state_dir)
 
-    async def hub_query(self, node_id: str) -> NodeState:
+    async def query(self, node_id: str) -> NodeState:
         """All that is known of one node now. Raises `HubError` that names nodes of its file where there is none."""
-        client = hub_client(self)
+        client = hub_client(self._project)
         found = await client.node(node_id)
         if found is None:
             raise HubError(f"There is no node `{node_id:.200}` now", hint=await client.hint(node_id))

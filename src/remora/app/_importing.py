@@ -61,14 +61,17 @@ class Imports:
     """What could not be read, a sentence each, with file and line."""
 
 
-class Importing(Project):
-    """Makes streams of conversations that happened elsewhere."""
+class ChatImport:
+    """Records conversations that happened elsewhere as streams."""
 
-    async def import_chats(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    async def run(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
         """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
         counter = counter_of(tokenizer)
         done, ids = Imports(), self._import_ids()
-        async with self.writer() as writer:
+        async with self._project.writer() as writer:
             for chat in (chat for file in files for chat in _chats(file)):
                 if isinstance(chat, ChatProblem):
                     done.problems.append(str(chat))
@@ -78,11 +81,11 @@ class Importing(Project):
 
     def _import_ids(self) -> Iterator[str]:
         """Ids behind all that are recorded; the folder is looked into once."""
-        yield (first := new_stream_id(self.state_dir, self.clock.now()))
+        yield (first := new_stream_id(self._project.state_dir, self._project.clock.now()))
         yield from ids_behind(first)
 
     async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str) -> Imported:
-        clock = StillClock(self.clock)
+        clock = StillClock(self._project.clock)
         identity = Identity(agent_id, operation="import")
         track = TwoTrack.of(
             Wiring(
@@ -92,10 +95,10 @@ class Importing(Project):
                 system_prompt=chat.system,
                 prompts=PromptSettings(self._import_limit(chat, counter), calling="native"),
                 writer=writer,
-                blobs=self.blobs,
+                blobs=self._project.blobs,
                 counter=counter,
                 clock=clock,
-                secrets=self.secrets,
+                secrets=self._project.secrets,
             )
         )
         try:
@@ -109,8 +112,8 @@ class Importing(Project):
 
     def _import_limit(self, chat: Chat, counter: TokenCounter) -> int:
         """The project's limit; where the log's own system text and tools leave no room in it, so much beside them."""
-        limit = self.config.runner.memory.packet_size_limit or TRAINED_LIMIT
-        system = self.secrets.clean(chat.system)
+        limit = self._project.config.runner.memory.packet_size_limit or TRAINED_LIMIT
+        system = self._project.secrets.clean(chat.system)
         fixed = fixed_tokens(system_text(system, chat.tools, "native"), counter, chat.tools)
         least = reserved(counter.count)
         return limit if fixed + least <= limit else fixed + max(limit, least)

@@ -1,4 +1,4 @@
-"""A project opened with its settings: what every command needs."""
+"""A project, opened with its settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from remora.config import CONFIG_FILE, Config
 from remora.context.secrets import MIN_SECRET, Secrets
@@ -29,6 +30,15 @@ from remora.trace import (
     user_state_home,
 )
 
+if TYPE_CHECKING:
+    from remora.app._agents import Agents
+    from remora.app._changes import ProjectChanges
+    from remora.app._hub import ProjectHub
+    from remora.app._review import Review
+    from remora.app._runs import Runs
+    from remora.app._streams import Streams
+    from remora.app._tools import ProjectTools
+
 STATE_DIR = ".agentfs"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
@@ -44,7 +54,11 @@ class SystemClock:
 
 
 class Project:
-    """Root, state and settings of one project, and the disk parts that all commands share."""
+    """A project, opened with its settings. What can be done with it is grouped by its attributes.
+
+    `runs` plans and runs agents, `review` accepts or rejects their changes, `streams` reads what they did, `agents`
+    finds and loads them, `hub` is the index of the code, `tools` runs single tools.
+    """
 
     def __init__(
         self,
@@ -64,6 +78,61 @@ class Project:
         self.clock = clock or SystemClock()
         self.indexing: Callable[[int, int], None] | None = None
         """Told how many bytes of how many the index has read, while it is brought up to date."""
+
+    @cached_property
+    def agents(self) -> Agents:
+        """The agents that can be run."""
+        from remora.app._agents import Agents
+
+        return Agents(self)
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Plans, runs and resumes agents."""
+        from remora.app._runs import Runs
+
+        return Runs(self)
+
+    @cached_property
+    def review(self) -> Review:
+        """Shows, accepts, rejects and undoes changes."""
+        from remora.app._review import Review
+
+        return Review(self)
+
+    @cached_property
+    def streams(self) -> Streams:
+        """Reads and imports streams."""
+        from remora.app._streams import Streams
+
+        return Streams(self)
+
+    @cached_property
+    def hub(self) -> ProjectHub:
+        """The index of the code."""
+        from remora.app._hub import ProjectHub
+
+        return ProjectHub(self)
+
+    @cached_property
+    def tools(self) -> ProjectTools:
+        """Checks and runs single tools."""
+        from remora.app._tools import ProjectTools
+
+        return ProjectTools(self)
+
+    @cached_property
+    def changes(self) -> ProjectChanges:
+        """Writes changes into the project's files."""
+        from remora.app._changes import ProjectChanges
+
+        return ProjectChanges(self)
+
+    def init(self) -> Path:
+        """Write a `remora.yaml` with every setting as a comment. Raises `ConfigError` where there is one."""
+        from remora.app._scaffold import write_settings
+
+        return write_settings(self.root)
 
     @cached_property
     def state_dir(self) -> Path:
@@ -109,13 +178,14 @@ class Project:
     @cached_property
     def journal_dir(self) -> Path:
         """Where the journal of an accept lies: with the user, keyed by the root, so that no project can bring one."""
-        folder = self._journal_dir
+        folder = self.journal_place
         for each in (folder.parents[1], folder.parent, folder):
             private_folder(each)
         return folder
 
     @property
-    def _journal_dir(self) -> Path:
+    def journal_place(self) -> Path:
+        """The folder of `journal_dir`, which may not exist yet."""
         return user_state_home() / "projects" / hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
 
     @cached_property

@@ -11,6 +11,7 @@ from remora.app._deciding import Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import hub_beside
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
+from remora.app._project import Project
 from remora.app._target import Target, begin, contents, take_up
 from remora.config import RunnerConfig
 from remora.context.budget import check_limit
@@ -26,7 +27,6 @@ from remora.trace import FileTrace, KVTraceView
 from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
 
 if TYPE_CHECKING:
-    from remora.app._running import Running
     from remora.hub import HubClient
     from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
@@ -39,7 +39,7 @@ UNLIMITED = 1_000_000_000
 class Session:
     """The open parts that all agents of a run share."""
 
-    project: Running
+    project: Project
     agents: Mapping[str, Agent]
     deciders: Deciders
     writer: FileTrace
@@ -66,7 +66,7 @@ class Session:
         """The runner of one agent, on its target as it is now, or as its stream `past` left it."""
         agent = self.agents[job.operation]
         definition = self.overrides.definition(agent.definition)
-        workspace = self.project.workspace(job.agent_id)
+        workspace = self.project.runs.workspace(job.agent_id)
         target = await self._target(workspace, job, past)
         job = replace(job, node=target.node)
         tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
@@ -92,7 +92,7 @@ class Session:
         from remora.scripts import tool_specs
 
         for agent in self.agents.values():
-            functions = (function.spec for function in self.project.functions(agent).values())
+            functions = (function.spec for function in self.project.agents.functions(agent).values())
             own = (*tool_specs(agent.definition, agent.scripts), *functions)
             tools = self.overrides.executor.specs if self.overrides.executor else own
             self._check_budget(agent.definition, (*tools, *_built_in_tools(agent.definition)))
@@ -129,7 +129,7 @@ class Session:
             return Target(job.node, over.get(job.node.file_path.as_posix()))
         if not job.node.digest:  # made by hand, not found by discovery: taken as it is
             return Target(job.node, None)
-        return await begin(workspace, job.node, project.discovery)
+        return await begin(workspace, job.node, project.runs.discovery)
 
     def _tools(self, agent: Agent, job: Job, workspace: OverlayWorkspace, base: bytes | None) -> Tools:
         from remora.discovery import PythonCode
@@ -152,7 +152,7 @@ class Session:
             code=PythonCode(),
             base=base,
         )
-        return MixedTools(agent.definition, scripts, project.functions(agent))
+        return MixedTools(agent.definition, scripts, project.agents.functions(agent))
 
     def _wiring(
         self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], workspace: OverlayWorkspace
@@ -176,7 +176,7 @@ class Session:
             blobs=project.blobs,
             counter=deciders.counter,
             clock=project.clock,
-            summarizers=project.summarizers_of(definition, self.agents[job.operation].files),
+            summarizers=project.agents.summarizers_of(definition, self.agents[job.operation].files),
             guard=self.guard,
             secrets=project.secrets,
             extensions=definition.extensions,
@@ -194,19 +194,19 @@ class Session:
     def _limits(self, definition: SubagentDefinition) -> RunLimits:
         project = self.project
         left = None if self.until is None else max(0.001, self.until - project.clock.monotonic())
-        return run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
+        return run_limits(definition, project.config.runner, project.runs.operation(definition.name).max_turns, left)
 
 
 @asynccontextmanager
 async def open_session(
-    project: Running, agents: Mapping[str, Agent], overrides: RunOverrides = NO_OVERRIDES
+    project: Project, agents: Mapping[str, Agent], overrides: RunOverrides = NO_OVERRIDES
 ) -> AsyncIterator[Session]:
     """Open what the agents of a run share. Raises `ConfigError` if no model can be asked, or a budget is too small."""
     from remora.sandbox import SummaryChild
     from remora.scripts import ScriptPool
 
     project.check_own_state()
-    project.settle()
+    project.changes.settle()
     total = project.config.runner.total_deadline_s
     until = None if total is None else project.clock.monotonic() + total
     async with AsyncExitStack() as stack:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remora.app._changing import BY_HAND, Changing
+from remora.app._changes import BY_HAND
+from remora.app._project import Project
 from remora.app._target import Target, begin
 from remora.context.contracts import make_error_result
 from remora.context.summarizers import Distilled, distill
@@ -22,7 +23,6 @@ from remora.ports import ToolOutput
 from remora.subagent import SubagentDefinition, ToolEntry, parse_definition
 
 if TYPE_CHECKING:
-    from remora.discovery import TreeSitterDiscovery
     from remora.scripts import CheckResult, Script, ScriptTools
     from remora.workspaces import Change, OverlayWorkspace
 
@@ -54,10 +54,13 @@ class ToolRun:
     """Whether the changes are in the project now."""
 
 
-class Authoring(Changing):
-    """Checks and runs single tools."""
+class ProjectTools:
+    """Checks and runs single tools, for their authors."""
 
-    def check_scripts(self, paths: Sequence[Path]) -> list[CheckResult]:
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def check(self, paths: Sequence[Path]) -> list[CheckResult]:
         """Every problem of every script at or below `paths`. Raises `ConfigError` where there is none."""
         from remora.scripts import check_files
 
@@ -69,7 +72,7 @@ class Authoring(Changing):
 
         return [folder / load(path, grail_dir=folder).name for path in _scripts(paths)]
 
-    async def run_tool(
+    async def run(
         self,
         path: Path,
         inputs: Mapping[str, Any],
@@ -100,16 +103,16 @@ class Authoring(Changing):
         written = write and not code and bool(changes)
         if written:
             await self._write(changes)
-        value = self.secrets.clean(output.value)
+        value = self._project.secrets.clean(output.value)
         return ToolRun(
             tool=tool,
             value=value,
             distilled=distill(tool, value),
             code=code,
-            prints=self.secrets.clean(output.prints),
+            prints=self._project.secrets.clean(output.prints),
             outputs=tuple(name for name, _ in output.outputs),
             changes=changes,
-            diff=self.secrets.clean(_diff(changes)),
+            diff=self._project.secrets.clean(_diff(changes)),
             written=written,
         )
 
@@ -117,9 +120,11 @@ class Authoring(Changing):
         """The changes are in the project: all of them, or none, also when killed. No run tells of them."""
         from remora.workspaces import forget, take
 
-        async with self._alone():
-            await asyncio.to_thread(take, self.root, self.journal_dir, changes, note={"kind": BY_HAND})
-            forget(self.journal_dir)
+        async with self._project.changes.alone():
+            await asyncio.to_thread(
+                take, self._project.root, self._project.journal_dir, changes, note={"kind": BY_HAND}
+            )
+            forget(self._project.journal_dir)
 
     @asynccontextmanager
     async def _bench(
@@ -131,10 +136,10 @@ class Authoring(Changing):
         from remora.scripts import ScriptPool, ScriptTools
         from remora.workspaces import OverlayWorkspace, workspace_folder
 
-        agent_id = new_id(self.clock.now())
+        agent_id = new_id(self._project.clock.now())
         with tempfile.TemporaryDirectory(prefix="remora-") as folder:
-            workspace = OverlayWorkspace(self.root, workspace_folder(Path(folder), agent_id))
-            target = await begin(workspace, node, self._finder) if node.digest else Target(node, None)
+            workspace = OverlayWorkspace(self._project.root, workspace_folder(Path(folder), agent_id))
+            target = await begin(workspace, node, self._project.runs.discovery) if node.digest else Target(node, None)
             async with ScriptPool(max_processes=1) as pool:
                 yield (
                     ScriptTools(
@@ -143,8 +148,8 @@ class Authoring(Changing):
                         node=target.node,
                         agent_id=agent_id,
                         workspace=workspace,
-                        spawner=LocalSpawner(allow_unsandboxed=self.config.sandbox.allow_unsandboxed),
-                        root=self.root,
+                        spawner=LocalSpawner(allow_unsandboxed=self._project.config.sandbox.allow_unsandboxed),
+                        root=self._project.root,
                         pool=pool,
                         code=PythonCode(),
                         base=target.base,
@@ -163,17 +168,12 @@ class Authoring(Changing):
                     hint="Name the code with `--node path:qualified.name` or `--file path`",
                 )
             return _nowhere()
-        found = self._finder().find([self.root / wanted.partition(":")[0]])
+        found = self._project.runs.discovery().find([self._project.root / wanted.partition(":")[0]])
         names = [each.node_id for each in found]
         if wanted not in names:
             known = ", ".join(f"`{name}`" for name in names[:20]) or "none"
             raise ConfigError(f"There is no code named `{wanted}`: expected one of {known}")
         return found[names.index(wanted)]
-
-    def _finder(self) -> TreeSitterDiscovery:
-        from remora.discovery import TreeSitterDiscovery
-
-        return TreeSitterDiscovery(self.root, state_dir=self.state_dir)
 
 
 def _scripts(paths: Sequence[Path]) -> list[Path]:

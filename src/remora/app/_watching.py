@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.app._resuming import Resuming
+from remora.app._project import Project
 from remora.errors import ConfigError
 from remora.nodes import CodeNode
 from remora.orchestrator import Plan
@@ -23,8 +23,11 @@ _LOOK_MS = 250
 """How long nothing may happen until we look whether we should still wait."""
 
 
-class Watching(Resuming):
-    """Waits for changes and plans the agents for them."""
+class Watcher:
+    """Waits for changes of the code and plans the agents for them."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     async def watch(self, paths: Sequence[Path], operations: Sequence[str]) -> AsyncIterator[Plan]:
         """A plan after each pause, with agents for the nodes whose own lines are not as they were last seen.
@@ -47,7 +50,7 @@ class Watching(Resuming):
         """Once it has been quiet for a while, whether code was touched; now and then that nothing was."""
         from watchfiles import awatch
 
-        quiet = self.config.watch.debounce_ms
+        quiet = self._project.config.watch.debounce_ms
         touched = awatch(
             # An editor may put a new file in the old one's place, so a file's folder is watched.
             *sorted({path.resolve() if path.is_dir() else path.resolve().parent for path in paths}),
@@ -65,7 +68,7 @@ class Watching(Resuming):
     def _is_code(self, change: Change, text: str) -> bool:
         # A new folder counts: its first files may have been there before anyone could watch it.
         path = Path(text)
-        return (path.suffix == ".py" or path.is_dir()) and not path.is_relative_to(self.state_dir.resolve())
+        return (path.suffix == ".py" or path.is_dir()) and not path.is_relative_to(self._project.state_dir.resolve())
 
     def _plan_new(self, seen: Seen, paths: Sequence[Path], operations: Sequence[str]) -> Plan:
         """What there is to do about the files that were written since the last look."""
@@ -73,11 +76,11 @@ class Watching(Resuming):
         return self._plan_files(seen, seen.written(files), operations)
 
     def _files(self, paths: Sequence[Path]) -> list[Path]:
-        return [self.root / file for file in self.discovery().files(paths)]
+        return [self._project.root / file for file in self._project.runs.discovery().files(paths)]
 
     def _plan_files(self, seen: Seen, files: Sequence[Path], operations: Sequence[str]) -> Plan:
         try:
-            return self.plan(files, operations, seen.is_new)
+            return self._project.runs.plan(files, operations, seen.is_new)
         except ConfigError:
             left = [file for file in files if file.is_file()]
             if len(left) == len(files):

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from remora.app import App, Deciders
+from remora.app import Deciders, Project
 from remora.bench.answers import Answer, Answers
 from remora.bench.bench import opened
 from remora.bench.results import Choice, Result
@@ -180,7 +180,7 @@ async def _looked(result: Result, folder: Path, asker: _Asker | None, answers: A
 async def sight_of(result: Result, folder: Path) -> Sight:
     """The deciding turn, read from the stream. Raises `TraceError` if it is not there."""
     state = folder / result.stream
-    app = App(state, state, Config())
+    app = Project(state, state, Config())
     before: list[Event] = []
     for event in app.library.events(result.agent_id):
         before.append(event)

@@ -12,10 +12,11 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from remora.app import App, Deciders, deciders
+from remora.app import Agents, Deciders, Project, deciders
 from remora.bench.checks import check
 from remora.bench.controls import Control, controlled, renaming
 from remora.bench.results import Key, Result
@@ -80,22 +81,28 @@ class Place:
     """A folder of agents beside the bundled ones."""
 
 
-class _App(App):
-    """An app that loads each agent once for all trials: checking its scripts takes longer than many a run."""
+class _CachedAgents(Agents):
+    """Loads each agent once for all trials: checking its scripts takes longer than many a run."""
 
     _known: ClassVar[dict[tuple[Path, str], Agent]] = {}
 
-    def load_agents(self, operations: Sequence[str]) -> dict[str, Agent]:
-        folder = self.config.agents_dir
+    def load(self, operations: Sequence[str]) -> dict[str, Agent]:
+        folder = self._project.config.agents_dir
         if missing := [name for name in operations if (folder, name) not in self._known]:
-            self._known.update({(folder, name): agent for name, agent in super().load_agents(missing).items()})
+            self._known.update({(folder, name): agent for name, agent in super().load(missing).items()})
         return {name: self._known[folder, name] for name in operations}
+
+
+class _TrialProject(Project):
+    @cached_property
+    def agents(self) -> Agents:
+        return _CachedAgents(self)
 
 
 def load_agents(operations: Iterable[str], agents: Path | None) -> None:
     """The agents are loaded before anything runs: Python's parser, which does it, wants no other thread beside it."""
     here = Path.cwd()
-    _App(here, here, run_config(Row("", "", "oracle"), agents)).load_agents(sorted(set(operations)))
+    _TrialProject(here, here, run_config(Row("", "", "oracle"), agents)).agents.load(sorted(set(operations)))
 
 
 async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Result:
@@ -145,14 +152,14 @@ async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path)
     state = place.streams / stream
     if state.exists():
         shutil.rmtree(state)  # of a trial that was cut off: what it had begun belongs to a project that is gone
-    app = _App(project, state, run_config(trial.row, place.agents))
+    app = _TrialProject(project, state, run_config(trial.row, place.agents))
     watched = _Watched(trial, place.oracle(trial.task), found)
     began = time.monotonic()
     result = await _result(app, trial, watched)
     wall = time.monotonic() - began
     if result.reason == CountingFailed.__name__ or any(map(ends_all, watched.errors)):
         raise DecisionError(f"Task `{trial.task.id}`: {result.summary}", hint="Go on later with `--resume`")
-    await app.accept(app.library.runs()[-1].stem)
+    await app.review.accept(app.library.runs()[-1].stem)
     told = {"outcome": result.outcome, "reason": result.reason, "verdict": result.verdict, "turns": result.turns}
     told |= {"wall_s": round(wall, 3), "agent_id": result.agent_id, "stream": f"{place.streams.name}/{stream}"}
     if result.reason == ServerRefused.code:
@@ -167,16 +174,16 @@ def ends_all(error: RemoraError) -> bool:
     return isinstance(error, ServerUnreachable | CountingFailed)
 
 
-async def _result(app: App, trial: Trial, watched: _Watched) -> AgentResult:
+async def _result(app: Project, trial: Trial, watched: _Watched) -> AgentResult:
     """How the one agent ended. Raises `ConfigError` if there is not exactly one."""
     task = trial.task
     wanted = f"{task.path}:{task.node}" if task.node else task.path
-    plan = app.plan([app.root / task.path], [task.operation], lambda node: node.node_id == wanted)
+    plan = app.runs.plan([app.root / task.path], [task.operation], lambda node: node.node_id == wanted)
     if len(plan.jobs) != 1:
         raise ConfigError(f"Task `{task.id}` is for `{wanted}`, where `{task.operation}` has {len(plan.jobs)} agents")
     async with watched.opened() as found:
         instead = controlled(trial.control, task, trial.seed, found, watched.names)
-        results = [result async for result in app.run(plan, overrides=instead)]
+        results = [result async for result in app.runs.run(plan, overrides=instead)]
     return results[0]
 
 
@@ -220,7 +227,7 @@ class _Watched:
         return self._shadows[-1]
 
 
-def _prompts(app: App, result: AgentResult) -> dict[str, Any]:
+def _prompts(app: Project, result: AgentResult) -> dict[str, Any]:
     """What the prompts of the run took, from their receipts."""
     if result.last_seq < 0:
         return {}

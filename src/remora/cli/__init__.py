@@ -1,4 +1,4 @@
-"""The command line: each command parses, calls one method of `App`, renders, exits."""
+"""The command line: each command parses, calls one method of `Project`, renders, exits."""
 
 from __future__ import annotations
 

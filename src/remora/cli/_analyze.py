@@ -15,11 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from remora.app import (
     NO_MODEL,
-    App,
+    Project,
     default_state_dir,
     ensure_weights,
     needs_weights,
-    open_app,
+    open_project,
     project_root,
     sandbox_name,
 )
@@ -29,7 +29,7 @@ from remora.cli._console import (
     HERE,
     SOME_FAILED,
     JsonFlag,
-    Project,
+    ProjectDir,
     StateDir,
     err,
     errors_as_sentences,
@@ -90,15 +90,15 @@ def analyze(
     """
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns)
-        project = open_app(paths[0], state_dir=state_dir, flags=flags)
+        project = open_project(paths[0], state_dir=state_dir, settings=flags)
         if not dry_run:
-            project.settle()
-        only = project.changed_nodes(changed) if changed else None
-        plan = project.plan(paths, operation_names(operations), only)
+            project.changes.settle()
+        only = project.runs.changed_nodes(changed) if changed else None
+        plan = project.runs.plan(paths, operation_names(operations), only)
         if dry_run:
             print_json({"agents": plan.jobs, "problems": plan.problems}) if json else render.dry_run(plan)
             return
-        results = _told(project, plan, project.run(plan), quiet=quiet, json=json)
+        results = _told(project, plan, project.runs.run(plan), quiet=quiet, json=json)
     raise typer.Exit(_exit_code(results))
 
 
@@ -110,7 +110,7 @@ def resume(
     policy: Policy = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Go on with a run that was interrupted: by a crash, a kill, a power cut. It is decided as it was begun.
@@ -121,13 +121,13 @@ def resume(
       remora resume 7GX2KQF
     """
     with errors_as_sentences():
-        opened = open_app(project, state_dir=state_dir)
+        opened = open_project(project, state_dir=state_dir)
         given = run_flags(server, policy, model, no_memory=False, max_turns=None)
         if given["server.server"] is None:
-            begun = opened.settings_of(run_id)
+            begun = opened.runs.settings_of(run_id)
             given = begun | {name: value for name, value in given.items() if value is not None}
-        opened = open_app(project, state_dir=state_dir, flags=given)
-        plan, results = opened.resume(run_id)
+        opened = open_project(project, state_dir=state_dir, settings=given)
+        plan, results = opened.runs.resume(run_id)
         if plan.is_over:
             print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing was interrupted")
             return
@@ -153,7 +153,7 @@ def run_flags(
 
 
 def _told(
-    project: App, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool, json: bool
+    project: Project, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool, json: bool
 ) -> list[AgentResult]:
     """The results of a run, while it is told in the way that was asked for."""
     fetch_weights(project, quiet=json or quiet)
@@ -171,7 +171,7 @@ def _told(
     return results
 
 
-def fetch_weights(project: App, *, quiet: bool) -> None:
+def fetch_weights(project: Project, *, quiet: bool) -> None:
     """The embedded model's weights are there, if this run will ask it; with a bar, as it takes a while once."""
     if needs_weights(project.config.server):
         with fetching(quiet=quiet) as progress:
@@ -197,7 +197,7 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
     return plan.in_order(results)
 
 
-async def _tell(project: App, results: Sequence[AgentResult]) -> None:
+async def _tell(project: Project, results: Sequence[AgentResult]) -> None:
     """The run as a newcomer should see it: one agent on both tracks, the rest in a line each, then what is next."""
     if not results:
         say("No code found there that this operation works on")
@@ -206,19 +206,19 @@ async def _tell(project: App, results: Sequence[AgentResult]) -> None:
     # One that builds on others would be shown without what it builds on.
     shown = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
     if shown.last_seq >= 0:
-        summary = project.stream(shown.agent_id)
+        summary = project.streams.show(shown.agent_id)
         tell(summary.notices)
-        render.both_tracks(summary, *await project.chat_history(shown.agent_id))
+        render.both_tracks(summary, *await project.streams.chat_history(shown.agent_id))
     for result in results:
         say(render.agent_line(result))
     render.verdicts(results)
     if shown.files:
-        diffs(await project.diff(shown.agent_id), limit=16)
+        diffs(await project.review.diff(shown.agent_id), limit=16)
         say("")
     render.next_steps(shown, review_options(project))
 
 
-def review_options(project: App) -> str:
+def review_options(project: Project) -> str:
     """What commands need beside their name, here, to mean this project and its state."""
     words = [] if project_root(HERE) == project.root else ["-C", os.path.relpath(project.root)]
     if project.state_dir != default_state_dir(project.root):

@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from remora.app import default_state_dir, open_app, project_root
+from remora.app import default_state_dir, open_project, project_root
 from remora.cli._analyze import Model, Server
 from remora.cli._bench_models import Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
 from remora.cli._blind import blind
@@ -102,7 +102,7 @@ def _place_of_results(path: Path | None, *, resume: bool) -> Path:
             raise ConfigError("`--resume` needs a file to go on with", hint="Name it with `--out FILE`")
         from remora.events import new_id
 
-        now = open_app(HERE).clock.now()
+        now = open_project(HERE).clock.now()
         return default_state_dir(project_root(HERE)) / "bench" / f"{new_id(now)}.jsonl"
     if path.exists() and not resume:
         raise ConfigError(f"`{path}` is there already", hint="Go on with it by `--resume`, or name another file")

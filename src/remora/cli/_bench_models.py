@@ -19,7 +19,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from remora.app import ensure_weights, needs_weights, open_app
+from remora.app import ensure_weights, needs_weights, open_project
 from remora.cli._console import HERE, err
 from remora.cli._model import fetching
 from remora.context.text import one_line
@@ -49,7 +49,7 @@ def models_of(
     """Who is asked: the user's own settings say where keys and weights are, flags say the rest."""
     from remora.bench.rows import Models
 
-    config = open_app(HERE, flags={"server.server": server, "server.model": model}).config.server
+    config = open_project(HERE, settings={"server.server": server, "server.model": model}).config.server
     own = config.model_copy(update={"server": "embedded", "model": "", "gguf": gguf or config.gguf, "threads": threads})
     # The adapter that comes with the package is for its own weights alone.
     named = {"packet": adapter or ("bundled" if own.gguf is None else None), "history": history_adapter}

@@ -24,7 +24,9 @@ SLOW_S = 1.0
 SOME_FAILED, ALL_FAILED, BAD_CONFIG, CANCELLED = 1, 2, 3, 130
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Give JSON on stdout")]
-Project = Annotated[Path, typer.Option("--project", "-C", help="A folder of the project; the current one by default")]
+ProjectDir = Annotated[
+    Path, typer.Option("--project", "-C", help="A folder of the project; by default the current one")
+]
 StateDir = Annotated[Path | None, typer.Option("--state-dir", help="Where streams lie; `.agentfs` in the project")]
 
 # Where no terminal sets a width, tables should be whole rather than narrow.

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from remora.app import Accepted, AgentDiff, open_app
+from remora.app import Accepted, AgentDiff, open_project
 from remora.cli import _render_review as render
 from remora.cli._console import (
     HERE,
     SOME_FAILED,
     JsonFlag,
-    Project,
+    ProjectDir,
     StateDir,
     errors_as_sentences,
     print_json,
@@ -42,7 +42,7 @@ def diff(
     agent: AgentId = None,
     file: Files = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show what agents would change and nobody has decided on.
@@ -53,10 +53,10 @@ def diff(
       remora diff 7GX2KQF --file src/cart.py
     """
     with errors_as_sentences():
-        opened = open_app(project, state_dir=state_dir)
+        opened = open_project(project, state_dir=state_dir)
         with shown_indexing(opened, quiet=json), watching(quiet=json) as progress:
-            found = asyncio.run(opened.diff(agent, file or (), progress=progress))
-        tell(opened.notices)
+            found = asyncio.run(opened.review.diff(agent, file or (), progress=progress))
+        tell(opened.changes.notices)
         print_json([_as_json(item) for item in found]) if json else render.diffs(found)
 
 
@@ -66,7 +66,7 @@ def accept(
     file: Files = None,
     interactive: Interactive = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Write agents' changes into your files. What you changed meanwhile is merged, or refused as a conflict.
@@ -82,11 +82,11 @@ def accept(
     with errors_as_sentences():
         if interactive and json:
             raise ConfigError("`--interactive` asks a person and `--json` answers a program: expected one of them")
-        opened = open_app(project, state_dir=state_dir)
-        chosen = _choose(asyncio.run(opened.diff(agent, file or ()))) if interactive else None
+        opened = open_project(project, state_dir=state_dir)
+        chosen = _choose(asyncio.run(opened.review.diff(agent, file or ()))) if interactive else None
         with watching(quiet=json) as progress:
-            done = asyncio.run(opened.accept(agent, file or (), chosen=chosen, progress=progress))
-        tell(opened.notices)
+            done = asyncio.run(opened.review.accept(agent, file or (), chosen=chosen, progress=progress))
+        tell(opened.changes.notices)
         print_json(done) if json else render.accepted(done)
     raise typer.Exit(_exit_code(done))
 
@@ -96,7 +96,7 @@ def reject(
     agent: AgentId = None,
     file: Files = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Turn agents' changes down: they are no longer open. Your files stay as they are.
@@ -107,9 +107,9 @@ def reject(
       remora reject --file src/cart.py
     """
     with errors_as_sentences():
-        opened = open_app(project, state_dir=state_dir)
-        done = asyncio.run(opened.reject(agent, file or ()))
-        tell(opened.notices)
+        opened = open_project(project, state_dir=state_dir)
+        done = asyncio.run(opened.review.reject(agent, file or ()))
+        tell(opened.changes.notices)
         print_json(done) if json else render.rejected(done)
 
 
@@ -117,7 +117,7 @@ def reject(
 def undo(
     agent: Annotated[str | None, typer.Argument(help="Agent whose accept is taken back; the latest accept")] = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Take back what the latest accept wrote. What you changed since is kept, or refused as a conflict.
@@ -128,10 +128,10 @@ def undo(
       remora undo 7GX2KQF
     """
     with errors_as_sentences():
-        opened = open_app(project, state_dir=state_dir)
+        opened = open_project(project, state_dir=state_dir)
         with watching(quiet=json) as progress:
-            done = asyncio.run(opened.undo(agent, progress=progress))
-        tell(opened.notices)
+            done = asyncio.run(opened.review.undo(agent, progress=progress))
+        tell(opened.changes.notices)
         print_json(done) if json else render.undone(done)
     raise typer.Exit(_exit_code(done))
 

@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from remora.app import STATE_DIR, open_app
-from remora.cli._console import HERE, JsonFlag, Project, StateDir, errors_as_sentences, out, print_json, say
+from remora.app import STATE_DIR, open_project
+from remora.cli._console import HERE, JsonFlag, ProjectDir, StateDir, errors_as_sentences, out, print_json, say
 from remora.cli._doctor import diagnose
 from remora.cli._render import findings
 from remora.context.text import visible
@@ -25,7 +25,7 @@ setup.add_typer(agents, name="agents")
 
 
 @setup.command()
-def config(json: JsonFlag = False, project: Project = HERE, state_dir: StateDir = None) -> None:
+def config(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
     """Show every setting and where it came from.
 
     \b
@@ -34,12 +34,12 @@ def config(json: JsonFlag = False, project: Project = HERE, state_dir: StateDir 
       REMORA_RUNNER__MAX_TURNS=5 remora config
     """
     with errors_as_sentences():
-        listed = open_app(project, state_dir=state_dir).settings.listed()
+        listed = open_project(project, state_dir=state_dir).settings.listed()
         print_json(listed) if json else _settings(listed)
 
 
 @setup.command()
-def init(project: Project = HERE) -> None:
+def init(project: ProjectDir = HERE) -> None:
     """Write a commented `remora.yaml`, and change nothing that is there.
 
     \b
@@ -47,7 +47,7 @@ def init(project: Project = HERE) -> None:
       remora init
     """
     with errors_as_sentences():
-        written = open_app(project).init()
+        written = open_project(project).init()
         say(f"Wrote {written}. Every line is a comment: take away the # of what you want to set.")
 
 
@@ -69,10 +69,10 @@ def trust(
     """
     with errors_as_sentences():
         if path.name == STATE_DIR or (path / "traces").is_dir():
-            folder = open_app(path.absolute().parent, state_dir=path).trust_state()
+            folder = open_project(path.absolute().parent, state_dir=path).trust_state()
             print_json({"state_dir": folder}) if json else say(f"Trusted the state folder {folder}")
             return
-        done = open_app(path).trust(path)
+        done = open_project(path).agents.trust(path)
         if json:
             print_json(done)
         else:
@@ -82,7 +82,7 @@ def trust(
 
 @agents.callback()
 def list_agents(
-    context: typer.Context, json: JsonFlag = False, project: Project = HERE, state_dir: StateDir = None
+    context: typer.Context, json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None
 ) -> None:
     """List the agents that can be run here.
 
@@ -94,7 +94,7 @@ def list_agents(
     if context.invoked_subcommand is not None:
         return
     with errors_as_sentences():
-        rows = open_app(project, state_dir=state_dir).described_agents()
+        rows = open_project(project, state_dir=state_dir).agents.describe()
         if json:
             print_json(rows)
             return
@@ -110,7 +110,7 @@ def list_agents(
 @agents.command()
 def new(
     name: Annotated[str, typer.Argument(help="Small letters, digits and _")],
-    project: Project = HERE,
+    project: ProjectDir = HERE,
 ) -> None:
     """Begin an agent of your own: a definition, a tool, and a test that passes.
 
@@ -119,8 +119,8 @@ def new(
       remora agents new changelog
     """
     with errors_as_sentences():
-        opened = open_app(project)
-        folder, files = opened.new_agent(name)
+        opened = open_project(project)
+        folder, files = opened.agents.new(name)
         for file in files:
             say(f"  {file}")
         say(f"Try it:  remora tool check {folder}\n         remora analyze . -o {name} --policy scripted")

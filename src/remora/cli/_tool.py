@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from remora.app import ToolRun, open_app
+from remora.app import ToolRun, open_project
 from remora.cli._console import (
     BAD_CONFIG,
     HERE,
     SOME_FAILED,
     JsonFlag,
-    Project,
+    ProjectDir,
     err,
     errors_as_sentences,
     print_json,
@@ -38,7 +38,7 @@ Scripts = Annotated[list[Path], typer.Argument(help="Scripts, and folders that h
 
 
 @tool.command()
-def check(paths: Scripts, json: JsonFlag = False, project: Project = HERE) -> None:
+def check(paths: Scripts, json: JsonFlag = False, project: ProjectDir = HERE) -> None:
     """Name every problem of every script, with its place and a hint: declarations, unsupported Python, types.
 
     \b
@@ -47,7 +47,7 @@ def check(paths: Scripts, json: JsonFlag = False, project: Project = HERE) -> No
       remora tool check agents/lint/tools/run_linter.pym --json
     """
     with errors_as_sentences():
-        found = open_app(project).check_scripts(paths)
+        found = open_project(project).tools.check(paths)
         if json:
             print_json([{"file": each.file, "ok": each.ok, "problems": each.problems} for each in found])
         else:
@@ -73,7 +73,7 @@ def run(
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Write its changes into the project")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
 ) -> None:
     """Run a script as an agent would, on a copy-on-write workspace of the project that is then thrown away.
 
@@ -84,7 +84,7 @@ def run(
     """
     with errors_as_sentences():
         given = _inputs(inputs or ())
-        running = open_app(project).run_tool(
+        running = open_project(project).tools.run(
             path, given, node=node, file=file, limits=limits, commands=command or (), write=write
         )
         done = asyncio.run(running)
@@ -97,7 +97,7 @@ def stubs(
     paths: Scripts,
     out: Annotated[Path, typer.Option("--out", help="Folder for what is made of the scripts")] = Path(".grail"),
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
 ) -> None:
     """Write what a type checker needs to understand scripts: their inputs and host functions as `.pyi` files.
 
@@ -107,7 +107,7 @@ def stubs(
       MYPYPATH=.grail mypy --disable-error-code=top-level-await --disable-error-code=empty-body tools/my_tool.pym
     """
     with errors_as_sentences():
-        made = open_app(project).write_stubs(paths, out)
+        made = open_project(project).tools.write_stubs(paths, out)
         if json:
             print_json(made)
             return

@@ -11,14 +11,14 @@ import typer
 
 from remora.analysis import replay as fold_again
 from remora.analysis import summarize
-from remora.app import open_app
+from remora.app import open_project
 from remora.cli import _render as render
 from remora.cli._console import (
     ALL_FAILED,
     HERE,
     SOME_FAILED,
     JsonFlag,
-    Project,
+    ProjectDir,
     StateDir,
     errors_as_sentences,
     print_json,
@@ -61,7 +61,7 @@ def ls(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="However many there are")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """List the newest agents' streams, in the order in which they were recorded.
@@ -76,7 +76,7 @@ def ls(
         if every and limit is not None:
             raise ConfigError("`--all` and `--limit` contradict each other: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        opened = open_app(project, state_dir=state_dir)
+        opened = open_project(project, state_dir=state_dir)
         with shown_indexing(opened, quiet=json):
             library = opened.library
             rows = library.agents(wanted)
@@ -90,7 +90,7 @@ def show(
     stream: StreamId,
     events: Annotated[bool, typer.Option("--events", help="Every event, one line each")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show an agent's run on both tracks, turn by turn, or every event of a stream.
@@ -103,7 +103,7 @@ def show(
       remora trace show 7GX2KQF --events
     """
     with errors_as_sentences():
-        library = open_app(project, state_dir=state_dir).library
+        library = open_project(project, state_dir=state_dir).library
         found = library.intact(stream)
         if json:
             print_json([event.model_dump(exclude_defaults=True) for event in found])
@@ -122,7 +122,7 @@ def tail(
     stream: StreamId,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is still to come")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show a stream's events as they come, until it is sealed or you stop it.
@@ -133,7 +133,7 @@ def tail(
     """
 
     async def follow_it() -> None:
-        async for event in open_app(project, state_dir=state_dir).library.tail(stream, follow=follow):
+        async for event in open_project(project, state_dir=state_dir).library.tail(stream, follow=follow):
             render.event_json(event) if json else render.event_line(event)
 
     with errors_as_sentences():
@@ -152,7 +152,7 @@ def search(
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="At most this many")] = 50,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Find events by the words in their summaries and in the beginning of their raw results, newest stream first.
@@ -164,7 +164,7 @@ def search(
     """
     with errors_as_sentences():
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        opened = open_app(project, state_dir=state_dir)
+        opened = open_project(project, state_dir=state_dir)
         with shown_indexing(opened, quiet=json):
             library = opened.library
             hits = library.search(" ".join(words), wanted, limit=limit)
@@ -179,7 +179,7 @@ def replay(
         int | None, typer.Option("--to", help="The packet after this turn; after the last one if left out")
     ] = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Fold a stream again: the packet at any turn, held against what each receipt says was shown.
@@ -191,7 +191,7 @@ def replay(
       remora trace replay 7GX2KQF --to 2
     """
     with errors_as_sentences():
-        result = fold_again(open_app(project, state_dir=state_dir).library.events(stream), to)
+        result = fold_again(open_project(project, state_dir=state_dir).library.events(stream), to)
         print_json(result) if json else render.replayed(result)
     raise typer.Exit(0 if result.first_difference is None else SOME_FAILED)
 
@@ -202,7 +202,7 @@ def explain(
     stream: StreamId,
     at: Annotated[int | None, typer.Option("--at", help="As of this turn; the last one if left out")] = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Why did it believe this? From the packet to the event to the raw result.
@@ -212,7 +212,7 @@ def explain(
       remora trace explain lint_errors_remaining 7GX2KQF --at 2
     """
     with errors_as_sentences():
-        found, raw = asyncio.run(open_app(project, state_dir=state_dir).explain(key, stream, at))
+        found, raw = asyncio.run(open_project(project, state_dir=state_dir).streams.explain(key, stream, at))
         print_json({"explanation": found, "raw": raw}) if json else render.explained(found, raw)
     raise typer.Exit(0 if found.known else SOME_FAILED)
 
@@ -222,7 +222,7 @@ def verify(
     stream: Annotated[str | None, typer.Argument(help="Agent or run; all of them if left out")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look whether blobs are there, and do not read them")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Prove from the bytes that streams are whole, with every blob that they name. Exit code 1 if one is damaged.
@@ -241,7 +241,7 @@ def verify(
       remora trace verify --quick
     """
     with errors_as_sentences():
-        library = open_app(project, state_dir=state_dir).library
+        library = open_project(project, state_dir=state_dir).library
         with slow_progress("streams", quiet=json) as progress:
             found = library.verify(stream, quick=quick, progress=progress)
         print_json(found) if json else render.verified(found)
@@ -261,7 +261,7 @@ def prune(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Delete whole sealed streams that the rules let go, and the blobs that no other stream names.
@@ -272,7 +272,7 @@ def prune(
       remora trace prune --keep-last 100
     """
     with errors_as_sentences():
-        library = open_app(project, state_dir=state_dir).library
+        library = open_project(project, state_dir=state_dir).library
         rules = Retention(older_than, max_bytes, keep_last, keep_failed)
         plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
         result = None if dry_run else library.prune(plan)
@@ -284,7 +284,7 @@ def import_(
     files: Annotated[list[Path], typer.Argument(help="Chat logs (JSON, JSONL) or SWE-agent trajectories")],
     tokenizer: Tokenizer = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Turn chat logs of other programs into streams: one conversation, one sealed stream.
@@ -297,7 +297,7 @@ def import_(
       remora trace import runs/*.traj --tokenizer model.gguf
     """
     with errors_as_sentences():
-        done = asyncio.run(open_app(project, state_dir=state_dir).import_chats(files, tokenizer=tokenizer))
+        done = asyncio.run(open_project(project, state_dir=state_dir).streams.import_chats(files, tokenizer=tokenizer))
         tell(f"skipped: {problem}" for problem in done.problems)
         print_json(done) if json else render.imports(done)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
@@ -308,7 +308,7 @@ def tokens(
     stream: StreamId,
     tokenizer: Tokenizer = None,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show what each turn sent, and what chat history would have sent in its place.
@@ -319,7 +319,7 @@ def tokens(
       remora trace tokens 7GX2KQF --tokenizer model.gguf --json
     """
     with errors_as_sentences():
-        report = asyncio.run(open_app(project, state_dir=state_dir).tokens(stream, tokenizer=tokenizer))
+        report = asyncio.run(open_project(project, state_dir=state_dir).streams.tokens(stream, tokenizer=tokenizer))
         print_json(report) if json else render.tokens(report)
 
 
@@ -328,7 +328,7 @@ def transcript(
     stream: StreamId,
     full: Annotated[bool, typer.Option("--full", help="Results whole, however long")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show a run as a conversation: each prompt exactly as sent, each reply, each call and what came back.
@@ -341,5 +341,5 @@ def transcript(
       remora trace transcript 7GX2KQF --full --json
     """
     with errors_as_sentences():
-        entries = asyncio.run(open_app(project, state_dir=state_dir).transcript(stream, full=full))
+        entries = asyncio.run(open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from remora.app import open_app, served_weights
+from remora.app import open_project, served_weights
 from remora.bench.oracle import Oracle
 from remora.bench.suite import chosen_tasks, read_suite
-from remora.cli._console import HERE, JsonFlag, Project, StateDir, err, errors_as_sentences, print_json, say
+from remora.cli._console import HERE, JsonFlag, ProjectDir, StateDir, err, errors_as_sentences, print_json, say
 from remora.context.text import visible
 from remora.errors import ConfigError
 from remora.inference import EstimatedCounter
@@ -42,7 +42,7 @@ def export(
         bool, typer.Option("--unproven", help="Also agents that nobody and no check confirmed")
     ] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Write training rows of agents that proved right: the prompts as they were sent, and the calls that were chosen.
@@ -56,7 +56,9 @@ def export(
       remora train export 7GX2KQF --unproven
     """
     with errors_as_sentences():
-        done = asyncio.run(export_rows(open_app(project, state_dir=state_dir), streams or [], out, unproven=unproven))
+        done = asyncio.run(
+            export_rows(open_project(project, state_dir=state_dir), streams or [], out, unproven=unproven)
+        )
         print_json(_exported(done)) if json else say(_kept(done.path, done.kept, done))
 
 
@@ -139,7 +141,7 @@ def run(
     threads: Annotated[int | None, typer.Option(min=1)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder")] = False,
     json: JsonFlag = False,
-    project: Project = HERE,
+    project: ProjectDir = HERE,
 ) -> None:
     """Train an adapter on these rows: on a GPU in minutes, on a CPU overnight.
 
@@ -153,7 +155,7 @@ def run(
       remora train run rows.jsonl.gz --out adapter --minutes 60 --resume
     """
     with errors_as_sentences():
-        weights = base or served_weights(open_app(project).config.server)
+        weights = base or served_weights(open_project(project).config.server)
         options = ["--epochs", str(epochs), "--seed", str(seed), *(["--resume"] if resume else [])]
         options += ["--valid", *(str(path.absolute()) for path in valid)] if valid else []
         options += ["--minutes", str(minutes)] if minutes else []

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from remora.app import App, open_app
+from remora.app import Project, open_project
 from remora.cli import _render as render
 from remora.cli._analyze import (
     MaxTurns,
@@ -53,13 +53,13 @@ def watch(
     """
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns)
-        project = open_app(paths[0], state_dir=state_dir, flags=flags)
+        project = open_project(paths[0], state_dir=state_dir, settings=flags)
         asyncio.run(_watch(project, paths, operation_names(operations), json=json))
 
 
-async def _watch(project: App, paths: list[Path], operations: list[str], *, json: bool) -> None:
+async def _watch(project: Project, paths: list[Path], operations: list[str], *, json: bool) -> None:
     first = True
-    async for plan in project.watch(paths, operations):
+    async for plan in project.runs.watch(paths, operations):
         tell(f"skipped: {problem}" for problem in plan.problems)
         if first:
             where = " ".join(map(str, paths))
@@ -69,9 +69,9 @@ async def _watch(project: App, paths: list[Path], operations: list[str], *, json
         first = False
 
 
-async def _run(project: App, plan: Plan, *, json: bool) -> None:
+async def _run(project: Project, plan: Plan, *, json: bool) -> None:
     changed = 0
-    async for result in project.run(plan):
+    async for result in project.runs.run(plan):
         changed += bool(result.files)
         if json:
             print_json_line({"run_id": plan.run_id, **vars(result)})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remora.app import App
+from remora.app import Project
 from remora.errors import ConfigError
 from remora.train._export import Proven, proven, rows_of_stream
 from remora.train._rows import Kept, Row, write_rows
@@ -26,7 +26,7 @@ class Exported:
     """Those whose end nobody verified, or that turned out wrong."""
 
 
-async def export_rows(app: App, fragments: Sequence[str], out: Path, *, unproven: bool = False) -> Exported:
+async def export_rows(app: Project, fragments: Sequence[str], out: Path, *, unproven: bool = False) -> Exported:
     """Write the rows of these agents or runs, or of all, to `out`. Raises `ConfigError` if there are none.
 
     `unproven`: also those that ended well and that no check and no person has confirmed.
@@ -48,7 +48,7 @@ async def export_rows(app: App, fragments: Sequence[str], out: Path, *, unproven
     return Exported(out, write_rows(out, rows), len(agents), used, len(agents) - len(wanted))
 
 
-def _agents(app: App, fragments: Sequence[str]) -> list[str]:
+def _agents(app: Project, fragments: Sequence[str]) -> list[str]:
     """The agents of these ids: a run stands for all of its agents, nothing for all there are."""
     every = app.library.agents()
     if not fragments:

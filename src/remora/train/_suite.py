@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from remora.app import App, Deciders, deciders, weights_counter
+from remora.app import Deciders, Project, deciders, weights_counter
 from remora.bench.shadow import Oracle
 from remora.bench.suite import Suite
 from remora.bench.tasks import Task
@@ -69,11 +69,11 @@ async def _played(episode: Episode, agents: Path | None, found: Deciders, name: 
     with tempfile.TemporaryDirectory(prefix="remora-train-") as folder:
         root = Path(folder, "project")
         write_task(episode.task, root)
-        app = App(root, Path(folder, "state"), _config(episode.how.limit, agents))
+        app = Project(root, Path(folder, "state"), _config(episode.how.limit, agents))
         task = episode.task
         wanted = f"{task.path}:{task.node}" if task.node else task.path
-        plan = app.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
-        results = [result async for result in app.run(plan, overrides=episode.instead(found))]
+        plan = app.runs.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
+        results = [result async for result in app.runs.run(plan, overrides=episode.instead(found))]
         chats = [row async for row in _chats(app, results[0].agent_id, episode, found.counter, name)] if results else []
     return Made(task, list(_packets(episode, name)), chats)
 
@@ -92,7 +92,7 @@ def _packets(episode: Episode, name: str) -> Iterator[Row]:
             yield Row(f"{name}/{turn}", "suite", episode.task.operation, renderer, prompt.messages, answer)
 
 
-async def _chats(app: App, agent_id: str, episode: Episode, counter: TokenCounter, name: str) -> AsyncIterator[Row]:
+async def _chats(app: Project, agent_id: str, episode: Episode, counter: TokenCounter, name: str) -> AsyncIterator[Row]:
     """The same turns as chat history would have shown them: all of it, or cut."""
     events = list(app.library.events(agent_id))
     start = next(event for event in events if isinstance(event, AgentStartEvent))
@@ -116,7 +116,7 @@ def _chat(history: History, system: str, tools: Sequence[ToolSpec], *, cut: bool
         return history.prompt(system, tools, calling="text", limit=None, cut=False)
 
 
-async def _raw(app: App, event: Event) -> str:
+async def _raw(app: Project, event: Event) -> str:
     if not isinstance(event, ToolResultEvent):
         return ""
     value = event.raw

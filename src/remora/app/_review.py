@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.analysis import StreamSummary, summarize
-from remora.app._changing import CUT_OFF, Changing, Outcome, Progress, Proposed, silent
+from remora.app._changes import CUT_OFF, Outcome, Progress, Proposed, silent
 from remora.app._conflicts import Authors, Conflict, describe
 from remora.app._decisions import DECIDING, Decisions, decisions
+from remora.app._project import Project
 from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
     AgentScheduledEvent,
@@ -73,17 +74,20 @@ class Rejected:
     paths: tuple[str, ...]
 
 
-class Reviewing(Changing):
+class Review:
     """Shows, accepts, rejects and undoes the changes of agents."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     async def diff(
         self, fragment: str | None = None, files: Sequence[str] = (), *, progress: Progress = silent
     ) -> list[AgentDiff]:
         """What one agent, or every agent of the latest run that has something open, would change."""
-        self.notices += self.library.notices
-        if self.is_cut_off:
-            self.notices.append(CUT_OFF)
-        contents, found = Contents(self.blobs), []
+        self._project.changes.notices += self._project.library.notices
+        if self._project.changes.is_cut_off:
+            self._project.changes.notices.append(CUT_OFF)
+        contents, found = Contents(self._project.blobs), []
         chosen = self._chosen(fragment, files, progress)
         for at, each in enumerate(chosen):
             progress("diff", at, len(chosen))
@@ -99,11 +103,11 @@ class Reviewing(Changing):
         progress: Progress = silent,
     ) -> list[Accepted]:
         """Write the agents' changes into the project, each recorded in its run. A conflict changes nothing."""
-        async with self._alone() as writer:
-            accept_id = next_id(self.clock.now(), self._decisions().last_accept)
+        async with self._project.changes.alone() as writer:
+            accept_id = next_id(self._project.clock.now(), self._decisions().last_accept)
             found = self._chosen(fragment, files, progress)
             wanted = found if chosen is None else _only(found, chosen)
-            contents, builders = Contents(self.blobs), self._builders(wanted)
+            contents, builders = Contents(self._project.blobs), self._builders(wanted)
             proposed = []
             for each in wanted:
                 note = _note(each) | {"accept_id": accept_id}
@@ -113,7 +117,7 @@ class Reviewing(Changing):
 
     async def reject(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[Rejected]:
         """The agents' changes are turned down: recorded in their run, and no longer open. No file changes."""
-        async with self._alone() as writer:
+        async with self._project.changes.alone() as writer:
             events = [WorkspaceRejectedEvent(**_note(each)) for each in self._chosen(fragment, files)]
             for run_id in dict.fromkeys(event.run_id for event in events):
                 await writer.append(f"runs/{run_id}", [event for event in events if event.run_id == run_id])
@@ -124,10 +128,10 @@ class Reviewing(Changing):
 
         What was changed since is merged, or refused as a conflict that changes nothing.
         """
-        async with self._alone() as writer:
-            agent_id = self.library.find(fragment).stem if fragment else None
+        async with self._project.changes.alone() as writer:
+            agent_id = self._project.library.find(fragment).stem if fragment else None
             events = self._decisions().latest(agent_id)
-            contents = Contents(self.blobs)
+            contents = Contents(self._project.blobs)
             proposed = [
                 Proposed(
                     {name: getattr(event, name) for name in (*_IDS, "accept_id", "paths")},
@@ -141,24 +145,28 @@ class Reviewing(Changing):
     async def restore(self, fragment: str, *, turn: int | None = None) -> dict[str, bytes]:
         """The files that the agent had changed by the end of `turn` (None: its last), as it had left them."""
         last: dict[str, FileChange] = {}
-        for event in self.library.events(fragment):
+        for event in self._project.library.events(fragment):
             if isinstance(event, ToolResultEvent) and (turn is None or event.turn <= turn):
                 last |= {change.path: change for change in event.files}
-        return {path: await self.blobs.get(change.after) for path, change in last.items() if change.after is not None}
+        return {
+            path: await self._project.blobs.get(change.after)
+            for path, change in last.items()
+            if change.after is not None
+        }
 
     async def _decided(
         self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], progress: Progress
     ) -> list[Accepted]:
-        outcomes = await self._apply(writer, kind, proposed, drop, progress)
+        outcomes = await self._project.changes.apply(writer, kind, proposed, drop, progress)
         is_refused = any(outcome.refused is not None for outcome in outcomes)
         standing = self._decisions().accepts if is_refused else []
-        authors = Authors(standing, Contents(self.blobs).change)
+        authors = Authors(standing, Contents(self._project.blobs).change)
         return [await _told(kind, outcome, authors) for outcome in outcomes]
 
     def _builders(self, found: Sequence[Open]) -> dict[str, AgentScheduledEvent]:
         """The agents among these that worked on what others' changes come to together."""
         runs = {each.summary.run_id for each in found}
-        paths = [self.state_dir / "runs" / f"{run_id}.jsonl" for run_id in sorted(runs)]
+        paths = [self._project.state_dir / "runs" / f"{run_id}.jsonl" for run_id in sorted(runs)]
         events = (event for path in paths if path.exists() for event in pick_events(path, ("agent_scheduled",)))
         return {e.agent_id: e for e in events if isinstance(e, AgentScheduledEvent) and e.after}
 
@@ -193,15 +201,15 @@ class Reviewing(Changing):
         if file in known:
             return file
         here = Path(file).absolute()
-        return here.relative_to(self.root).as_posix() if here.is_relative_to(self.root) else file
+        return here.relative_to(self._project.root).as_posix() if here.is_relative_to(self._project.root) else file
 
     def _open(self, fragment: str | None, progress: Progress) -> list[Open]:
         made = self._decisions()
-        if fragment is not None and not self.library.is_run(fragment):
-            return list(_with_open([self.library.find(fragment)], made, progress, named=True))
-        runs = self.library.runs() if fragment is None else [self.library.find(fragment)]
+        if fragment is not None and not self._project.library.is_run(fragment):
+            return list(_with_open([self._project.library.find(fragment)], made, progress, named=True))
+        runs = self._project.library.runs() if fragment is None else [self._project.library.find(fragment)]
         if not runs:
-            raise TraceNotFound(f"No run in {self.state_dir}", hint="Run `remora analyze PATH -o lint` first")
+            raise TraceNotFound(f"No run in {self._project.state_dir}", hint="Run `remora analyze PATH -o lint` first")
         *earlier, latest = runs
         if found := list(_with_open(self._streams(latest), made, progress, named=False)):
             return found
@@ -214,16 +222,16 @@ class Reviewing(Changing):
         return []
 
     def _decisions(self) -> Decisions:
-        return decisions(self.library.picked_events(DECIDING))
+        return decisions(self._project.library.picked_events(DECIDING))
 
     def _changing(self) -> dict[str, set[str]]:
         """By run, the agents that changed a file or whose stream must be read to know: the index spares the others."""
         found: dict[str, set[str]] = {}
-        library = self.library
+        library = self._project.library
         for info in library.agents():
             if info.changes or info.problem:
                 found.setdefault(info.run_id, set()).add(Path(info.stream_id).name)
-        self.notices.extend(library.notices)
+        self._project.changes.notices.extend(library.notices)
         return found
 
     def _streams(self, run: Path) -> list[Path]:
@@ -231,12 +239,12 @@ class Reviewing(Changing):
         names = [f"traces/{event.agent_id}" for event in pick_events(run, ("agent_scheduled",))]
         for name in names:
             check_stream_id(name)
-        return [self.state_dir / f"{name}.jsonl" for name in names]
+        return [self._project.state_dir / f"{name}.jsonl" for name in names]
 
     def _shown(self, summary: StreamSummary, changes: tuple[Change, ...]) -> AgentDiff:
         from remora.workspaces import unified
 
-        return AgentDiff(summary, changes, tuple(self.secrets.clean(unified([change])) for change in changes))
+        return AgentDiff(summary, changes, tuple(self._project.secrets.clean(unified([change])) for change in changes))
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remora.app._agents import Agents
-from remora.app._changing import Changing
 from remora.app._deciding import EMBEDDED, NO_MODEL, TRAINED_LIMIT
 from remora.app._decisions import NOT_TAKEN
+from remora.app._interrupted import Interrupted
 from remora.app._merging import Merging
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
+from remora.app._project import Project
 from remora.app._session import Session, open_session
 from remora.config import OperationConfig
 from remora.errors import ConfigError
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from remora.workspaces import OverlayWorkspace
 
 
-class Running(Agents, Changing):
-    """Plans and runs agents over the project."""
+class Runs:
+    """Plans and runs agents over the project, and continues runs that were interrupted."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     def plan(
         self,
@@ -41,20 +44,20 @@ class Running(Agents, Changing):
     ) -> Plan:
         """What a run over `paths` would do. Raises `ConfigError` before anything has run."""
         wanted = [name for name in operations if self.operation(name).enabled]
-        agents = self.load_agents(wanted)
+        agents = self._project.agents.load(wanted)
         self._check_state_dir()
         discovery = self.discovery()
         found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
         nodes = [node for node in found if only is None or only(node)]
-        run_id = new_stream_id(self.state_dir, self.clock.now())
+        run_id = new_stream_id(self._project.state_dir, self._project.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
             run_id=run_id,
-            root=str(self.root),
+            root=str(self._project.root),
             paths=tuple(map(str, paths)),
             operations=tuple(definitions),
-            policy=self.config.server.server,
-            model=self._model_name(),
+            policy=self._project.config.server.server,
+            model=self.model_name(),
             settings=self._recorded_settings(),
             limit=self.prompt_limit(),
             jobs=plan_jobs(run_id, nodes, definitions, ids_behind(run_id)),
@@ -70,19 +73,50 @@ class Running(Agents, Changing):
         """Run the plan's agents and give each result as it is recorded. `past`: what is recorded of a job already."""
         from remora.engines import LocalEngine
 
-        agents = self.load_agents(plan.operations)
-        async with open_session(self, agents, overrides) as session:
+        agents = self._project.agents.load(plan.operations)
+        async with open_session(self._project, agents, overrides) as session:
 
             async def execute(job: Job) -> AgentResult:
                 if session.is_out_of_time:
                     return not_run(job, "deadline", "The run's time was over before this agent began")
                 return await session.execute(job, past(job))
 
-            engine = LocalEngine(execute, at_once=self.config.runner.max_concurrent)
+            engine = LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
             # A run with overrides tries one agent: no last pass over the changes of all.
             last_pass = partial(self._last_pass, plan, session) if overrides is NO_OVERRIDES else None
             async for result in Coordinator(session.writer, engine, last_pass).run(plan):
                 yield result
+
+    async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
+        """Run agents over `paths` and give their results in the order of the code. Nothing is accepted by itself."""
+        plan = self.plan([Path(path) for path in paths], operations)
+        return plan.in_order([result async for result in self.run(plan)])
+
+    def settings_of(self, run: str | None = None) -> dict[str, Any]:
+        """The settings that a run, or the latest one, was started with. Raises `ConfigError` for a foreign server."""
+        return Interrupted(self._project).settings_of(run)
+
+    def resume(self, run: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
+        """The plan of what is left of a run, or of the latest one, and the results of doing it."""
+        return Interrupted(self._project).resume(run)
+
+    def watch(self, paths: Sequence[Path], operations: Sequence[str]) -> AsyncIterator[Plan]:
+        """A plan after each pause in editing, for the nodes that were changed. The first one is empty."""
+        from remora.app._watching import Watcher
+
+        return Watcher(self._project).watch(paths, operations)
+
+    def changed_nodes(self, reference: str) -> Callable[[CodeNode], bool]:
+        """Tells whether a node has lines that differ from a commit. Raises `ConfigError` where git cannot say."""
+        from remora.sandbox import changed_lines
+
+        changed = changed_lines(self._project.root, reference)
+
+        def touched(node: CodeNode) -> bool:
+            lines = changed.get(node.file_path.as_posix(), [])
+            return any(mine.first <= last and first <= mine.last for mine in node.owned for first, last in lines)
+
+        return touched
 
     async def _last_pass(self, plan: Plan, session: Session, done: Sequence[AgentResult]) -> LastPass:
         """The agents that are still needed once all changes are merged."""
@@ -96,22 +130,22 @@ class Running(Agents, Changing):
         order = {event.agent_id: place for place, event in enumerate(self._scheduled(plan.run_id))}
         found = meetings(sorted(done, key=lambda result: order[result.agent_id]), definitions, NOT_TAKEN)
         ids = ids_behind(max(order, default=plan.run_id))
-        return await Merging(plan.run_id, self.blobs, ids, count, self._drop_workspace).last_pass(found)
+        return await Merging(plan.run_id, self._project.blobs, ids, count, self._drop_workspace).last_pass(found)
 
     def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:
         """The agents of a run in the order in which their changes are accepted."""
-        events = read_events(self.state_dir / "runs" / f"{run_id}.jsonl")
+        events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl")
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     def discovery(self) -> TreeSitterDiscovery:
         """Finds the code nodes of the files that the settings include."""
         from remora.discovery import TreeSitterDiscovery
 
-        settings = self.config.discovery
+        settings = self._project.config.discovery
         return TreeSitterDiscovery(
-            self.root,
-            state_dir=self.state_dir,
-            queries=self.folder_of("discovery.queries", settings.queries) if settings.queries else None,
+            self._project.root,
+            state_dir=self._project.state_dir,
+            queries=self._project.agents.folder_of("discovery.queries", settings.queries) if settings.queries else None,
             exclude=settings.exclude,
         )
 
@@ -119,22 +153,22 @@ class Running(Agents, Changing):
         """Nothing is left of the workspace of an agent that was not needed."""
         from remora.workspaces import workspace_folder
 
-        shutil.rmtree(workspace_folder(self.state_dir, agent_id), ignore_errors=True)
+        shutil.rmtree(workspace_folder(self._project.state_dir, agent_id), ignore_errors=True)
 
     def workspace(self, agent_id: str) -> OverlayWorkspace:
         """The copy-on-write files of one agent."""
         from remora.workspaces import OverlayWorkspace, workspace_folder
 
-        limits = self.config.workspace
+        limits = self._project.config.workspace
         return OverlayWorkspace(
-            self.root,
-            workspace_folder(self.own_state_dir, agent_id),
+            self._project.root,
+            workspace_folder(self._project.own_state_dir, agent_id),
             max_file_bytes=limits.max_file_bytes,
             max_files=limits.max_files,
         )
 
     def _recorded_settings(self) -> dict[str, Any]:
-        server, runner = self.config.server, self.config.runner
+        server, runner = self._project.config.server, self._project.config.runner
         return {
             "server.server": server.server,
             "server.model": server.model,
@@ -142,35 +176,38 @@ class Running(Agents, Changing):
             "runner.max_turns": runner.max_turns,
         }
 
-    def _model_name(self) -> str:
-        server = self.config.server
+    def model_name(self) -> str:
+        """The model that the settings name."""
+        server = self._project.config.server
         if server.server != EMBEDDED:
             return server.model
         return server.gguf.stem if server.gguf else "SmolLM2-135M"
 
     def operation(self, name: str) -> OperationConfig:
         """The settings of one operation."""
-        return self.config.operations.get(name, OperationConfig())
+        return self._project.config.operations.get(name, OperationConfig())
 
     def prompt_limit(self) -> int | None:
         """The tokens of a whole prompt, where they are known before the model is asked about its window."""
-        server = self.config.server
+        server = self._project.config.server
         trained = server.server in NO_MODEL or (server.server == EMBEDDED and server.gguf is None)
-        return self.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
+        return self._project.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
 
     def _rank(self, name: str) -> int:
         return -self.operation(name).priority
 
     def _check_state_dir(self) -> None:
         """Raises `ConfigError` if nothing could be recorded."""
-        self.check_own_state()
-        there = next(folder for folder in (self.state_dir, *self.state_dir.parents) if folder.exists())
+        self._project.check_own_state()
+        there = next(
+            folder for folder in (self._project.state_dir, *self._project.state_dir.parents) if folder.exists()
+        )
         try:
             with tempfile.TemporaryFile(dir=there):
                 pass
         except OSError as error:
             raise ConfigError(
-                f"`{self.state_dir}` cannot hold Remora's state: `{there}`: {error.strerror}",
+                f"`{self._project.state_dir}` cannot hold Remora's state: `{there}`: {error.strerror}",
                 hint="Name a folder that you may write to with `--state-dir`",
             ) from error
 

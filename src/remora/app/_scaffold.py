@@ -1,4 +1,4 @@
-"""Beginning: a settings file, an agent of one's own, and what agents there are."""
+"""Writes what a project begins with: a settings file, and an agent of its own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import ast
 import inspect
 import itertools
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from remora.app._agents import Agents
 from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config, MemoryConfig
 from remora.errors import ConfigError
 
@@ -19,61 +17,29 @@ TEMPLATE = Path(__file__).with_name("new_agent")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
-@dataclass(frozen=True)
-class AgentRow:
-    """An agent as a list shows it."""
+def write_settings(root: Path) -> Path:
+    """Write a `remora.yaml` with every setting as a comment. Raises `ConfigError` where there is one."""
+    file = root / CONFIG_FILE
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(commented())
+    except FileExistsError as error:
+        raise ConfigError(f"`{file}` is there already: nothing was written") from error
+    return file
 
-    name: str
-    origin: str
-    targets: str
-    tools: str
-    description: str
 
-
-class SettingUp(Agents):
-    """Begins what a project of its own needs."""
-
-    def described_agents(self) -> list[AgentRow]:
-        """All agents that can be named with `-o`; one that cannot be loaded says why."""
-        return [self._described(name) for name in sorted(self.agent_sources())]
-
-    def init(self) -> Path:
-        """A `remora.yaml` in which every setting stands as a comment. Raises `ConfigError` where there is one."""
-        file = self.root / CONFIG_FILE
-        try:
-            with file.open("x", encoding="utf-8") as opened:
-                opened.write(commented())
-        except FileExistsError as error:
-            raise ConfigError(f"`{file}` is there already: nothing was written") from error
-        return file
-
-    def new_agent(self, name: str) -> tuple[Path, list[Path]]:
-        """The folder of a new agent and its files. Raises `ConfigError` for a name that is taken or is none."""
-        if not _NAME.fullmatch(name):
-            raise ConfigError(f"`{name}` is not a name for an agent: expected small letters, digits and `_`")
-        if name in self.agent_sources():
-            raise ConfigError(f"There is an agent `{name}` already: expected another name")
-        folder = self.agents_folder() / name
-        files = []
-        for template in sorted(path for path in TEMPLATE.rglob("*") if path.is_file()):
-            target = folder / template.relative_to(TEMPLATE).with_suffix("")
-            target = target.with_name(target.name.replace("NAME", name))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(template.read_text(encoding="utf-8").replace("NAME", name), encoding="utf-8")
-            files.append(target)
-        return folder, files
-
-    def _described(self, name: str) -> AgentRow:
-        source = self.agent_sources()[name]
-        origin: str = source.origin
-        try:
-            origin = source.origin if self.is_trusted(source) else f"{source.origin}, not trusted"
-            definition = self.load_agents([name])[name].definition
-        except ConfigError as error:
-            return AgentRow(name, origin, "", "", f"cannot be used: {error.message}")
-        targets = ", ".join(kind.value for kind in definition.targets)
-        tools = ", ".join(tool.name for tool in definition.tools)
-        return AgentRow(name, origin, targets, tools, definition.description)
+def write_agent(folder: Path, name: str) -> list[Path]:
+    """Write the files of a new agent into `folder`. Raises `ConfigError` for what is no name of an agent."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"`{name}` is not a name for an agent: expected small letters, digits and `_`")
+    files = []
+    for template in sorted(path for path in TEMPLATE.rglob("*") if path.is_file()):
+        target = folder / template.relative_to(TEMPLATE).with_suffix("")
+        target = target.with_name(target.name.replace("NAME", name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(template.read_text(encoding="utf-8").replace("NAME", name), encoding="utf-8")
+        files.append(target)
+    return files
 
 
 def commented() -> str:

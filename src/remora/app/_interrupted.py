@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from remora.analysis import fold_files
 from remora.app._deciding import EMBEDDED, NO_MODEL
-from remora.app._running import Running
+from remora.app._project import Project
 from remora.errors import ConfigError, TraceNotFound
 from remora.events import (
     AgentFinishedEvent,
@@ -27,13 +27,11 @@ from remora.trace import check_stream_id, read_events
 RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns"})
 
 
-class Resuming(Running):
-    """Takes up runs from their streams alone."""
+class Interrupted:
+    """Continues interrupted runs from their streams alone."""
 
-    async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
-        """Run agents over `paths` and give their results in the order of the code. Nothing is accepted by itself."""
-        plan = self.plan([Path(path) for path in paths], operations)
-        return plan.in_order([result async for result in self.run(plan)])
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     def settings_of(self, fragment: str | None = None) -> dict[str, Any]:
         """The settings that a run, or the latest one, was begun with. Raises `ConfigError` for a server elsewhere.
@@ -43,7 +41,7 @@ class Resuming(Running):
         """
         begun = {name: value for name, value in self._begun(fragment)[0].settings.items() if name in RECORDED}
         server = begun.get("server.server", EMBEDDED)
-        if server in (*NO_MODEL, EMBEDDED, *_local_servers()) or server == self.config.server.server:
+        if server in (*NO_MODEL, EMBEDDED, *_local_servers()) or server == self._project.config.server.server:
             return begun
         raise ConfigError(
             f"The run was begun with the server `{server!s:.200}`, which is not yours by your own settings",
@@ -61,45 +59,33 @@ class Resuming(Running):
             root=start.root,
             paths=start.paths,
             operations=start.operations,
-            policy=self.config.server.server,
-            model=self._model_name(),
-            limit=self.prompt_limit(),
+            policy=self._project.config.server.server,
+            model=self._project.runs.model_name(),
+            limit=self._project.runs.prompt_limit(),
             jobs=tuple(self._job(event, start) for event in left),
             taken_up=True,
             ended=tuple(self._ended(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),
             is_over=not left and any(isinstance(e, RunEndEvent) and e.outcome == "finished" for e in events),
         )
-        return plan, self.run(plan, lambda job: self._past(job.agent_id))
+        return plan, self._project.runs.run(plan, lambda job: self._past(job.agent_id))
 
     def _begun(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
-        self.check_own_state()
-        events = list(read_events(self.library.find(fragment) if fragment else self._latest_run()))
+        self._project.check_own_state()
+        events = list(read_events(self._project.library.find(fragment) if fragment else self._latest_run()))
         start = next((event for event in events if isinstance(event, RunStartEvent)), None)
         if start is None:
             raise ConfigError(f"`{fragment}` is not a run: expected the id that `remora analyze` gave one")
         return start, events
 
-    def changed_nodes(self, reference: str) -> Callable[[CodeNode], bool]:
-        """Tells whether a node has lines that differ from a commit. Raises `ConfigError` where git cannot say."""
-        from remora.sandbox import changed_lines
-
-        changed = changed_lines(self.root, reference)
-
-        def touched(node: CodeNode) -> bool:
-            lines = changed.get(node.file_path.as_posix(), [])
-            return any(mine.first <= last and first <= mine.last for mine in node.owned for first, last in lines)
-
-        return touched
-
     def _latest_run(self) -> Path:
-        runs = self.library.runs()
+        runs = self._project.library.runs()
         if not runs:
             raise TraceNotFound("There is no run to go on with", hint="`remora analyze` begins one")
         return runs[-1]
 
     def _past(self, agent_id: str) -> list[Event]:
         check_stream_id(f"traces/{agent_id}")  # a recorded name must not lead elsewhere
-        path = self.state_dir / "traces" / f"{agent_id}.jsonl"
+        path = self._project.state_dir / "traces" / f"{agent_id}.jsonl"
         return list(read_events(path)) if path.exists() else []
 
     def _ended(self, event: AgentFinishedEvent, stages: Mapping[str, str]) -> AgentResult:
@@ -131,8 +117,8 @@ class Resuming(Running):
 
     def _node_now(self, node_id: str) -> CodeNode:
         """The node as the project has it now, for an agent that had not begun."""
-        file = self.root / node_id.partition(":")[0]
-        found = self.discovery().find([file]) if file.exists() else ()
+        file = self._project.root / node_id.partition(":")[0]
+        found = self._project.runs.discovery().find([file]) if file.exists() else ()
         for node in found:
             if node.node_id == node_id:
                 return node

@@ -66,8 +66,11 @@ class Outcome:
         return fields | {"made": self.made} if kind == "accept" else fields
 
 
-class Changing(Project):
-    """Writes changes into the project and into its run's stream."""
+class ProjectChanges:
+    """Writes changes of agents into the project's files and into their run's stream."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     @cached_property
     def notices(self) -> list[str]:
@@ -77,7 +80,7 @@ class Changing(Project):
     @property
     def is_cut_off(self) -> bool:
         """Whether a change of the project was begun and not ended: by a kill, or by a process still at it."""
-        return (self._journal_dir / JOURNAL).exists()
+        return (self._project.journal_place / JOURNAL).exists()
 
     def settle(self) -> None:
         """The project's files are whole, whatever was killed; its record follows with the next review.
@@ -88,17 +91,17 @@ class Changing(Project):
             return
         from remora.workspaces import locked, settle
 
-        with locked(self.journal_dir) as ours:
+        with locked(self._project.journal_dir) as ours:
             if ours:
-                settle(self.root, self.journal_dir)
+                settle(self._project.root, self._project.journal_dir)
 
     async def settled(self) -> None:
         """As `settle`, and what had been done is recorded."""
         if self.is_cut_off:
-            async with self._alone():
+            async with self.alone():
                 pass
 
-    async def _apply(
+    async def apply(
         self,
         writer: FileTrace,
         kind: str,
@@ -115,11 +118,13 @@ class Changing(Project):
         outcomes, changes = await self._planned(kind, proposed, progress)
         note = {"kind": kind, "agents": [each.record(kind) for each in outcomes if each.refused is None]}
         try:
-            await asyncio.to_thread(take, self.root, self.journal_dir, changes, note=note, drop=drop, planned=True)
+            await asyncio.to_thread(
+                take, self._project.root, self._project.journal_dir, changes, note=note, drop=drop, planned=True
+            )
         except WorkspaceError as refused:
             return await self._apply_less(writer, kind, proposed, drop, refused)
         await self._record(writer, note)
-        forget(self.journal_dir)
+        forget(self._project.journal_dir)
         return outcomes
 
     async def _apply_less(
@@ -130,7 +135,7 @@ class Changing(Project):
             return [Outcome(proposed[0].note, refused=refused)]
         half = len(proposed) // 2
         parts = (proposed[:half], proposed[half:])
-        return [outcome for part in parts for outcome in await self._apply(writer, kind, part, drop)]
+        return [outcome for part in parts for outcome in await self.apply(writer, kind, part, drop)]
 
     async def _planned(
         self, kind: str, proposed: Sequence[Proposed], progress: Progress
@@ -138,8 +143,8 @@ class Changing(Project):
         """What becomes of each, and all changes together, one a file. The blobs of each are on the disk."""
         from remora.workspaces import YOU, Batch
 
-        batch, outcomes, together = Batch(self.root), list[Outcome](), set[str]()
-        async with _Storing(self.blobs) as storing:
+        batch, outcomes, together = Batch(self._project.root), list[Outcome](), set[str]()
+        async with _Storing(self._project.blobs) as storing:
             for at, each in enumerate(proposed):
                 progress(kind, at, len(proposed))
                 owner = each.note["agent_id"] if kind == "accept" else YOU
@@ -156,38 +161,38 @@ class Changing(Project):
         return outcomes, batch.changes()
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[FileTrace]:
+    async def alone(self) -> AsyncIterator[FileTrace]:
         """No one else changes the project, and no change is half done."""
         from remora.workspaces import locked
 
-        ends = self.clock.monotonic() + WAIT_S
+        ends = self._project.clock.monotonic() + WAIT_S
         while True:
-            with locked(self.journal_dir) as ours:
+            with locked(self._project.journal_dir) as ours:
                 if ours:
-                    async with self.writer() as writer:
+                    async with self._project.writer() as writer:
                         await self._settle(writer)
                         yield writer
                     return
-            if self.clock.monotonic() > ends:
-                raise WorkspaceError(f"Another process has been changing `{self.root}` for {WAIT_S:.0f} s")
+            if self._project.clock.monotonic() > ends:
+                raise WorkspaceError(f"Another process has been changing `{self._project.root}` for {WAIT_S:.0f} s")
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _settle(self, writer: FileTrace) -> None:
         from remora.workspaces import forget, settle
 
-        found = settle(self.root, self.journal_dir)
+        found = settle(self._project.root, self._project.journal_dir)
         if found is None:
             return
         if found.taken is not None and found.note["kind"] != BY_HAND:
             await self._record(writer, self._unrecorded(found.note))
-        forget(self.journal_dir)
+        forget(self._project.journal_dir)
         self.notices.append(_settled_notice(found))
 
     def _unrecorded(self, note: Mapping[str, Any]) -> Mapping[str, Any]:
         """The note without the agents that their runs' streams tell of."""
         done = set()
         for run_id in {agent["run_id"] for agent in note["agents"]}:
-            events = read_events(self.state_dir / "runs" / f"{run_id}.jsonl", torn_ok=True)
+            events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl", torn_ok=True)
             found = (event for event in events if isinstance(event, _event_type(note)))
             done |= {(event.accept_id, event.agent_id) for event in found}
         left = [agent for agent in note["agents"] if (agent["accept_id"], agent["agent_id"]) not in done]

@@ -1,4 +1,4 @@
-"""Reading what agents did."""
+"""Reading the streams of a project, and importing others."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from remora.analysis import (
     token_report,
     transcript,
 )
+from remora.app._importing import ChatImport, Imports
 from remora.app._project import Project, counter_of
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR
@@ -36,33 +37,36 @@ from remora.events import (
 from remora.ports import TokenCounter, blob_limit
 
 
-class Reading(Project):
-    """Answers questions about streams, with the raw values behind them."""
+class Streams:
+    """Answers questions about the project's streams, with the raw values behind them."""
 
-    def stream(self, fragment: str) -> StreamSummary:
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def show(self, fragment: str) -> StreamSummary:
         """One agent's run on both tracks, turn by turn."""
-        return summarize(self.library.events(fragment))
+        return summarize(self._project.library.events(fragment))
 
     def packet(self, fragment: str, to: int | None = None) -> DecisionPacket:
         """The packet after turn `to`, or after everything: what folding the whole stream gives, and mostly sooner.
 
         Raises `ProjectionStopped`.
         """
-        kept = self.library.checkpoint(fragment, PROJECTOR, to)
+        kept = self._project.library.checkpoint(fragment, PROJECTOR, to)
         start = restored(kept.packet_json, decode(kept.line)) if kept else None
         if kept is None or start is None or (to is not None and start.turn > to):
-            folded = fold(self.library.events(fragment), to=to)
+            folded = fold(self._project.library.events(fragment), to=to)
         else:
-            folded = fold(self.library.events(fragment, start=kept.behind), start, after=kept.seq, to=to)
-        self.library.keep_checkpoints(fragment, PROJECTOR, folded.proven)
+            folded = fold(self._project.library.events(fragment, start=kept.behind), start, after=kept.seq, to=to)
+        self._project.library.keep_checkpoints(fragment, PROJECTOR, folded.proven)
         return folded.packet
 
     async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
         """Why a packet held what it held, and the raw result that it came from."""
-        found = explain(self.library.events(fragment), key, at)
+        found = explain(self._project.library.events(fragment), key, at)
         if not found.sources:
             return found, ""
-        why = next(event for event in self.library.events(fragment) if event.seq == found.sources[-1].seq)
+        why = next(event for event in self._project.library.events(fragment) if event.seq == found.sources[-1].seq)
         try:
             return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
         except TraceError as error:
@@ -81,7 +85,7 @@ class Reading(Project):
         told = next((event.counter for event in events if isinstance(event, ModelRequestEvent)), {})
         if not told.get("exact"):
             return counter_of(None), "Both estimated the same way."
-        own = weights_counter(self.config.server)
+        own = weights_counter(self._project.config.server)
         if own is not None and own.digest == told.get("digest"):
             return own, "Both counted by the model's own tokenizer."
         return counter_of(None), "History is estimated, the packet counted."
@@ -94,17 +98,21 @@ class Reading(Project):
 
     async def transcript(self, fragment: str, *, full: bool = False) -> list[Entry]:
         """One agent's run as a conversation: prompts as sent, replies, calls and results."""
-        return await transcript(self.library.events(fragment), self.blobs.get, full=full)
+        return await transcript(self._project.library.events(fragment), self._project.blobs.get, full=full)
+
+    async def import_chats(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
+        """Record every conversation of these chat logs as a sealed stream. One that cannot be read leaves none."""
+        return await ChatImport(self._project).run(files, tokenizer=tokenizer)
 
     async def _sent(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
-        events = list(self.library.events(fragment))
+        events = list(self._project.library.events(fragment))
         raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
         return events, await self._system_text(events), raws
 
     async def _raw(self, event: ToolResultEvent) -> Any:
         if event.raw_ref is None:
             return event.raw
-        data = await self.blobs.get(event.raw_ref.blob, limit=blob_limit(event.raw_ref))
+        data = await self._project.blobs.get(event.raw_ref.blob, limit=blob_limit(event.raw_ref))
         return unpack(data, event.raw_ref.encoding)
 
     async def _raw_text(self, event: ToolResultEvent) -> str:
@@ -118,5 +126,5 @@ class Reading(Project):
                 if "content_ref" not in first:
                     return str(first.get("content", ""))
                 reference = BlobRef.model_validate(first["content_ref"])
-                return (await self.blobs.get(reference.blob, limit=blob_limit(reference))).decode()
+                return (await self._project.blobs.get(reference.blob, limit=blob_limit(reference))).decode()
         return ""

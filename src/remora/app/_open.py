@@ -1,0 +1,24 @@
+"""Opening a project: its root, its state folder and its settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from remora.app._project import Project, default_state_dir, environment_secrets, project_root
+from remora.app._settings import read_settings
+
+
+def open_project(
+    start: Path | str = ".", settings: Mapping[str, Any] | None = None, *, state_dir: Path | None = None
+) -> Project:
+    """The project around `start`, found as the command line finds it.
+
+    `settings` override all others, by path: `{"server.server": "ollama", "server.model": "qwen3:4b"}`.
+    """
+    root = project_root(Path(start))
+    state = (state_dir or default_state_dir(root)).absolute()
+    merged = read_settings(root, os.environ, settings or {})
+    return Project(root, state, merged.config, secrets=environment_secrets(os.environ), origins=merged.origins)
