@@ -15,7 +15,7 @@ import pytest
 
 from damage import emptied, garbage, truncated
 from remora.trace import Filter, TraceIndex
-from remora.trace._index_schema import SCHEMA
+from remora.trace.index.database import SCHEMA
 
 MakeStream = Callable[..., Awaitable[Path]]
 Damage = Callable[[Path, random.Random], None]

@@ -42,8 +42,7 @@ from remora.events import (
     next_id,
 )
 from remora.trace import FileBlobs, FileTrace, Filter, MemoryTrace, TraceIndex, TraceKey, read_events
-from remora.trace._index_file import IndexFile
-from remora.trace._index_schema import SCHEMA
+from remora.trace.index.database import SCHEMA, IndexFile
 from strategies import events, texts
 
 MakeStream = Callable[..., Awaitable[Path]]

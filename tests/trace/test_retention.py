@@ -39,15 +39,14 @@ from remora.trace import (
     Retention,
     TraceIndex,
     TraceStore,
-    _disk,
     find_streams,
     plan_prune,
     prune,
     trace_key,
     verify,
 )
-from remora.trace._retention import decide
-from remora.trace._retention_scan import BlobFacts, StreamFacts, is_locked
+from remora.trace.retention.plan import decide
+from remora.trace.retention.scan import BlobFacts, StreamFacts, is_locked
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -244,7 +243,7 @@ async def test_looking_for_a_writer_makes_no_writer_fail(project: Project, monke
         assert not disk.has_writer(looker.fileno())
         # The looker is still there at the writer's first try, and gone at the next.
         gone = SimpleNamespace(sleep=lambda _: fcntl.flock(looker, fcntl.LOCK_UN))
-        monkeypatch.setattr(_disk, "time", gone)
+        monkeypatch.setattr(disk, "time", gone)
         disk.lock(writer, path)
         assert disk.has_writer(looker.fileno())
         assert is_locked(path)

@@ -18,8 +18,8 @@ from remora.errors import TraceError
 from remora.events import AgentEndEvent, BlobRef, Event, FileChange, NoticeEvent, ToolResultEvent, digest
 from remora.ports import Clock
 from remora.trace import Disk, FileBlobs, FileTrace, Library, Retention, StreamReport
-from remora.trace._index_fill import read_at
-from remora.trace._ledger import Note, _line, read_heads
+from remora.trace.files.heads import Note, _line, read_heads
+from remora.trace.index.fill import read_at
 
 STREAM = "traces/01TEST"
 
@@ -262,7 +262,7 @@ import sys
 import tracemalloc
 from pathlib import Path
 from remora.trace import Disk
-from remora.trace._ledger import Ledger, Note
+from remora.trace.files.heads import Ledger, Note
 
 for number in range(500):
     note = Note(f"traces/{sys.argv[2]}x{number}", number + 1, "sha256:" + "0" * 64)

@@ -1,18 +1,10 @@
 """Everything that writes and reads streams and blobs: the Long Track on the disk, and the disposable views over it."""
 
-from remora.trace._blobs import FileBlobs
-from remora.trace._changes import read_changes
-from remora.trace._disk import Disk
-from remora.trace._emitter import StreamEmitter
-from remora.trace._index import StreamInfo, TraceIndex
-from remora.trace._index_checkpoints import Checkpoint
-from remora.trace._index_update import CatchUp
-from remora.trace._keys import TraceKey, parse_key, trace_key
-from remora.trace._kv_view import KVTraceView
-from remora.trace._library import Library
-from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
-from remora.trace._memory import MemoryBlobs, MemoryTrace
-from remora.trace._ownership import (
+from remora.trace.files.blobs import FileBlobs
+from remora.trace.files.disk import Disk
+from remora.trace.files.lines import MAX_LINE, StreamKind, check_stream_id
+from remora.trace.files.memory import MemoryBlobs, MemoryTrace
+from remora.trace.files.ownership import (
     Standing,
     check_state_dir,
     claim,
@@ -21,17 +13,23 @@ from remora.trace._ownership import (
     standing,
     user_state_home,
 )
-from remora.trace._pick import pick_events
-from remora.trace._prune import PruneResult, prune
-from remora.trace._reader import Position, Record, read_events, read_lines, read_records
-from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
-from remora.trace._search import Filter, Found, Hit
-from remora.trace._state import find_streams, new_stream_id, resolve
-from remora.trace._store import TraceEntry, TraceStore
-from remora.trace._stream import SyncMode
-from remora.trace._verification import BlobCounts, HeadCounts, Verification
-from remora.trace._verify import StreamReport, verify
-from remora.trace._writer import FileTrace
+from remora.trace.files.reader import Position, Record, read_events, read_lines, read_records
+from remora.trace.files.skim import pick_events, read_changes
+from remora.trace.files.state import find_streams, new_stream_id, resolve
+from remora.trace.files.stream import SyncMode
+from remora.trace.files.writer import FileTrace, StreamEmitter
+from remora.trace.index.checkpoints import Checkpoint
+from remora.trace.index.index import StreamInfo, TraceIndex
+from remora.trace.index.query import Filter, Found, Hit
+from remora.trace.index.update import CatchUp
+from remora.trace.library import Library
+from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
+from remora.trace.retention.prune import PruneResult, prune
+from remora.trace.turns.keys import TraceKey, parse_key, trace_key
+from remora.trace.turns.kv import KVTraceView
+from remora.trace.turns.store import TraceEntry, TraceStore
+from remora.trace.verification.state import BlobCounts, HeadCounts, Verification
+from remora.trace.verification.stream import StreamReport, verify
 
 __all__ = [
     "MAX_LINE",

@@ -1,0 +1,139 @@
+"""What both writers agree on: which names a stream may have, and how drafts become numbered, chained lines.
+
+One line of a stream: parsed in full, or glanced at where its bytes are already vouched for by the chain."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import orjson
+
+from remora.errors import TraceError, TraceSealed
+from remora.events import Event, digest, encode
+from remora.ports import Draft
+
+StreamKind = Literal["traces", "runs"]
+
+MAX_LINE = 256 * 1024
+"""Bytes of one line. What is larger belongs into a blob."""
+
+SEAL = "agent_end"
+
+_STREAM_ID = re.compile(r"(traces|runs)/[0-9A-Za-z][0-9A-Za-z_-]{0,63}", re.ASCII)
+
+
+def check_stream_id(stream_id: str) -> None:
+    """`stream_id` is safe as a path below the state directory. Raises `TraceError` for anything else."""
+    if not _STREAM_ID.fullmatch(stream_id):
+        raise TraceError(f"Stream id {stream_id[:80]!r} is not valid: expected `traces/ID` or `runs/ID`")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Drafts as they will stand in the stream."""
+
+    events: tuple[Event, ...]
+    lines: tuple[bytes, ...]
+    head: str
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the stream has ended once this is written."""
+        return self.events[-1].type == SEAL
+
+
+def number(drafts: Sequence[Draft], *, seq: int, prev: str | None, now: Callable[[], str]) -> Batch:
+    """`drafts` numbered from `seq` and chained to `prev`. Raises `TraceError` for what no line can hold."""
+    events: list[Event] = []
+    lines: list[bytes] = []
+    for draft in drafts:
+        if events and events[-1].type == SEAL:
+            raise TraceSealed(f"`{draft.type}` would follow `{SEAL}`, which ends a stream")
+        event = draft.model_copy(update={"seq": seq + len(events), "ts": now(), "prev": prev})
+        line = encode(event)
+        if len(line) > MAX_LINE:
+            raise TraceError(
+                f"Event `{event.type}` takes {len(line):,} bytes: expected at most {MAX_LINE:,}",
+                hint="Put large values into the blob store and record their reference",
+            )
+        prev = digest(line)
+        events.append(event)
+        lines.append(line)
+    return Batch(tuple(events), tuple(lines), prev or "")
+
+
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+TS_LENGTH = len("2026-11-15T18:20:45.123456Z")
+
+
+class Glance(NamedTuple):
+    """What the checks need to know of a line."""
+
+    seq: int
+    type: str
+    prev: str | None
+    fields: dict[str, Any] | None
+
+
+def parse(raw: bytes) -> Glance:
+    """All of a line. Raises `TraceError` if it is not a record, or not plain JSON."""
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise TraceError(f"not JSON: {error}") from error
+    if not _writes_back(fields, raw):
+        _check_plain(raw)
+    if not isinstance(fields, dict) or type(fields.get("seq")) is not int or not isinstance(fields.get("type"), str):
+        raise TraceError("not a Remora record: expected a JSON object with `v`, `seq` and `type`")
+    prev = fields.get("prev")
+    return Glance(fields["seq"], fields["type"], prev if isinstance(prev, str) else None, fields)
+
+
+def glance(raw: bytes, seq: int, prev: str | None) -> Glance:
+    """What the checks need of a line. One in the writer's own form that goes on as expected is not parsed.
+
+    In valid JSON a text ends at its first plain quote, so the two ends of the line cannot stand inside of one.
+    """
+    front, back = b'{"v":1,"seq":%d,"ts":"' % seq, f',"prev":"{prev}"}}'.encode()
+    after_ts = len(front) + TS_LENGTH
+    if not (raw.startswith(front) and raw.endswith(back) and raw.startswith(b'","type":"', after_ts)):
+        return parse(raw)
+    word = after_ts + 10
+    return Glance(seq, raw[word : raw.index(b'"', word)].decode(errors="replace"), prev, None)
+
+
+def _writes_back(fields: Any, raw: bytes) -> bool:
+    """Whether the writer's own encoder gives the same bytes: then nothing was lost by parsing, as a repeated key is."""
+    try:
+        return orjson.dumps(fields) == raw
+    except TypeError:  # nested deeper than it writes
+        return False
+
+
+def _check_plain(raw: bytes) -> None:
+    """Raises `TraceError` for what JSON readers do not agree on: repeated keys, NaN, integers beyond 64 bits."""
+    try:
+        json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_small_int)
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"not plain JSON: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("an object holds the same key twice")
+    return fields
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _small_int(text: str) -> int:
+    if len(text) > 20 or not _INT_MIN <= (value := int(text)) <= _INT_MAX:
+        raise ValueError(f"an integer of {len(text)} digits is beyond 64 bits")
+    return value

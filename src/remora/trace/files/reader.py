@@ -1,0 +1,212 @@
+"""Reading streams: one line at a time, every line checked against the one before it.
+
+A record is given out only when its successor (where there is one) has confirmed it by `prev`. So the first damage is
+named at the record that is really damaged, and everything given out before it is intact. Memory does not grow with
+the stream: two lines are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+from remora.errors import TraceDamaged, TraceError, TraceNotFound
+from remora.events import FORMAT, Event, digest, from_record
+from remora.trace.files.lines import SEAL, glance, parse
+
+MAX_READ_LINE = 16 * 1024 * 1024
+"""Larger lines are refused while reading, so that a foreign file cannot fill the memory."""
+
+_BUFFER = 256 * 1024
+
+
+class Record(NamedTuple):
+    """One checked line of a stream."""
+
+    line: int
+    """1-based."""
+    offset: int
+    """Where the line begins, in bytes."""
+    raw: bytes
+    """Without the newline."""
+    digest: str
+    seq: int
+    type: str
+    prev: str | None
+    fields: dict[str, Any] | None
+    """The parsed record; None where it was only glanced at."""
+
+
+class Position(NamedTuple):
+    """A place between two lines of a stream that was already checked up to there."""
+
+    line: int = 0
+    """Lines before it, and so the next `seq`."""
+    offset: int = 0
+    prev: str | None = None
+
+
+def after(record: Record) -> Position:
+    """The place behind the record."""
+    return Position(record.line, record.offset + len(record.raw) + 1, record.digest)
+
+
+def read_lines(path: Path, *, offset: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The raw lines from byte `offset`, newlines kept: only the last can lack one. Raises `TraceNotFound`."""
+    try:
+        with path.open("rb", buffering=_BUFFER) as file:
+            file.seek(offset)
+            while line := file.readline(MAX_READ_LINE if end is None else min(MAX_READ_LINE, end - offset)):
+                offset += len(line)
+                yield line
+    except FileNotFoundError as error:
+        raise TraceNotFound(f"There is no stream at `{path}`") from error
+    except OSError as error:
+        raise TraceError(f"`{path}` cannot be read: {error.strerror}") from error
+
+
+def read_events(
+    path: Path,
+    after: int = -1,
+    *,
+    start: Position = Position(),  # noqa: B008 (immutable)
+    end: int | None = None,
+    torn_ok: bool = False,
+) -> Iterator[Event]:
+    """Events with `seq > after`, oldest first. At the first damage raises `TraceDamaged`, after all that is intact.
+
+    `start` begins at that place, `end` stops at that byte.
+    With `torn_ok` a last line that is still being written is not taken for damage.
+    """
+    for record in read_records(path, start=start, end=end, torn_ok=torn_ok):
+        if record.seq > after and record.fields is not None:
+            yield _event(path, record)
+
+
+def read_records(
+    path: Path,
+    *,
+    start: Position = Position(),  # noqa: B008 (immutable)
+    end: int | None = None,
+    torn_ok: bool = False,
+    head: str | None = None,
+    heads: Mapping[int, str] = MappingProxyType({}),
+    lines: Iterable[bytes] | None = None,
+    quick: bool = False,
+) -> Iterator[Record]:
+    """Checked records from `start` on. Raises `TraceDamaged` at the first damage, after all that is intact.
+
+    With `quick` only what the checks need is read from lines that a later one vouches for. Where two lines do not fit,
+    `head`, the digest of the last one, and `heads`, of others by their number, tell which of them is damaged. `lines`
+    are those from `start` to the end, where they were read already.
+    """
+    if lines is None:
+        lines = read_lines(path, offset=start.offset, end=end)
+    found = _parsed(path, start, lines, torn_ok, quick)
+    held: Record | None = None
+    try:
+        for record in found:
+            if record.prev != (held.digest if held else start.prev):
+                _blame(path, held, record, found, head=head, heads=heads)
+            elif held is not None and held.type == SEAL:
+                _damaged(path, record.line, record.seq, f"a record follows `{SEAL}`, which ends a stream")
+            elif held is not None:
+                yield held
+            held = record
+    except TraceDamaged as damage:
+        if held is not None and held.line < damage.line:
+            yield _settled(path, held)
+        raise
+    if held is not None:
+        yield _settled(path, held)
+
+
+def _parsed(path: Path, start: Position, lines: Iterable[bytes], torn_ok: bool, quick: bool) -> Iterator[Record]:
+    number, offset, prev = start
+    for line in lines:
+        raw = line[:-1]
+        if line[-1:] != b"\n":
+            if torn_ok and len(line) < MAX_READ_LINE:
+                return
+            _cut(path, number, line)
+        try:
+            # The first line says what the file is, so it is always read in full.
+            found = glance(raw, number, prev) if quick and number else parse(raw)
+        except TraceError as error:
+            _damaged(path, number + 1, number, _stranger(raw) if number == 0 else error.message)
+        if number == 0:
+            _check_version(path, found.fields or {})
+        if found.seq != number:
+            _damaged(path, number + 1, number, f"`seq` is {found.seq}: expected {number}")
+        prev = digest(raw)
+        yield Record(number + 1, offset, raw, prev, *found)
+        number += 1
+        offset += len(line)
+
+
+def _blame(
+    path: Path,
+    held: Record | None,
+    record: Record,
+    found: Iterator[Record],
+    *,
+    head: str | None,
+    heads: Mapping[int, str],
+) -> NoReturn:
+    """Raises at the damaged one of two records that do not fit: the line after them, or a known head, tells which."""
+    if held is None:
+        _damaged(path, record.line, record.seq, "`prev` is not what the line before it gives")
+    try:
+        following = next(found, None)
+    except TraceDamaged:
+        following = None  # no witness: the earlier of the two is named, so that all before it is intact either way
+    confirmed = following.prev if following else heads.get(record.line, head)
+    if confirmed is None and heads.get(held.line) == held.digest:
+        confirmed = "another"
+    if confirmed is None or confirmed == record.digest:
+        _damaged(path, held.line, held.seq, "the line's bytes are not those that the next line's `prev` was taken over")
+    _damaged(path, record.line, record.seq, "`prev` is not the digest of the line before it")
+
+
+def _settled(path: Path, last: Record) -> Record:
+    """The record, read in full, as no later line vouches for its bytes."""
+    if last.fields is not None:
+        return last
+    try:
+        return last._replace(fields=parse(last.raw).fields)
+    except TraceError as error:
+        raise TraceDamaged(path, line=last.line, seq=last.seq, problem=error.message) from error
+
+
+def _check_version(path: Path, fields: dict[str, Any]) -> None:
+    version = fields.get("v")
+    if isinstance(version, int) and version > FORMAT:
+        problem = f"the stream is of format {version}: this version of Remora reads up to {FORMAT}"
+        error = TraceDamaged(path, line=1, seq=0, problem=problem)
+        error.hint = "Update Remora to read it"
+        raise error
+
+
+def _cut(path: Path, number: int, line: bytes) -> NoReturn:
+    if len(line) == MAX_READ_LINE:
+        _damaged(path, number + 1, number, f"the line is longer than {MAX_READ_LINE:,} bytes")
+    problem = f"the last line is cut: {len(line):,} bytes without a newline"
+    _damaged(path, number + 1, number, problem if number or line[:1] == b"{" else _stranger(line))
+
+
+def _stranger(raw: bytes) -> str:
+    kind = "damaged" if raw.startswith(b'{"v":') else "not a record"
+    return f"not a Remora stream, or its first line is {kind}: expected one JSON object with `v`, `seq` and `type`"
+
+
+def _damaged(path: Path, line: int, seq: int | None, problem: str) -> NoReturn:
+    raise TraceDamaged(path, line=line, seq=seq, problem=problem)
+
+
+def _event(path: Path, record: Record) -> Event:
+    try:
+        return from_record(record.fields or {})
+    except TraceError as error:
+        raise TraceDamaged(path, line=record.line, seq=record.seq, problem=error.message) from error

@@ -1,0 +1,340 @@
+"""The tables of `index.db`.
+
+An event's id is its stream's number shifted by 32 bits, plus its `seq`: the events of a stream are one range, and the
+id is also the row of its text.
+
+
+`index.db` as a file: who may write it, whether it can be believed, and how to throw it away.
+
+{state_dir}/index.db     SQLite, WAL
+{state_dir}/index.lock   held (flock) by the one process that writes; holds the stamp
+
+Only the holder of `index.lock` opens the database for writing, and lets go of it before the lock. Readers open it
+read-only: SQLite then never removes the WAL by its name when they close, so the holder may throw the files away and
+make new ones while readers still have the old ones open.
+
+The stamp says how the files were left. Files that look otherwise were changed by someone else: SQLite itself would
+notice few of such changes, so the index is thrown away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from remora.trace.files.disk import FILE_MODE
+from remora.trace.files.state import KINDS
+
+SCHEMA = 3
+APPLICATION = 0x52454D4F
+SHIFT = 32
+
+_TABLES = """
+CREATE TABLE streams (
+    id INTEGER PRIMARY KEY,
+    stream_id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    looks TEXT NOT NULL,          -- inode, size and time of the file before it was last read
+    bytes INTEGER NOT NULL,       -- how far it is indexed
+    last_seq INTEGER NOT NULL,
+    last_offset INTEGER NOT NULL,
+    last_digest TEXT NOT NULL,
+    first_length INTEGER NOT NULL,
+    first_digest TEXT NOT NULL,
+    sealed INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    problem TEXT NOT NULL,        -- what ends the readable part, if it is damaged
+    run_id TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    started TEXT NOT NULL,
+    place TEXT NOT NULL,          -- what it sorts by: its id, or for another name one made of its first event's time
+    changes INTEGER NOT NULL      -- how many of its events change files
+);
+CREATE TABLE owners (
+    id INTEGER PRIMARY KEY,
+    stream INTEGER NOT NULL,
+    run_id TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    UNIQUE (stream, run_id, agent_id, operation, node_id)
+);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    owner INTEGER NOT NULL,
+    turn INTEGER,
+    offset INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    ts TEXT NOT NULL,
+    type TEXT NOT NULL,
+    tool TEXT,
+    outcome TEXT
+);
+CREATE TABLE checkpoints (
+    stream INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    projector TEXT NOT NULL,
+    packet_json BLOB NOT NULL,
+    head TEXT NOT NULL,           -- digest of the line of `seq` and the packet
+    PRIMARY KEY (stream, seq, projector)
+) WITHOUT ROWID;
+CREATE INDEX owners_by_run ON owners (run_id, operation, node_id);
+CREATE INDEX owners_by_node ON owners (node_id);
+CREATE INDEX owners_by_operation ON owners (operation);
+CREATE INDEX streams_by_run ON streams (run_id)
+"""
+
+# Made after a bulk load, which is then twice as fast.
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS events_by_turn ON events (owner, turn);
+CREATE INDEX IF NOT EXISTS events_by_tool ON events (tool, outcome) WHERE tool IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_by_time ON events (ts)
+"""
+
+_TEXT = "CREATE VIRTUAL TABLE texts USING fts5 (body)"
+
+
+def create(db: sqlite3.Connection, *, text: bool) -> None:
+    """The empty tables are there, all or none of them."""
+    db.execute("BEGIN IMMEDIATE")
+    run(db, _TABLES)
+    if text:
+        db.execute(_TEXT)
+    db.execute(f"PRAGMA application_id={APPLICATION}")
+    db.execute(f"PRAGMA user_version={SCHEMA}")
+    db.execute("COMMIT")
+
+
+def create_indexes(db: sqlite3.Connection) -> None:
+    """Events are found fast."""
+    run(db, _INDEXES)
+
+
+def run(db: sqlite3.Connection, script: str) -> None:
+    """Each statement of `script` was executed, within whatever transaction there is."""
+    for statement in script.split(";"):
+        db.execute(statement)
+
+
+def has_text(db: sqlite3.Connection) -> bool:
+    """Whether texts are kept, and can be searched here."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone() is not None
+
+
+def forget_deleted(db: sqlite3.Connection) -> None:
+    """Words of deleted rows do not stay in the file: FTS5 else keeps them until it happens to merge its parts."""
+    db.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def can_search() -> bool:
+    """Whether this SQLite was built with full-text search."""
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute(_TEXT)
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        db.close()
+    return True
+
+
+BUSY_S = 5.0
+_SETTLED_NS = 1_000_000_000
+_MAX_STAMP = 4096
+# What says nothing about the content of the file: busy, locked, read-only, I/O error, full, cannot open.
+_PASSING = frozenset({5, 6, 8, 10, 13, 14})
+
+
+class IndexFile:
+    """The database file of one state directory. With `believed=False` it is neither read nor written."""
+
+    def __init__(self, state_dir: Path, *, believed: bool = True) -> None:
+        self.path = state_dir / "index.db"
+        self._believed = believed
+        self._state_dir = state_dir
+        self._lock_path = state_dir / "index.lock"
+        self._handle: int | None = None
+
+    @contextmanager
+    def lock(self) -> Iterator[bool]:
+        """Whether this is now the only one that may write; False at once if another is, or nothing can be written."""
+        handle = self._try_lock()
+        self._handle = handle
+        try:
+            yield handle is not None
+        finally:
+            self._handle = None
+            if handle is not None:
+                os.close(handle)
+
+    def _try_lock(self) -> int | None:
+        if not self._believed:
+            return None
+        try:
+            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            return None
+        return handle
+
+    def problem(self) -> str | None:
+        """Why what lies there must be thrown away, or None. For the holder of the lock."""
+        if any(file.is_symlink() for file in self._files()):
+            return "it is a link"
+        if not self.exists():
+            return None
+        stamp = self._stamp()
+        if not stamp.get("writing") and stamp.get("files") != self._looks():
+            return "it was changed by something else"
+        try:
+            with closing(self.reader()) as db:
+                return _content_problem(db, thorough=bool(stamp.get("writing")))
+        except sqlite3.DatabaseError as error:
+            return None if is_passing(error) else f"it cannot be read ({error})"
+
+    @contextmanager
+    def writing(self, *, text: bool) -> Iterator[sqlite3.Connection]:
+        """A connection that writes; the stamp is right afterwards. For the holder of the lock."""
+        self._put_stamp({"writing": True})
+        with closing(self._writer(text=text)) as db:
+            yield db
+        self._put_stamp({"files": self._looks()})
+
+    def reader(self) -> sqlite3.Connection:
+        """A connection that only reads. Raises `sqlite3.DatabaseError`."""
+        uri = self.path.absolute().as_uri() + "?mode=ro"
+        for _ in range(10):
+            before = self.inode()
+            db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            try:
+                db.execute("PRAGMA user_version").fetchone()
+            except BaseException:
+                db.close()
+                raise
+            # Replaced between the opening of the database and that of its WAL: they would not belong together.
+            if before == self.inode():
+                return db
+            db.close()
+        raise sqlite3.OperationalError("the index is being replaced again and again")
+
+    def discard(self) -> None:
+        """Nothing of it is left. For the holder of the lock."""
+        self._put_stamp({})
+        for file in self._files():
+            file.unlink(missing_ok=True)
+
+    def exists(self) -> bool:
+        """Whether there is a database file, whatever it holds."""
+        return self.path.is_file()
+
+    def inode(self) -> int:
+        """Which file it is now; 0 where there is none that can be believed."""
+        try:
+            return self.path.stat().st_ino if self._believed else 0
+        except OSError:
+            return 0
+
+    def settle(self, folders: dict[str, int]) -> None:
+        """The stamp also says how the folders looked, if they have been so for a while. For the holder of the lock."""
+        assert self._handle is not None  # noqa: S101 (only within `lock`)
+        os.utime(self._handle)
+        now = os.fstat(self._handle).st_mtime_ns  # the time by the clock that the folders' times are from
+        settled = {name: at for name, at in folders.items() if now - at > _SETTLED_NS}
+        stamp = self._stamp()
+        if stamp.get("files") and settled and stamp.get("folders") != settled:
+            self._put_stamp({"files": stamp["files"], "folders": settled})
+
+    def is_settled(self) -> bool:
+        """Whether the index is as it was left, and no stream has come or gone since."""
+        stamp = self._stamp()
+        return (
+            stamp.get("folders") == self.folders()
+            and stamp.get("files") is not None
+            and stamp["files"] == self._looks()
+        )
+
+    def folders(self) -> dict[str, int]:
+        """When a name last came or went, by folder."""
+        return {kind: _changed(self._state_dir / kind) for kind in KINDS}
+
+    def _writer(self, *, text: bool) -> sqlite3.Connection:
+        with suppress(FileExistsError):
+            # SQLite gives its files the mode of this one.
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
+        db = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA secure_delete=ON")  # what was pruned from the streams must not stay here
+            if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+                create(db, text=text)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _files(self) -> list[Path]:
+        return [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm")]
+
+    def _looks(self) -> list[list[int]]:
+        """Size and time of the database and its WAL; an empty WAL is none."""
+        found = []
+        for file in self._files()[:2]:
+            try:
+                stat = file.stat()
+                found.append([stat.st_size, stat.st_mtime_ns] if stat.st_size else [])
+            except OSError:
+                found.append([])
+        return found
+
+    def _stamp(self) -> dict[str, Any]:
+        try:
+            with self._lock_path.open("rb") as file:
+                stamp = orjson.loads(file.read(_MAX_STAMP))
+        except (OSError, ValueError):
+            return {}
+        return stamp if isinstance(stamp, dict) else {}
+
+    def _put_stamp(self, stamp: dict[str, Any]) -> None:
+        assert self._handle is not None  # noqa: S101 (only within `lock`)
+        data = orjson.dumps(stamp)
+        os.pwrite(self._handle, data, 0)
+        os.ftruncate(self._handle, len(data))
+
+
+def is_passing(error: sqlite3.Error) -> bool:
+    """Whether the error says nothing about the content of the database."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING
+
+
+def _content_problem(db: sqlite3.Connection, *, thorough: bool) -> str | None:
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        return "it is not an index of Remora"
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA:
+        return f"its schema is {version}, and {SCHEMA} is expected"
+    # Whoever wrote it last did not come to an end, so no stamp vouches for the file.
+    if thorough and db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        return "it is damaged"
+    return None
+
+
+def _changed(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,233 @@
+"""Filling the index from streams: only new bytes are read, and only records that the chain vouches for.
+
+Where a stream is not the one that was indexed (shorter, another file, other bytes at either end of what was read), or
+its new part is damaged, it is read again from its beginning. So the rows never depend on how often one looked.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from remora.errors import TraceDamaged, TraceError, TraceNotFound
+from remora.events import digest, order_of
+from remora.trace.files.lines import SEAL, StreamKind
+from remora.trace.files.reader import MAX_READ_LINE, Position, Record, read_records
+from remora.trace.index.database import SHIFT
+from remora.trace.index.rows import Owner, Row, owner_of, row_of
+
+_FLUSH = 20_000
+_FLUSH_TEXT = 16 * 1024 * 1024
+
+
+@dataclass
+class Indexed:
+    """What is known of one stream: a row of `streams`."""
+
+    id: int
+    stream_id: str
+    kind: StreamKind
+    looks: str = ""
+    bytes: int = 0
+    last_seq: int = -1
+    last_offset: int = 0
+    last_digest: str = ""
+    first_length: int = 0
+    first_digest: str = ""
+    sealed: int = 0
+    outcome: str = ""
+    problem: str = ""
+    run_id: str = ""
+    agent_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+    started: str = ""
+    place: str = ""
+    changes: int = 0
+
+    def take(self, record: Record, parsed: dict[str, Any], row: Row) -> None:
+        """The stream is known up to and with `record`."""
+        if record.seq == 0:
+            self.first_length, self.first_digest, self.started = len(record.raw), record.digest, row.ts
+            self.run_id, self.agent_id, self.operation, self.node_id = owner_of(parsed)
+            self.place = order_of(self.stream_id.partition("/")[2], row.ts)
+        self.last_seq, self.last_offset, self.last_digest = record.seq, record.offset, record.digest
+        self.bytes = record.offset + len(record.raw) + 1
+        self.sealed = int(record.type == SEAL)
+        data = parsed.get("data")
+        self.changes += isinstance(data, dict) and bool(data.get("files"))
+        if record.type in (SEAL, "run_end"):
+            self.outcome = row.outcome or "success"
+
+
+_COLUMNS = tuple(field.name for field in fields(Indexed))
+_values = attrgetter(*_COLUMNS)
+_SELECT_OWNER = (
+    "SELECT id FROM owners WHERE stream = ? AND run_id = ? AND agent_id = ? AND operation = ? AND node_id = ?"
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM streams"  # noqa: S608 (our own names)
+_REPLACE = f"REPLACE INTO streams ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+
+
+def known_streams(db: sqlite3.Connection, where: str = "", parameters: tuple[Any, ...] = ()) -> dict[str, Indexed]:
+    """What the index knows of its streams, by stream id."""
+    return {row[1]: Indexed(*row) for row in db.execute(f"{_SELECT} {where}", parameters)}
+
+
+def looks_of(path: Path | os.DirEntry[str]) -> str:
+    """How the file looks from outside; empty where there is none. Two equal looks mean: nothing new to read."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}" if stat.S_ISREG(found.st_mode) else ""
+
+
+class Filler:
+    """Puts the rows of streams into one database, within the caller's transaction."""
+
+    def __init__(self, db: sqlite3.Connection, *, text: Callable[[dict[str, Any]], str] | None) -> None:
+        self._db = db
+        self._text = text
+        self._next_stream = _highest(db, "streams") + 1
+        self._next_owner = _highest(db, "owners") + 1
+        self._owners: dict[Owner, int] = {}
+        self._is_new = True
+        """Whether nothing of the stream at hand is in the database."""
+        self._new_owners: list[tuple[Any, ...]] = []
+        self._streams: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._texts: list[tuple[int, str]] = []
+        self._text_size = 0
+        self.events = 0
+        """How many were put in."""
+
+    def fill(self, path: Path, stream_id: str, known: Indexed | None, *, trust: bool = True) -> bool:
+        """The rows of all intact records are there; True if what was `known` could not be kept."""
+        looks = looks_of(path)
+        if known is not None and trust and _continues(path, looks, known):
+            try:
+                self._load(path, replace(known, looks=looks))
+            except TraceError:
+                pass  # read from the beginning, it may be an earlier record that is damaged
+            else:
+                return False
+        if known is not None:
+            self.drop(known.id)
+        number, self._next_stream = self._next_stream, self._next_stream + 1
+        kind, _, name = stream_id.partition("/")
+        fresh = Indexed(number, stream_id, "runs" if kind == "runs" else "traces", looks=looks, place=order_of(name))
+        try:
+            self._load(path, fresh)
+        except TraceError as error:
+            fresh.problem = error.problem if isinstance(error, TraceDamaged) else error.message
+            self._save(fresh)
+        return known is not None
+
+    def adopt(self, known: Indexed) -> Indexed:
+        """`known` from another database, under a number of this one."""
+        number, self._next_stream = self._next_stream, self._next_stream + 1
+        return replace(known, id=number)
+
+    def drop(self, number: int) -> None:
+        """Nothing is known of the stream."""
+        self.flush()
+        span = (number << SHIFT, (number + 1) << SHIFT)
+        self._db.execute("DELETE FROM events WHERE id >= ? AND id < ?", span)
+        if self._text is not None:
+            self._db.execute("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", span)
+        self._db.execute("DELETE FROM owners WHERE stream = ?", (number,))
+        self._db.execute("DELETE FROM checkpoints WHERE stream = ?", (number,))
+        self._db.execute("DELETE FROM streams WHERE id = ?", (number,))
+
+    def flush(self) -> None:
+        """Everything filled so far is in the database."""
+        self._db.executemany(_REPLACE, self._streams)
+        self._db.executemany("INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?)", self._new_owners)
+        self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        if self._texts:
+            self._db.executemany("INSERT INTO texts (rowid, body) VALUES (?, ?)", self._texts)
+        for filled in (self._streams, self._new_owners, self._rows, self._texts):
+            filled.clear()
+        self._text_size = 0
+
+    def _load(self, path: Path, stream: Indexed) -> None:
+        self._owners, self._is_new = {}, not stream.bytes
+        start = Position(stream.last_seq + 1, stream.bytes, stream.last_digest or None)
+        try:
+            for record in read_records(path, start=start, torn_ok=True):
+                self._take(stream, record, record.fields or {})
+        except TraceNotFound:
+            pass  # deleted meanwhile: the next look will see that
+        self._save(stream)
+
+    def _take(self, stream: Indexed, record: Record, parsed: dict[str, Any]) -> None:
+        row = row_of(record.offset, len(record.raw), parsed)
+        number = stream.id << SHIFT | row.seq
+        owner = self._owners.get(row.owner) or self._owner(stream.id, row.owner)
+        self._rows.append((number, owner, row.turn, row.offset, row.length, row.ts, row.type, row.tool, row.outcome))
+        text = self._text(parsed) if self._text is not None else ""
+        if text:
+            self._texts.append((number, text))
+            self._text_size += len(text)
+        stream.take(record, parsed, row)
+        self.events += 1
+        if len(self._rows) >= _FLUSH or self._text_size >= _FLUSH_TEXT:
+            self.flush()
+
+    def _owner(self, stream: int, owner: Owner) -> int:
+        found = None if self._is_new else self._db.execute(_SELECT_OWNER, (stream, *owner)).fetchone()
+        if found is None:
+            self._new_owners.append((self._next_owner, stream, *owner))
+            found, self._next_owner = (self._next_owner,), self._next_owner + 1
+        self._owners[owner] = found[0]
+        return int(found[0])
+
+    def _save(self, stream: Indexed) -> None:
+        self._streams.append(_values(stream))
+
+
+def _continues(path: Path, looks: str, known: Indexed) -> bool:
+    """Whether the file still begins with what is known of it. Nothing may follow a seal, so a sealed one does not."""
+    if looks.split(":")[0] != known.looks.split(":")[0] or known.sealed or not known.bytes or known.problem:
+        return False
+    first = (0, known.first_length, known.first_digest)
+    last = (known.last_offset, known.bytes - known.last_offset - 1, known.last_digest)
+    try:
+        return all(digest(read_at(path, offset, length)) == expected for offset, length, expected in (first, last))
+    except TraceError:
+        return False
+
+
+def read_at(path: Path, offset: int, length: int) -> bytes:
+    """The line of `length` bytes at `offset`. Raises `TraceError` unless there is exactly such a line."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise TraceError(f"`{path}` cannot be read: {error.strerror}") from error
+    try:
+        return line_at(handle, path, offset, length)
+    finally:
+        os.close(handle)
+
+
+def line_at(handle: int, path: Path, offset: int, length: int) -> bytes:
+    """As `read_at`, from an open file."""
+    if not 0 <= length <= MAX_READ_LINE:  # a row of the index can say anything
+        raise TraceError(f"`{path}` can have no line of {length:,} bytes")
+    start = max(offset - 1, 0)
+    data = os.pread(handle, offset - start + length + 1, start)
+    before, line, after = data[: offset - start], data[offset - start : -1], data[-1:]
+    if before not in (b"", b"\n") or after != b"\n" or len(line) != length or b"\n" in line:
+        raise TraceError(f"`{path}` has no line of {length:,} bytes at byte {offset:,}")
+    return line
+
+
+def _highest(db: sqlite3.Connection, table: str) -> int:
+    return int(db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608 (our own names)

@@ -1,0 +1,231 @@
+"""Bringing the index up to date with the streams, or a database in memory up to what the index lacks."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from remora.errors import TraceError, TraceLocked
+from remora.trace.files.lines import check_stream_id
+from remora.trace.files.state import KINDS
+from remora.trace.index.database import (
+    IndexFile,
+    can_search,
+    create,
+    create_indexes,
+    forget_deleted,
+    has_text,
+    is_passing,
+)
+from remora.trace.index.fill import Filler, Indexed, known_streams, looks_of
+from remora.trace.index.rows import Texts
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes of how many have been read."""
+
+_COMMIT = 50_000
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """What bringing the index up to date came to."""
+
+    complete: bool
+    """False if another process is indexing, or nothing can be written: then readers look into the streams."""
+    streams: int = 0
+    """How many were read."""
+    events: int = 0
+    removed: int = 0
+    """Streams that are gone."""
+    notices: tuple[str, ...] = ()
+    """What was thrown away or read again, and why."""
+    looked: Mapping[str, str] | None = None
+    """The streams that were there, and how each file looked; None where nobody looked."""
+
+
+class Tail(NamedTuple):
+    """What the streams hold beyond the index, and which of the index's streams it makes untrue or outdated."""
+
+    db: sqlite3.Connection
+    replaced: frozenset[int]
+    outdated: frozenset[int]
+
+
+class Updater:
+    """The one who writes the index of a state directory."""
+
+    def __init__(self, state_dir: Path, file: IndexFile, *, text: bool) -> None:
+        self._state_dir = state_dir
+        self._file = file
+        self._text = text and can_search()
+        self._texts = Texts(state_dir)
+
+    def catch_up(self, progress: Progress | None, distrusted: Collection[str], broken: str | None) -> CatchUp:
+        """The index knows all whole records. `distrusted` streams are read again, a `broken` index is made anew."""
+        with self._file.lock() as ours:
+            if not ours:
+                return CatchUp(complete=False)
+            try:
+                return self._update(progress, distrusted, broken)
+            except OSError as error:
+                return CatchUp(complete=False, notices=(f"The index cannot be written: {error.strerror}",))
+            except sqlite3.DatabaseError as error:
+                if is_passing(error):
+                    return CatchUp(complete=False, notices=(f"The index cannot be written: {error}",))
+                return self._update(progress, (), f"it cannot be used ({error})")
+
+    def rebuild(self, progress: Progress | None) -> CatchUp:
+        """The index is new. Raises `TraceLocked` if another process is indexing."""
+        with self._file.lock() as ours:
+            if not ours:
+                raise TraceLocked(f"`{self._file.path}` cannot be rebuilt: another process is indexing")
+            return replace(self._update(progress, (), "a rebuild was asked for"), notices=())
+
+    def tail(
+        self,
+        index: sqlite3.Connection | None,
+        looked: Mapping[str, str] | None,
+        distrusted: Collection[str],
+        *,
+        text: bool,
+    ) -> Tail | None:
+        """What the streams hold beyond the index, in memory; None if that is nothing. `looked`: as they just were."""
+        there = scan(self._state_dir) if looked is None else looked
+        if index is not None and _is_current(index, there, distrusted):
+            return None
+        known = {} if index is None else known_streams(index)
+        news = _news(there, known, distrusted)
+        if not news:
+            return None
+        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        create(db, text=text and self._text)
+        filler = Filler(db, text=self._texts.of if text and self._text else None)
+        adopted = replace(news, known={name: filler.adopt(known[name]) for name in news.sizes if name in known})
+        replaced = {known[name].id for name in self._filled(filler, adopted)}
+        create_indexes(db)
+        gone = {stream.id for stream in news.gone}
+        outdated = {known[name].id for name in adopted.known}
+        return Tail(db, frozenset(replaced | gone), frozenset(outdated | gone))
+
+    def _update(self, progress: Progress | None, distrusted: Collection[str], broken: str | None) -> CatchUp:
+        notices = self._throw_away(broken)
+        folders = self._file.folders()  # before looking into them
+        there = scan(self._state_dir)
+        news = self._news(there, distrusted)
+        events = 0
+        if news:
+            events, again = self._write(news, progress)
+            notices += [f"Stream `{name}` is not as it was indexed: it was read again" for name in again]
+        self._file.settle(folders)
+        return CatchUp(True, len(news.sizes), events, len(news.gone), tuple(notices), there)
+
+    def _throw_away(self, broken: str | None) -> list[str]:
+        problem = broken or self._file.problem() or self._lacks_text()
+        if problem is None:
+            return []
+        self._file.discard()
+        return [f"The index was thrown away and made anew: {problem}"]
+
+    def _lacks_text(self) -> str | None:
+        if not self._text or not self._file.exists():
+            return None
+        with closing(self._file.reader()) as db:
+            return None if has_text(db) else "it holds no texts"
+
+    def _news(self, there: Mapping[str, str], distrusted: Collection[str]) -> _News:
+        if not self._file.exists():
+            return _news(there, {}, distrusted)
+        with closing(self._file.reader()) as db:
+            return _NO_NEWS if _is_current(db, there, distrusted) else _news(there, known_streams(db), distrusted)
+
+    def _write(self, news: _News, progress: Progress | None) -> tuple[int, list[str]]:
+        """How many events were put in, and which streams had to be read again."""
+        with self._file.writing(text=self._text) as db:
+            filler = Filler(db, text=self._texts.of if has_text(db) else None)
+            db.execute("BEGIN IMMEDIATE")
+            for stream in news.gone:
+                filler.drop(stream.id)
+            again = list(self._filled(filler, news, db, progress))
+            db.execute("COMMIT")
+            create_indexes(db)
+            if (news.gone or again) and has_text(db):
+                forget_deleted(db)
+        return filler.events, again
+
+    def _filled(
+        self, filler: Filler, news: _News, db: sqlite3.Connection | None = None, progress: Progress | None = None
+    ) -> Iterator[str]:
+        """Fills in stream by stream, and gives the names of those of which nothing known could be kept."""
+        total, done, committed = sum(news.sizes.values()), 0, 0
+        for name, size in news.sizes.items():
+            path = self._state_dir / f"{name}.jsonl"
+            if filler.fill(path, name, news.known.get(name), trust=name not in news.distrusted):
+                yield name
+            done += size
+            if progress is not None:
+                progress(done, total)
+            # Only between streams: a stream's rows and what is known of it belong to one transaction.
+            if db is not None and filler.events - committed >= _COMMIT:
+                filler.flush()
+                db.execute("COMMIT")
+                db.execute("BEGIN IMMEDIATE")
+                committed = filler.events
+        filler.flush()
+
+
+@dataclass(frozen=True)
+class _News:
+    """How the streams differ from what is known of them."""
+
+    known: Mapping[str, Indexed]
+    sizes: Mapping[str, int]
+    """How many bytes are to be read of each stream that changed."""
+    gone: tuple[Indexed, ...]
+    distrusted: Collection[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.sizes or self.gone)
+
+
+_NO_NEWS = _News({}, {}, (), ())
+
+
+def _is_current(db: sqlite3.Connection, there: Mapping[str, str], distrusted: Collection[str]) -> bool:
+    """Whether the index knows exactly the streams that are there, as they look."""
+    return not distrusted and dict(db.execute("SELECT stream_id, looks FROM streams")) == there
+
+
+def _news(there: Mapping[str, str], known: Mapping[str, Indexed], distrusted: Collection[str]) -> _News:
+    changed = [n for n, looks in there.items() if n in distrusted or n not in known or known[n].looks != looks]
+    sizes = {name: int(there[name].split(":")[1]) - (known[name].bytes if name in known else 0) for name in changed}
+    gone = tuple(stream for name, stream in known.items() if name not in there)
+    return _News(known, {name: max(size, 0) for name, size in sizes.items()}, gone, distrusted)
+
+
+def scan(state_dir: Path) -> dict[str, str]:
+    """The streams that are there, oldest id first, and how each file looks."""
+    return {name: looks for kind in KINDS for name, looks in sorted(_scan_folder(state_dir, kind))}
+
+
+def _scan_folder(state_dir: Path, kind: str) -> Iterator[tuple[str, str]]:
+    try:
+        with os.scandir(state_dir / kind) as entries:
+            for entry in entries:
+                name = f"{kind}/{entry.name.removesuffix('.jsonl')}"
+                if entry.name.endswith(".jsonl") and _is_stream_id(name) and (looks := looks_of(entry)):
+                    yield name, looks
+    except OSError:
+        return
+
+
+def _is_stream_id(name: str) -> bool:
+    try:
+        check_stream_id(name)
+    except TraceError:
+        return False
+    return True

@@ -1,0 +1,182 @@
+"""All streams of one project, for those who read them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from remora.errors import TraceDamaged, TraceError
+from remora.events import AgentEndEvent, Event, decode
+from remora.trace.files.blobs import FileBlobs
+from remora.trace.files.reader import Position, after, read_events, read_records
+from remora.trace.files.skim import pick_events, skim
+from remora.trace.files.state import find_streams, resolve
+from remora.trace.index.checkpoints import Checkpoint
+from remora.trace.index.index import StreamInfo, TraceIndex
+from remora.trace.index.query import Filter, Hit
+from remora.trace.index.update import Progress as Indexing
+from remora.trace.retention.plan import PrunePlan, Retention, plan_prune
+from remora.trace.retention.prune import PruneResult, prune
+from remora.trace.turns.kv import forget
+from remora.trace.verification.state import Progress, Verification, Verifier
+
+LOOK_AGAIN_S = 0.1
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+"""Names that Remora gives; nothing else is ever deleted by its name."""
+_EVERYTHING = Filter()
+FOREIGN = "This state folder was not made by you here: it is read as somebody else's, without its index"
+
+
+class Intact:
+    """Events up to the first damage. Once they are read, `damage` is what ended them, if anything did."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._events = events
+        self.damage: TraceDamaged | None = None
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            yield from self._events
+        except TraceDamaged as damage:
+            self.damage = damage
+
+
+class Library:
+    """Reads the streams below `state_dir`. A stream is named by the beginning or the end of its id.
+
+    With `own=False` the folder came from somebody else: its views are not believed, and nothing in it is deleted.
+    """
+
+    def __init__(self, state_dir: Path, *, own: bool = True, progress: Indexing | None = None) -> None:
+        self.state_dir = state_dir
+        self._own = own
+        self._progress = progress
+        self._blobs = FileBlobs(state_dir)
+        self.notices: list[str] = [] if own else [FOREIGN]
+        """What a reader should know: of the index that was thrown away, or of a folder that is not the user's."""
+
+    def find(self, fragment: str) -> Path:
+        """The file of the one stream that `fragment` names."""
+        return resolve(self.state_dir, fragment)
+
+    def is_run(self, fragment: str) -> bool:
+        """Whether the stream is a run's, not an agent's."""
+        return self.find(fragment).parent.name == "runs"
+
+    def events(self, fragment: str, *, start: Position = Position()) -> Iterator[Event]:  # noqa: B008 (immutable)
+        """The events of one stream. Raises `TraceDamaged` after the last one before a damage."""
+        return read_events(self.find(fragment), start=start)
+
+    def intact(self, fragment: str) -> Intact:
+        """The events of one stream up to its first damage, which can be asked for afterwards."""
+        return Intact(self.events(fragment))
+
+    def checkpoint(self, fragment: str, projector: str, turn: int | None = None) -> Checkpoint | None:
+        """The last packet kept at `turn` or before it, if the stream is whole up to there."""
+        path = self.find(fragment)
+        with self._index() as index:
+            found = index.load_checkpoint(_stream_id(path), projector, turn=turn)
+        return found if found is not None and skim(path).line > found.seq else None
+
+    def keep_checkpoints(self, fragment: str, projector: str, packets: Mapping[int, bytes]) -> int:
+        """How many of the packets, by `seq`, are now kept for `checkpoint`. Any may be lost at any time."""
+        with self._index() as index:
+            return index.save_checkpoints(_stream_id(self.find(fragment)), projector, packets) if packets else 0
+
+    def runs(self) -> list[Path]:
+        """The files of all runs, oldest first."""
+        return find_streams(self.state_dir, "runs")
+
+    def run_events(self) -> Iterator[Event]:
+        """The events of all runs, as far as each is intact; `verify` tells of the rest."""
+        for path in self.runs():
+            try:
+                yield from read_events(path, torn_ok=True)
+            except TraceError:
+                continue
+
+    def picked_events(self, types: Collection[str]) -> Iterator[Event]:
+        """As `run_events`, but only those of these types, and much sooner."""
+        for path in self.runs():
+            yield from pick_events(path, types)
+
+    def agents(self, wanted: Filter = _EVERYTHING) -> list[StreamInfo]:
+        """One row an agent's stream, in the order of recording."""
+        wanted = self._named(wanted)
+        with self._index() as index:
+            return [info for info in index.find_streams_by(wanted) if info.kind == "traces"]
+
+    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
+        """The newest events that hold every word of `text`."""
+        wanted = self._named(wanted)
+        with self._index() as index:
+            return index.search(text, wanted, limit=limit)
+
+    def verify(
+        self, fragment: str | None = None, *, quick: bool = False, progress: Progress | None = None
+    ) -> Verification:
+        """What the bytes of one stream, or of all, prove, with every blob that they name.
+
+        An agent's stream is held against the head that its run noted, every stream against the ledger. With `quick`,
+        blobs are looked for and not read.
+        """
+        verifier = Verifier(self.state_dir, quick=quick, progress=progress)
+        if fragment:
+            return verifier.verify_one(self.find(fragment), self.runs())
+        return verifier.verify_all(self.runs(), find_streams(self.state_dir, "traces"))
+
+    async def tail(self, fragment: str, *, follow: bool = False) -> AsyncIterator[Event]:
+        """The events of one stream; with `follow`, also those still to come, until it is sealed."""
+        path, here = self.find(fragment), Position()
+        while True:
+            for record in read_records(path, start=here, torn_ok=True):
+                here = after(record)
+                event = decode(record.raw)
+                yield event
+                if isinstance(event, AgentEndEvent):
+                    return
+            if not follow:
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    def plan_prune(self, retention: Retention, now: datetime, *, blobs_only: bool = False) -> PrunePlan:
+        """What `retention` lets go of; nothing is touched."""
+        return plan_prune(self.state_dir, retention, now, blobs_only=blobs_only)
+
+    def prune(self, plan: PrunePlan) -> PruneResult:
+        """What the plan names is gone, with the workspaces of those agents. Raises `TraceError` in a foreign folder."""
+        if not self._own:
+            raise TraceError(f"Nothing in `{self.state_dir}` is deleted: somebody else made it")
+        result = prune(plan)
+        forget(self.state_dir, self._blobs, result.streams)
+        folder = self.state_dir / "workspaces"
+        if folder.is_dir() and not folder.is_symlink():
+            for stream_id in filter(_ID.fullmatch, map(_name, result.streams)):
+                shutil.rmtree(folder / stream_id, ignore_errors=True)
+        return result
+
+    def _named(self, wanted: Filter) -> Filter:
+        """The filter with its run named in full, however short it was given."""
+        if wanted.run is None:
+            return wanted
+        return replace(wanted, run=resolve(self.state_dir, wanted.run, "runs").stem)
+
+    @contextmanager
+    def _index(self) -> Iterator[TraceIndex]:
+        with TraceIndex(self.state_dir, believed=self._own, progress=self._progress) as index:
+            yield index
+            self.notices += index.notices
+
+
+def _stream_id(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def _name(stream_id: str) -> str:
+    return PurePosixPath(stream_id).name

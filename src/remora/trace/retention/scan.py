@@ -1,0 +1,192 @@
+"""What retention decides on: the facts of each stream, and the blobs that lie on the disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from remora.errors import TraceError, TraceNotFound
+from remora.trace.files.disk import Disk
+from remora.trace.files.lines import SEAL, StreamKind
+from remora.trace.files.reader import read_lines, read_records
+from remora.trace.index.rows import row_of
+from remora.trace.index.update import scan
+
+GONE = ".gone"
+"""Ends the name of a tombstone: JSON with `digest` and `size` of a blob whose bytes were pruned."""
+ASIDE = ".pruning"
+"""Ends the name of a blob that is about to be deleted."""
+
+_DIGEST = re.compile(rb"sha256:[0-9a-f]{64}")
+_NOTHING: dict[str, Any] = {"seq": -1, "type": ""}
+_BLOB_FILE = re.compile(r"([0-9a-f]{62})\.(raw|gz|gone)(\.pruning)?")
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """One stream, as retention sees it."""
+
+    stream_id: str
+    kind: StreamKind
+    looks: str
+    size: int
+    """Bytes of the stream and of what was set aside from it."""
+    over: bool
+    """Whether it is intact and ended: sealed, or for a run's stream, `run_end` was recorded."""
+    locked: bool
+    outcome: str
+    operation: str
+    run_id: str
+    agent_id: str
+    last_ts: str
+    parent: str
+    """The agent it goes on from; empty if there is none."""
+    agents: frozenset[str]
+    """Agents that a run scheduled."""
+    blobs: frozenset[str]
+    """Digests of blobs on the disk that any of its bytes name."""
+
+
+@dataclass(frozen=True)
+class BlobFacts:
+    """What lies on the disk under one digest."""
+
+    digest: str
+    files: tuple[Path, ...]
+    size: int
+    """Bytes of the blob on the disk; of the tombstone, where only that is left."""
+    newest: float
+    """When the blob was last put, in seconds; 0 for a tombstone."""
+    bare: bool
+    """Whether only a tombstone is left."""
+
+
+def scan_blobs(state_dir: Path) -> dict[str, BlobFacts]:
+    """Everything that lies in the blob store, by digest."""
+    files: dict[str, list[Path]] = {}
+    folders = (folder for folder in (state_dir / "blobs" / "sha256").glob("??") if not folder.is_symlink())
+    for path in sorted(path for folder in folders for path in folder.glob("*")):
+        if match := _BLOB_FILE.fullmatch(path.name):
+            files.setdefault(f"sha256:{path.parent.name}{match[1]}", []).append(path)
+    return {digest: facts for digest, found in files.items() if (facts := _blob_facts(digest, found))}
+
+
+def _blob_facts(digest: str, files: list[Path]) -> BlobFacts | None:
+    data = [path for path in files if path.suffix != GONE]
+    try:
+        stats = [path.stat() for path in data or files]
+    except OSError:
+        return None  # somebody else is at it
+    newest = max(stat.st_mtime for stat in stats) if data else 0.0
+    return BlobFacts(digest, tuple(files), sum(stat.st_size for stat in stats), newest, not data)
+
+
+def scan_streams(state_dir: Path, blobs: Collection[str]) -> list[StreamFacts]:
+    """The facts of every stream, by stream id."""
+    return [_stream_facts(state_dir, stream_id, looks, blobs) for stream_id, looks in scan(state_dir).items()]
+
+
+def named_blobs(path: Path, blobs: Collection[str]) -> frozenset[str]:
+    """Those of `blobs` that the file names in any way, also in a damaged part. Rather too many than too few."""
+    found: set[str] = set()
+    try:
+        for line in read_lines(path):
+            found.update(digest for digest in _digests(line) if digest in blobs)
+    except TraceNotFound:
+        return frozenset()
+    except TraceError:
+        return frozenset(blobs)
+    return frozenset(found)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody writes the stream, as far as can be said."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return True
+    try:
+        return Disk().has_writer(handle)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+
+
+def _digests(line: bytes) -> Iterator[str]:
+    yield from (found.decode() for found in _DIGEST.findall(line))
+    if b"\\u00" in line:  # our writer spells no digest like that, but another one might
+        try:
+            yield from (found.decode() for found in _DIGEST.findall(orjson.dumps(orjson.loads(line))))
+        except (ValueError, TypeError):
+            return
+
+
+def _stream_facts(state_dir: Path, stream_id: str, looks: str, blobs: Collection[str]) -> StreamFacts:
+    path = state_dir / f"{stream_id}.jsonl"
+    torn = path.with_suffix(".torn")
+    is_run = stream_id.startswith("runs/")
+    story = _read(path, is_run=is_run)
+    first, last = row_of(0, 0, story.first), row_of(0, 0, story.last)
+    return StreamFacts(
+        stream_id=stream_id,
+        kind="runs" if is_run else "traces",
+        looks=looks,
+        size=_size(path) + _size(torn),
+        over=story.over,
+        locked=is_locked(path),
+        outcome=last.outcome or "success",
+        operation=first.owner.operation,
+        run_id=path.stem if is_run else first.owner.run_id,
+        agent_id="" if is_run else path.stem,
+        last_ts=last.ts,
+        parent=_parent(story.first),
+        agents=frozenset(story.agents),
+        blobs=named_blobs(path, blobs) | named_blobs(torn, blobs),
+    )
+
+
+@dataclass
+class _Story:
+    first: dict[str, Any]
+    last: dict[str, Any]
+    agents: set[str]
+    over: bool = False
+
+
+def _read(path: Path, *, is_run: bool) -> _Story:
+    """The two ends of a stream, and what a run's stream says in between. A damaged one is not over."""
+    story = _Story(dict(_NOTHING), dict(_NOTHING), set())
+    ended = False
+    try:
+        for record in read_records(path, quick=not is_run):
+            fields = record.fields or _NOTHING
+            story.first = fields if record.seq == 0 else story.first
+            story.last = fields
+            ended = record.type == SEAL or (is_run and (ended or record.type == "run_end"))
+            if record.type == "agent_scheduled":
+                story.agents.add(row_of(0, 0, fields).owner.agent_id)
+    except TraceError:
+        return story
+    story.over = ended
+    return story
+
+
+def _parent(first: dict[str, Any]) -> str:
+    data = first.get("data")
+    parent = data.get("parent") if isinstance(data, dict) else None
+    agent_id = parent.get("agent_id") if isinstance(parent, dict) else None
+    return agent_id if isinstance(agent_id, str) else ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
