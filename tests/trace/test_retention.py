@@ -45,6 +45,7 @@ from remora.trace import (
     trace_key,
     verify,
 )
+from remora.trace.files import disk as disk_module
 from remora.trace.retention.plan import decide
 from remora.trace.retention.scan import BlobFacts, StreamFacts, is_locked
 
@@ -243,7 +244,7 @@ async def test_looking_for_a_writer_makes_no_writer_fail(project: Project, monke
         assert not disk.has_writer(looker.fileno())
         # The looker is still there at the writer's first try, and gone at the next.
         gone = SimpleNamespace(sleep=lambda _: fcntl.flock(looker, fcntl.LOCK_UN))
-        monkeypatch.setattr(disk, "time", gone)
+        monkeypatch.setattr(disk_module, "time", gone)
         disk.lock(writer, path)
         assert disk.has_writer(looker.fileno())
         assert is_locked(path)

@@ -1,6 +1,5 @@
 """Reading the Long Track: pure functions over events."""
 
-from remora.analysis._checkpoints import Folded, fold, restored
 from remora.analysis._import import Chat, read_chats
 from remora.analysis._messages import ChatProblem, Said, Took
 from remora.analysis._replay import Explanation, Replay, Source, explain, replay
@@ -14,7 +13,6 @@ __all__ = [
     "ChatProblem",
     "Entry",
     "Explanation",
-    "Folded",
     "LlmConversationLogger",
     "Replay",
     "Said",
@@ -26,12 +24,10 @@ __all__ = [
     "TurnRow",
     "chat_tokens",
     "explain",
-    "fold",
     "fold_files",
     "history_tokens",
     "read_chats",
     "replay",
-    "restored",
     "summarize",
     "token_report",
     "transcript",

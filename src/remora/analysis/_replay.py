@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from remora.context.models import DecisionPacket
-from remora.context.projection import EMPTY, apply
-from remora.events import Event, ModelRequestEvent, PacketDelta, canonical, digest
+from remora.context.projection import EMPTY, apply, project
+from remora.events import Change, Event, ModelRequestEvent, PacketDelta, PlainDelta, canonical, digest
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,22 @@ def replay(events: Iterable[Event], to: int | None = None) -> Replay:
     return Replay(packet, receipts, different)
 
 
-def explain(events: Iterable[Event], key: str, at: int | None = None) -> Explanation:
-    """What the packet held under `key` after turn `at`, and which events set it."""
+def explain(events: Iterable[Event | Change], key: str, at: int | None = None) -> Explanation:
+    """What the packet held under `key` after turn `at`, and which events set it. Raises `ProjectionStopped`."""
     sources: list[Source] = []
-    packet = EMPTY
-    for event in events:
-        if at is not None and event.turn > at:
-            break
-        packet = apply(packet, event)
-        if isinstance(event.delta, PacketDelta) and (found := _set_by(event, event.delta, key)):
-            sources.append(found)
+
+    def collect() -> Iterator[Event | Change]:
+        for event in takewhile(lambda event: at is None or event.turn <= at, events):
+            yield event
+            if isinstance(event.delta, PacketDelta | PlainDelta) and (found := _set_by(event, event.delta, key)):
+                sources.append(found)
+
+    packet = project(collect())
     value = _held(packet, key)
     return Explanation(key, packet.turn, value, value is not None, tuple(sources))
 
 
-def _set_by(event: Event, delta: PacketDelta, key: str) -> Source | None:
+def _set_by(event: Event | Change, delta: PacketDelta | PlainDelta, key: str) -> Source | None:
     tool = str(getattr(event, "tool", ""))
     if key in delta.knowledge:
         item = delta.knowledge[key]

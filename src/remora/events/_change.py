@@ -22,6 +22,7 @@ class Change(NamedTuple):
     turn: int
     ts: str
     delta: PacketDelta | PlainDelta | UnreadableDelta | None
+    tool: str = ""
 
 
 def change_of(record: dict[str, Any]) -> Change | Event:
@@ -39,4 +40,4 @@ def change_of(record: dict[str, Any]) -> Change | Event:
         return from_record(record)
     delta = data.get("delta")
     read = None if delta is None else plain_delta(delta) or _readable_delta(delta)
-    return Change(kind, record["seq"], turn, record["ts"], read)
+    return Change(kind, record["seq"], turn, record["ts"], read, str(data.get("tool", "")))

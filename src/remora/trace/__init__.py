@@ -18,16 +18,15 @@ from remora.trace.files.skim import pick_events, read_changes
 from remora.trace.files.state import find_streams, new_stream_id, resolve
 from remora.trace.files.stream import SyncMode
 from remora.trace.files.writer import FileTrace, StreamEmitter
-from remora.trace.index.checkpoints import Checkpoint
 from remora.trace.index.index import StreamInfo, TraceIndex
 from remora.trace.index.query import Filter, Found, Hit
 from remora.trace.index.update import CatchUp
 from remora.trace.library import Library
 from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
 from remora.trace.retention.prune import PruneResult, prune
-from remora.trace.turns.keys import TraceKey, parse_key, trace_key
 from remora.trace.turns.kv import KVTraceView
-from remora.trace.turns.store import TraceEntry, TraceStore
+from remora.trace.turns.store import TraceStore
+from remora.trace.turns.view import TraceEntry, TraceKey, parse_key, trace_key
 from remora.trace.verification.state import BlobCounts, HeadCounts, Verification
 from remora.trace.verification.stream import StreamReport, verify
 
@@ -35,7 +34,6 @@ __all__ = [
     "MAX_LINE",
     "BlobCounts",
     "CatchUp",
-    "Checkpoint",
     "Disk",
     "FileBlobs",
     "FileTrace",

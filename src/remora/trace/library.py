@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from remora.errors import TraceDamaged, TraceError
-from remora.events import AgentEndEvent, Event, decode
+from remora.errors import TraceDamaged, TraceError, TraceNotFound
+from remora.events import AgentEndEvent, Change, Event, decode
 from remora.trace.files.blobs import FileBlobs
 from remora.trace.files.reader import Position, after, read_events, read_records
-from remora.trace.files.skim import pick_events, skim
+from remora.trace.files.skim import pick_events, read_changes
 from remora.trace.files.state import find_streams, resolve
-from remora.trace.index.checkpoints import Checkpoint
 from remora.trace.index.index import StreamInfo, TraceIndex
 from remora.trace.index.query import Filter, Hit
 from remora.trace.index.update import Progress as Indexing
 from remora.trace.retention.plan import PrunePlan, Retention, plan_prune
 from remora.trace.retention.prune import PruneResult, prune
-from remora.trace.turns.kv import forget
+from remora.trace.turns.kv import forget_streams
 from remora.trace.verification.state import Progress, Verification, Verifier
 
 LOOK_AGAIN_S = 0.1
@@ -69,25 +68,25 @@ class Library:
         """Whether the stream is a run's, not an agent's."""
         return self.find(fragment).parent.name == "runs"
 
-    def events(self, fragment: str, *, start: Position = Position()) -> Iterator[Event]:  # noqa: B008 (immutable)
+    def events(self, fragment: str) -> Iterator[Event]:
         """The events of one stream. Raises `TraceDamaged` after the last one before a damage."""
-        return read_events(self.find(fragment), start=start)
+        return read_events(self.find(fragment))
+
+    def event(self, fragment: str, seq: int) -> Event:
+        """One event of a stream. Raises `TraceNotFound`, or `TraceDamaged` if the stream is damaged before it."""
+        path = self.find(fragment)
+        for record in read_records(path, quick=True):
+            if record.seq == seq:
+                return decode(record.raw)
+        raise TraceNotFound(f"`{path}` has no event with `seq` {seq}")
+
+    def changes(self, fragment: str, to: int | None = None) -> Iterator[Change | Event]:
+        """What changes the packet up to turn `to`, without parsing the other events. Fold it with `project`."""
+        return read_changes(self.find(fragment), to)
 
     def intact(self, fragment: str) -> Intact:
         """The events of one stream up to its first damage, which can be asked for afterwards."""
         return Intact(self.events(fragment))
-
-    def checkpoint(self, fragment: str, projector: str, turn: int | None = None) -> Checkpoint | None:
-        """The last packet kept at `turn` or before it, if the stream is whole up to there."""
-        path = self.find(fragment)
-        with self._index() as index:
-            found = index.load_checkpoint(_stream_id(path), projector, turn=turn)
-        return found if found is not None and skim(path).line > found.seq else None
-
-    def keep_checkpoints(self, fragment: str, projector: str, packets: Mapping[int, bytes]) -> int:
-        """How many of the packets, by `seq`, are now kept for `checkpoint`. Any may be lost at any time."""
-        with self._index() as index:
-            return index.save_checkpoints(_stream_id(self.find(fragment)), projector, packets) if packets else 0
 
     def runs(self) -> list[Path]:
         """The files of all runs, oldest first."""
@@ -154,7 +153,7 @@ class Library:
         if not self._own:
             raise TraceError(f"Nothing in `{self.state_dir}` is deleted: somebody else made it")
         result = prune(plan)
-        forget(self.state_dir, self._blobs, result.streams)
+        forget_streams(self.state_dir, self._blobs, result.streams)
         folder = self.state_dir / "workspaces"
         if folder.is_dir() and not folder.is_symlink():
             for stream_id in filter(_ID.fullmatch, map(_name, result.streams)):

@@ -32,7 +32,7 @@ import orjson
 from remora.trace.files.disk import FILE_MODE
 from remora.trace.files.state import KINDS
 
-SCHEMA = 3
+SCHEMA = 4
 APPLICATION = 0x52454D4F
 SHIFT = 32
 
@@ -79,14 +79,6 @@ CREATE TABLE events (
     tool TEXT,
     outcome TEXT
 );
-CREATE TABLE checkpoints (
-    stream INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    projector TEXT NOT NULL,
-    packet_json BLOB NOT NULL,
-    head TEXT NOT NULL,           -- digest of the line of `seq` and the packet
-    PRIMARY KEY (stream, seq, projector)
-) WITHOUT ROWID;
 CREATE INDEX owners_by_run ON owners (run_id, operation, node_id);
 CREATE INDEX owners_by_node ON owners (node_id);
 CREATE INDEX owners_by_operation ON owners (operation);

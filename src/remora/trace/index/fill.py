@@ -143,7 +143,6 @@ class Filler:
         if self._text is not None:
             self._db.execute("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", span)
         self._db.execute("DELETE FROM owners WHERE stream = ?", (number,))
-        self._db.execute("DELETE FROM checkpoints WHERE stream = ?", (number,))
         self._db.execute("DELETE FROM streams WHERE id = ?", (number,))
 
     def flush(self) -> None:

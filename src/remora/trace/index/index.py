@@ -9,9 +9,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +18,12 @@ from typing import Self, TypeVar
 
 from remora.errors import ConfigError, TraceError
 from remora.trace.files.lines import StreamKind
-from remora.trace.index.checkpoints import Checkpoint, load, save
 from remora.trace.index.database import SCHEMA, IndexFile, can_search
 from remora.trace.index.fill import Indexed, known_streams, looks_of
 from remora.trace.index.query import Filter, Found, Hit, Located, Source, View, excerpt, match_query
 from remora.trace.index.rows import Texts
 from remora.trace.index.update import CatchUp, Progress, Tail, Updater
-from remora.trace.turns.keys import TraceKey, trace_key
+from remora.trace.turns.view import TraceKey, trace_key
 
 T = TypeVar("T")
 
@@ -122,25 +120,6 @@ class TraceIndex:
     def turns(self, wanted: Filter = _EVERYTHING) -> list[TraceKey]:
         """The turns in which a tool was called, by stream and turn, each once."""
         return self._ask(lambda view: list(dict.fromkeys(_keys(view, wanted))))
-
-    def save_checkpoints(self, stream_id: str, projector: str, packets: Mapping[int, bytes]) -> int:
-        """How many of the packets, by `seq`, are now kept: none while another process is indexing."""
-        with self._one_at_a_time, suppress(sqlite3.DatabaseError, OSError):
-            if not self._catch_up().complete or not self._file.exists():
-                return 0
-            with self._file.lock() as ours:
-                if ours:
-                    with self._file.writing(text=self._text) as db:
-                        keep = partial(save, db, self._state_dir, stream_id, projector)
-                        return sum(keep(seq, data) for seq, data in packets.items())
-        return 0
-
-    def load_checkpoint(self, stream_id: str, projector: str, *, turn: int | None = None) -> Checkpoint | None:
-        """The last kept packet of the stream (of `turn` or earlier) whose event still is the one it was."""
-        with self._one_at_a_time, suppress(sqlite3.DatabaseError):
-            db = self._reader()
-            return load(db, self._state_dir, stream_id, projector, turn) if db else None
-        return None
 
     def close(self) -> None:
         """No file is held open."""
