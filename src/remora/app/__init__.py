@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         served_weights,
         weights_counter,
     )
+    from remora.app._open_library import open_streams
     from remora.app._project import STATE_DIR, SystemClock, counter_of, default_state_dir, project_root
     from remora.app._reviewing import Accepted, AgentDiff, Rejected
     from remora.app._running import sandbox_name, sandbox_report
@@ -64,6 +65,7 @@ __all__ = [
     "needs_weights",
     "open_app",
     "open_project",
+    "open_streams",
     "project_root",
     "pull_model",
     "sandbox_name",
@@ -84,6 +86,7 @@ _PLACES = {
     "_instead": "Instead",
     "_local": "JsonlEventEmitter LocalTwoTrack",
     "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
+    "_open_library": "open_streams",
     "_project": "STATE_DIR SystemClock counter_of default_state_dir project_root",
     "_reviewing": "Accepted AgentDiff Rejected",
     "_running": "sandbox_name sandbox_report",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from remora.cli._console import err
 
 if TYPE_CHECKING:
-    from remora.app import App
+    from remora.app._project import Project
 
 _LONG = 8 * 1024 * 1024
 """Bytes of streams; fewer are read too fast for anybody to wonder."""
 
 
 @contextmanager
-def shown_indexing(opened: App, *, quiet: bool = False) -> Iterator[None]:
+def shown_indexing(opened: Project, *, quiet: bool = False) -> Iterator[None]:
     """While the index takes in many streams, a terminal shows how far it is."""
     with ExitStack() as open_:
         bar: list[Callable[[int], None]] = []

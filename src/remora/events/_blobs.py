@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+MAX_BLOB = 64 * 1024 * 1024
+"""Bytes of one blob that are held in memory, unless its reader says otherwise: the limit of a workspace's file."""
+
 _FILES = ("tool_result", "workspace_accepted", "accept_undone")
 _TEXTS = ("model_response", "user_input")
 

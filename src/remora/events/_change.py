@@ -5,8 +5,9 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from remora.events._codec import FORMAT, from_record
+from remora.events._codec import from_record
 from remora.events._delta import PacketDelta, UnreadableDelta
+from remora.events._lines import FORMAT
 from remora.events._plain import PlainDelta, plain_delta
 from remora.events._types import Event, _readable_delta
 

@@ -9,31 +9,18 @@ it. A line is never rewritten: older formats are brought forward by `upcast` whi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
 from remora.errors import TraceError
+from remora.events._lines import FORMAT
 from remora.events._types import EVENT_TYPES, Event, UnknownEvent
-
-FORMAT = 1
 
 UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """How a record of an older format becomes one of the next. Empty while format 1 is the only one."""
-
-
-def timestamp(moment: datetime) -> str:
-    """The moment as records hold it: UTC, always six digits of a second."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
-
-
-def digest(data: bytes) -> str:
-    """The SHA-256 of the bytes, with the algorithm in its prefix."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def canonical(value: Any) -> bytes:

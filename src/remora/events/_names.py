@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
-from remora.events._codec import FORMAT, from_record
+from remora.events._codec import from_record
+from remora.events._lines import FORMAT
 from remora.events._types import UNRECORDED, Event
 
 

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
+from remora import events
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
-from remora.events import AgentEndEvent, Change, Event, decode
 from remora.trace.files.blobs import FileBlobs
+from remora.trace.files.lines import SEAL
 from remora.trace.files.reader import Position, after, read_events, read_records
 from remora.trace.files.skim import pick_events, read_changes
 from remora.trace.files.state import find_streams, resolve
@@ -22,8 +24,10 @@ from remora.trace.index.query import Filter, Hit
 from remora.trace.index.update import Progress as Indexing
 from remora.trace.retention.plan import PrunePlan, Retention, plan_prune
 from remora.trace.retention.prune import PruneResult, prune
-from remora.trace.turns.kv import forget_streams
 from remora.trace.verification.state import Progress, Verification, Verifier
+
+if TYPE_CHECKING:
+    from remora.events import Change, Event
 
 LOOK_AGAIN_S = 0.1
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -77,7 +81,7 @@ class Library:
         path = self.find(fragment)
         for record in read_records(path, quick=True):
             if record.seq == seq:
-                return decode(record.raw)
+                return events.decode(record.raw)
         raise TraceNotFound(f"`{path}` has no event with `seq` {seq}")
 
     def changes(self, fragment: str, to: int | None = None) -> Iterator[Change | Event]:
@@ -136,9 +140,8 @@ class Library:
         while True:
             for record in read_records(path, start=here, torn_ok=True):
                 here = after(record)
-                event = decode(record.raw)
-                yield event
-                if isinstance(event, AgentEndEvent):
+                yield events.decode(record.raw)
+                if record.type == SEAL:
                     return
             if not follow:
                 return
@@ -152,6 +155,8 @@ class Library:
         """What the plan names is gone, with the workspaces of those agents. Raises `TraceError` in a foreign folder."""
         if not self._own:
             raise TraceError(f"Nothing in `{self.state_dir}` is deleted: somebody else made it")
+        from remora.trace.turns.kv import forget_streams  # loads the event classes
+
         result = prune(plan)
         forget_streams(self.state_dir, self._blobs, result.streams)
         folder = self.state_dir / "workspaces"

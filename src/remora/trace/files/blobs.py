@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Literal
 
 from remora.errors import TraceError
+from remora.events import MAX_BLOB
 from remora.events import digest as digest_of
-from remora.ports import MAX_BLOB
 from remora.trace.files.disk import Disk, Threads
 from remora.trace.files.state import Folders
 

@@ -8,13 +8,17 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import orjson
 
+from remora import events
 from remora.errors import TraceError, TraceSealed
-from remora.events import Event, digest, encode
-from remora.ports import Draft
+from remora.events import digest
+
+if TYPE_CHECKING:
+    from remora.events import Event
+    from remora.ports import Draft
 
 StreamKind = Literal["traces", "runs"]
 
@@ -48,22 +52,22 @@ class Batch:
 
 def number(drafts: Sequence[Draft], *, seq: int, prev: str | None, now: Callable[[], str]) -> Batch:
     """`drafts` numbered from `seq` and chained to `prev`. Raises `TraceError` for what no line can hold."""
-    events: list[Event] = []
+    recorded: list[Event] = []
     lines: list[bytes] = []
     for draft in drafts:
-        if events and events[-1].type == SEAL:
+        if recorded and recorded[-1].type == SEAL:
             raise TraceSealed(f"`{draft.type}` would follow `{SEAL}`, which ends a stream")
-        event = draft.model_copy(update={"seq": seq + len(events), "ts": now(), "prev": prev})
-        line = encode(event)
+        event = draft.model_copy(update={"seq": seq + len(recorded), "ts": now(), "prev": prev})
+        line = events.encode(event)
         if len(line) > MAX_LINE:
             raise TraceError(
                 f"Event `{event.type}` takes {len(line):,} bytes: expected at most {MAX_LINE:,}",
                 hint="Put large values into the blob store and record their reference",
             )
         prev = digest(line)
-        events.append(event)
+        recorded.append(event)
         lines.append(line)
-    return Batch(tuple(events), tuple(lines), prev or "")
+    return Batch(tuple(recorded), tuple(lines), prev or "")
 
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from remora import events
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
-from remora.events import FORMAT, Event, digest, from_record
+from remora.events import FORMAT, digest
 from remora.trace.files.lines import SEAL, glance, parse
+
+if TYPE_CHECKING:
+    from remora.events import Event
 
 MAX_READ_LINE = 16 * 1024 * 1024
 """Larger lines are refused while reading, so that a foreign file cannot fill the memory."""
@@ -207,6 +211,6 @@ def _damaged(path: Path, line: int, seq: int | None, problem: str) -> NoReturn:
 
 def _event(path: Path, record: Record) -> Event:
     try:
-        return from_record(record.fields or {})
+        return events.from_record(record.fields or {})
     except TraceError as error:
         raise TraceDamaged(path, line=record.line, seq=record.seq, problem=error.message) from error

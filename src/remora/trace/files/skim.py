@@ -24,13 +24,17 @@ from collections.abc import Collection, Iterator
 from io import FileIO
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
+from remora import events
 from remora.errors import TraceDamaged, TraceError
-from remora.events import Change, Event, change_of, from_record
 from remora.trace.files.lines import MAX_LINE, SEAL, TS_LENGTH, parse
 from remora.trace.files.reader import Position, read_events, read_records
+
+if TYPE_CHECKING:
+    from remora.events import Change, Event
 
 _CHUNK = 32 * 1024
 _TYPE = b'","type":"'
@@ -131,7 +135,7 @@ def pick_events(path: Path, types: Collection[str]) -> Iterator[Event]:
         for lines in skim:
             for line in lines:
                 if wanted.search(line, 0, _TYPE_ENDS):
-                    event = from_record(parse(line).fields or {})
+                    event = events.from_record(parse(line).fields or {})
                     if event.type in types:
                         yield event
         yield from (event for event in read_events(path, start=skim.here, torn_ok=True) if event.type in types)
@@ -169,6 +173,6 @@ def read_changes(path: Path, to: int | None = None) -> Iterator[Change | Event]:
 
 def _read(path: Path, seq: int, line: bytes) -> Change | Event:
     try:
-        return change_of(orjson.loads(line))
+        return events.change_of(orjson.loads(line))
     except (orjson.JSONDecodeError, TraceError) as error:
         raise TraceDamaged(path, line=seq + 1, seq=seq, problem=str(error)) from error

@@ -16,17 +16,19 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from remora.errors import TraceDamaged, TraceError, TraceLocked, TracePoisoned, TraceSealed
-from remora.events import Event
-from remora.ports import Draft
 from remora.trace.files.disk import Disk
 from remora.trace.files.heads import Ledger, Note
 from remora.trace.files.lines import SEAL, number, parse
 from remora.trace.files.reader import Position, Record, after, read_lines, read_records
 from remora.trace.files.skim import skim
 from remora.trace.files.state import Folders
+
+if TYPE_CHECKING:
+    from remora.events import Event
+    from remora.ports import Draft
 
 SyncMode = Literal["always", "turn", "off"]
 

@@ -15,17 +15,21 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from remora import events
 from remora.errors import TraceError, TraceNotFound
-from remora.events import Event, as_event, digest, timestamp
-from remora.ports import Clock, Draft
+from remora.events import digest, timestamp
 from remora.trace.files.disk import Disk, Threads
 from remora.trace.files.heads import Ledger
 from remora.trace.files.lines import check_stream_id
 from remora.trace.files.reader import read_events, read_lines
 from remora.trace.files.state import Folders
 from remora.trace.files.stream import OpenStream, SyncMode
+
+if TYPE_CHECKING:
+    from remora.events import Event
+    from remora.ports import Clock, Draft
 
 T = TypeVar("T")
 
@@ -166,7 +170,7 @@ class StreamEmitter:
 
     async def emit(self, event: Event | Mapping[str, Any]) -> Event:
         """The event as recorded, with `seq`, `ts` and `prev`."""
-        draft = as_event(event).model_copy(update={"agent_id": self._agent_id})
+        draft = events.as_event(event).model_copy(update={"agent_id": self._agent_id})
         (recorded,) = await self._writer.append(self.stream_id, [draft])
         return recorded
 

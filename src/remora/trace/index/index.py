@@ -23,7 +23,7 @@ from remora.trace.index.fill import Indexed, known_streams, looks_of
 from remora.trace.index.query import Filter, Found, Hit, Located, Source, View, excerpt, match_query
 from remora.trace.index.rows import Texts
 from remora.trace.index.update import CatchUp, Progress, Tail, Updater
-from remora.trace.turns.view import TraceKey, trace_key
+from remora.trace.turns.keys import TraceKey, trace_key
 
 T = TypeVar("T")
 

@@ -21,15 +21,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from remora import events
 from remora.context.text import one_line
 from remora.errors import ConfigError, TraceError
-from remora.events import Event, from_record, timestamp
+from remora.events import timestamp
 from remora.trace.files.lines import parse
 from remora.trace.index.database import SHIFT
 from remora.trace.index.fill import Indexed, known_streams, line_at
 from remora.trace.index.rows import Owner, Row, Texts, row_of
+
+if TYPE_CHECKING:
+    from remora.events import Event
 
 MAX_QUERY = 1000
 _EXCERPT = 160
@@ -258,7 +262,7 @@ class View:
             self.stale.add(at.stream_id)
             return None
         try:
-            return Found(at.stream_id, from_record(parsed)), text
+            return Found(at.stream_id, events.from_record(parsed)), text
         except TraceError:
             return None  # a foreign envelope: no reader gives such an event out
 

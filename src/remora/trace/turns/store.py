@@ -9,7 +9,8 @@ from remora.events import Event
 from remora.ports import BlobStore, Draft, TraceWriter
 from remora.trace.index.index import TraceIndex
 from remora.trace.index.query import Filter, Hit
-from remora.trace.turns.view import Indexing, StoredEntry, TraceKey, TurnView, pair_calls, trace_key
+from remora.trace.turns.keys import TraceKey, trace_key
+from remora.trace.turns.view import Indexing, StoredEntry, TurnView, pair_calls
 
 
 class TraceStore(TurnView):

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from remora.errors import TraceError
-from remora.events import Reference
-from remora.ports import MAX_BLOB
+from remora.events import MAX_BLOB, Reference
 from remora.trace.files.blobs import MAX_PROVEN, BlobProof, FileBlobs
 from remora.trace.files.heads import FILE, Heads, read_heads
 from remora.trace.retention.prune import PRUNED
