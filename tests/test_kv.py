@@ -459,7 +459,7 @@ def test_a_second_commit_waits_for_the_first(tmp_path: Path) -> None:
     with closing(sqlite3.connect(file.path)) as other:
         other.execute("BEGIN IMMEDIATE")
         writer = run(_COUNT, file.path, 1)
-        assert file.read(lambda db: file.pick(db, ["a"])[0].data, b"") == b"1"
+        assert file.read(lambda db: file.rows_of(db, ["a"])[0].data, b"") == b"1"
         other.execute("ROLLBACK")
     assert end_of(writer) == 0
     file.close()

@@ -47,7 +47,7 @@ _DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLI
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
-class Row(NamedTuple):
+class KVRow(NamedTuple):
     """What a key holds, as it lies in the file."""
 
     key: str
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     version: int
 
 
-class Done(NamedTuple):
+class CommitResult(NamedTuple):
     """What a commit came to."""
 
     version: int
@@ -259,33 +259,35 @@ class KVFile:
         except OSError as error:
             raise KVError(f"`{self.path}` cannot be used: {error.strerror}") from error
 
-    def get(self, keys: Sequence[str]) -> list[Row]:
+    def get(self, keys: Sequence[str]) -> list[KVRow]:
         """The records of those of the keys that are there now."""
-        empty: list[Row] = []
-        return self.read(lambda db: self.pick(db, keys), empty)
+        empty: list[KVRow] = []
+        return self.read(lambda db: self.rows_of(db, keys), empty)
 
-    def scan(self, prefix: str, limit: int = -1) -> list[Row]:
+    def scan(self, prefix: str, limit: int = -1) -> list[KVRow]:
         """The records whose keys begin with `prefix` now, by key; with `limit`, the first so many."""
-        empty: list[Row] = []
-        return self.read(lambda db: self.begin_with(db, prefix, limit), empty)
+        empty: list[KVRow] = []
+        return self.read(lambda db: self.rows_with_prefix(db, prefix, limit), empty)
 
-    def pick(self, db: sqlite3.Connection, keys: Sequence[str]) -> list[Row]:
+    def rows_of(self, db: sqlite3.Connection, keys: Sequence[str]) -> list[KVRow]:
         """The records of those of the keys that are there."""
         wanted = [to_bytes(key) for key in keys]
         parts = (wanted[place : place + _AT_ONCE] for place in range(0, len(wanted), _AT_ONCE))
         return [row for part in parts for row in self._rows(db, f"key IN ({', '.join('?' * len(part))})", part)]
 
-    def begin_with(self, db: sqlite3.Connection, prefix: str, limit: int = -1) -> list[Row]:
+    def rows_with_prefix(self, db: sqlite3.Connection, prefix: str, limit: int = -1) -> list[KVRow]:
         """The records whose keys begin with `prefix`, by key; with `limit`, the first so many."""
         low = to_bytes(prefix)
         return self._rows(db, "key >= ? AND key < ?", [low, low + b"\xff"], limit)  # a byte that is in no key
 
-    def commit(self, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
+    def commit(self, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> CommitResult:
         """All changes are in the file (None deletes), or none: raises `KVConflict` if a version is another."""
         return self.write(lambda db: self._change(db, changes, expected))
 
-    def _change(self, db: sqlite3.Connection, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
-        there = {row.key: row.version for row in self.pick(db, list(expected))}
+    def _change(
+        self, db: sqlite3.Connection, changes: Mapping[str, bytes | None], expected: Mapping[str, int]
+    ) -> CommitResult:
+        there = {row.key: row.version for row in self.rows_of(db, list(expected))}
         for key, version in expected.items():
             if there.get(key, ABSENT) != version:
                 raise KVConflict(key, expected=version, found=there.get(key, ABSENT))
@@ -295,18 +297,18 @@ class KVFile:
         kept = [(to_bytes(key), data, version) for key, data in changes.items() if data is not None]
         deleted = db.executemany("DELETE FROM records WHERE key = ?", gone).rowcount if gone else 0
         db.executemany("REPLACE INTO records VALUES (?, ?, ?, ?)", ((*each, _sum(*each)) for each in kept))
-        return Done(version, deleted)
+        return CommitResult(version, deleted)
 
-    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes], limit: int = -1) -> list[Row]:
+    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes], limit: int = -1) -> list[KVRow]:
         """The records that fit, by key, each checked against its sum."""
         with self._translated():
             sql = f"SELECT key, value, version, sum FROM records WHERE {condition} ORDER BY key LIMIT ?"  # noqa: S608
             return [self._checked(*row) for row in db.execute(sql, [*values, limit])]
 
-    def _checked(self, key: bytes, data: bytes, version: int, total: int) -> Row:
+    def _checked(self, key: bytes, data: bytes, version: int, total: int) -> KVRow:
         try:
             if _sum(key, data, version) == total:
-                return Row(key.decode("utf-8", "surrogatepass"), data, version)
+                return KVRow(key.decode("utf-8", "surrogatepass"), data, version)
         except (TypeError, ValueError):
             pass  # other types than we ever write
         raise KVDamaged(self.path, problem=f"the record {key!r:.80} is not as it was written")

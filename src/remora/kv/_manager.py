@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from remora.errors import KVConflict, KVError
-from remora.kv._file import ABSENT, KVFile, Row, to_bytes
+from remora.kv._file import ABSENT, KVFile, KVRow, to_bytes
 
 
 class Record(NamedTuple):
@@ -23,7 +23,7 @@ class Record(NamedTuple):
     version: int
 
 
-class Keys(ABC):
+class KVAccess(ABC):
     """What a store and a transaction have in common: reading and changing what keys hold."""
 
     def __init__(self, file: KVFile) -> None:
@@ -51,11 +51,11 @@ class Keys(ABC):
         """The key is gone; gives whether it was there. Raises `KVConflict` unless it had the `expected` version."""
 
     @abstractmethod
-    async def rows(self, keys: Iterable[str]) -> list[Row]:
+    async def rows(self, keys: Iterable[str]) -> list[KVRow]:
         """What those of the keys hold that are there, as it lies in the file."""
 
     @abstractmethod
-    async def rows_from(self, prefix: str) -> list[Row]:
+    async def rows_from(self, prefix: str) -> list[KVRow]:
         """The records whose keys begin with `prefix`, by key, as they lie in the file."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Keys(ABC):
         """The key holds the JSON `data`. Gives its version; None within a transaction, which has it once it ended."""
 
 
-class KVManager(Keys):
+class KVManager(KVAccess):
     """JSON values in the file at `path`, made at the first write. With `durable` they survive a power loss."""
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
@@ -101,18 +101,18 @@ class KVManager(Keys):
     ) -> None:
         await self.aclose()
 
-    async def rows(self, keys: Iterable[str]) -> list[Row]:
+    async def rows(self, keys: Iterable[str]) -> list[KVRow]:
         wanted = list(keys)
-        return await asyncio.to_thread(self._file.read, lambda db: self._file.pick(db, wanted), [])
+        return await asyncio.to_thread(self._file.read, lambda db: self._file.rows_of(db, wanted), [])
 
-    async def rows_from(self, prefix: str) -> list[Row]:
-        return await asyncio.to_thread(self._file.read, lambda db: self._file.begin_with(db, prefix), [])
+    async def rows_from(self, prefix: str) -> list[KVRow]:
+        return await asyncio.to_thread(self._file.read, lambda db: self._file.rows_with_prefix(db, prefix), [])
 
     async def put(self, key: str, data: bytes, expected: int | None) -> int:
         return (await asyncio.to_thread(self._file.commit, {key: data}, _only(key, expected))).version
 
 
-class KVTransaction(Keys):
+class KVTransaction(KVAccess):
     """Reads see one moment and the transaction's own changes; these are written at its end, all or none.
 
     Raises `KVConflict` at the end if any key that was read by name has changed since; what a scan gave is not held
@@ -148,22 +148,22 @@ class KVTransaction(Keys):
             done = await asyncio.to_thread(self._file.commit, self._changes, self._expected)
             self.version = done.version
 
-    async def rows(self, keys: Iterable[str]) -> list[Row]:
+    async def rows(self, keys: Iterable[str]) -> list[KVRow]:
         wanted = list(keys)
-        found = {row.key: row for row in await self._ask(lambda db: self._file.pick(db, wanted))}
+        found = {row.key: row for row in await self._ask(lambda db: self._file.rows_of(db, wanted))}
         for key in wanted:
             self._expected.setdefault(key, found[key].version if key in found else ABSENT)
         return self._with_changes(found, [key for key in wanted if key in self._changes])
 
-    async def rows_from(self, prefix: str) -> list[Row]:
-        found = {row.key: row for row in await self._ask(lambda db: self._file.begin_with(db, prefix))}
+    async def rows_from(self, prefix: str) -> list[KVRow]:
+        found = {row.key: row for row in await self._ask(lambda db: self._file.rows_with_prefix(db, prefix))}
         return self._with_changes(found, [key for key in self._changes if key.startswith(prefix)])
 
-    def _with_changes(self, found: dict[str, Row], changed: Iterable[str]) -> list[Row]:
+    def _with_changes(self, found: dict[str, KVRow], changed: Iterable[str]) -> list[KVRow]:
         for key in changed:
             data, old = self._changes[key], found.pop(key, None)
             if data is not None:
-                found[key] = Row(key, data, old.version if old else ABSENT)
+                found[key] = KVRow(key, data, old.version if old else ABSENT)
         return sorted(found.values(), key=lambda row: to_bytes(row.key))
 
     async def put(self, key: str, data: bytes, expected: int | None) -> None:
@@ -174,7 +174,7 @@ class KVTransaction(Keys):
         if expected is not None and self._expected.setdefault(key, expected) != expected:
             raise KVConflict(key, expected=expected, found=self._expected[key])
 
-    async def _ask(self, ask: Callable[[sqlite3.Connection], list[Row]]) -> list[Row]:
+    async def _ask(self, ask: Callable[[sqlite3.Connection], list[KVRow]]) -> list[KVRow]:
         if not self._opened:
             self._db, self._opened = await asyncio.to_thread(self._file.snapshot), True
         return [] if self._db is None else await asyncio.to_thread(ask, self._db)
@@ -188,7 +188,7 @@ def encode(key: str, value: Any) -> bytes:
         raise KVError(f"`{key!r:.80}` cannot be kept: {error}: expected a JSON value") from error
 
 
-def _record(row: Row) -> Record:
+def _record(row: KVRow) -> Record:
     return Record(row.key, json.loads(row.data), row.version)
 
 

@@ -8,8 +8,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from remora.errors import KVError, KVRecordInvalid
-from remora.kv._file import Row
-from remora.kv._manager import Keys, KVManager, encode
+from remora.kv._file import KVRow
+from remora.kv._manager import KVAccess, KVManager, encode
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -27,7 +27,7 @@ class TypedKVRepository(Generic[Model]):
     The model is the one named in brackets (`TypedKVRepository[NodeState](kv, prefix="node:")`), or given with a call.
     """
 
-    def __init__(self, storage: Keys, prefix: str = "", model: type[Model] | None = None) -> None:
+    def __init__(self, storage: KVAccess, prefix: str = "", model: type[Model] | None = None) -> None:
         self._storage = storage
         self._prefix = prefix
         self._model = model
@@ -89,7 +89,7 @@ class TypedKVRepository(Generic[Model]):
         return kind
 
 
-def _load(kind: type[Model], row: Row) -> Model:
+def _load(kind: type[Model], row: KVRow) -> Model:
     try:
         return kind.model_validate_json(row.data)
     except ValidationError as error:

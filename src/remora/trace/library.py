@@ -173,7 +173,7 @@ class Library:
 
     @contextmanager
     def _index(self) -> Iterator[TraceIndex]:
-        with TraceIndex(self.state_dir, believed=self._own, progress=self._progress) as index:
+        with TraceIndex(self.state_dir, trusted=self._own, progress=self._progress) as index:
             yield index
             self.notices += index.notices
 

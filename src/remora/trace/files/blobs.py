@@ -45,7 +45,7 @@ class TooLarge(Exception):
 
 
 @contextmanager
-def opened(path: str) -> Iterator[FileIO]:
+def open_plain(path: str) -> Iterator[FileIO]:
     """The plain file at `path`. Raises `FileNotFoundError` where there is none: a link, a folder, a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -266,7 +266,7 @@ class FileBlobs:
 
 def _proof(path: str, digest: str, limit: int) -> BlobProof:
     """What the file proves. Raises `OSError` if it cannot be opened."""
-    with opened(path) as file:
+    with open_plain(path) as file:
         try:
             found, size = sha256_of(file, limit, packed=path.endswith(".gz"))
         except TooLarge:
@@ -278,7 +278,7 @@ def _proof(path: str, digest: str, limit: int) -> BlobProof:
 
 def _read(path: Path, limit: int) -> bytes:
     try:
-        with opened(str(path)) as file:
+        with open_plain(str(path)) as file:
             return b"".join(parts(file, limit, packed=path.suffix == ".gz"))
     except (TooLarge, *READ_ERRORS):
         return b""

@@ -33,7 +33,7 @@ FILE_MODE = 0o600
 # A repository may bring its own state directory: a link planted there must not lead a write elsewhere.
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 # Whoever looks for a writer is gone in microseconds; a real writer is never waited for.
-_LOOKS, _LOOK_S = 50, 0.001
+_LOCK_ATTEMPTS, _LOCK_WAIT_S = 50, 0.001
 
 
 class Disk:
@@ -98,14 +98,14 @@ class Disk:
 
     def lock(self, handle: int, path: Path) -> None:
         """No other descriptor holds this file, until this one is closed. Raises `TraceLocked` at once if one does."""
-        for _ in range(_LOOKS):
+        for _ in range(_LOCK_ATTEMPTS):
             if _flock(handle, fcntl.LOCK_EX):
                 return
             # A writer shares with nobody. Where sharing is possible, someone only looked whether there is a writer.
             if not _flock(handle, fcntl.LOCK_SH):
                 break
             fcntl.flock(handle, fcntl.LOCK_UN)
-            time.sleep(_LOOK_S)
+            time.sleep(_LOCK_WAIT_S)
         raise TraceLocked(
             f"`{path}` has another writer: expected to be the only one",
             hint="Wait until the other run has ended, or stop it",
@@ -163,7 +163,7 @@ class _Job:
             self.future.set_exception(self.error)
 
 
-class _Desk:
+class _JobQueue:
     """What the threads share; they hold it, and not the `Threads` that own it, so that these can be let go."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ class _Desk:
         self.open_jobs = 0
         self.started = 0
 
-    def hand_in(self, job: _Job) -> None:
+    def submit(self, job: _Job) -> None:
         with self.lock:
             self.open_jobs += 1
             missing = self.started < min(self.open_jobs, THREADS)
@@ -180,9 +180,9 @@ class _Desk:
         self.jobs.put(job)
         if missing:
             # A daemon: a killed process loses nothing that was acknowledged, and one that exits must not hang.
-            threading.Thread(target=self.serve, name=f"remora-disk-{self.started}", daemon=True).start()
+            threading.Thread(target=self.work_off, name=f"remora-disk-{self.started}", daemon=True).start()
 
-    def serve(self) -> None:
+    def work_off(self) -> None:
         while (job := self.jobs.get()) is not None:
             job.run()
             with self.lock:
@@ -200,8 +200,8 @@ class Threads:
     """Runs blocking functions in threads of its own."""
 
     def __init__(self) -> None:
-        self._desk = _Desk()
-        self._stop = weakref.finalize(self, self._desk.stop)
+        self._queue = _JobQueue()
+        self._stop = weakref.finalize(self, self._queue.stop)
 
     async def run(self, work: Callable[..., T], *args: Any, done: Callable[[], None] | None = None) -> T:
         """The result of `work`. If the caller is cancelled, `work` still goes on to its end; then `done` is called."""
@@ -209,7 +209,7 @@ class Threads:
             raise TraceError("The disk cannot be reached any more: expected no work after closing")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._desk.hand_in(_Job(loop, future, work, args, done))
+        self._queue.submit(_Job(loop, future, work, args, done))
         return await future
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import orjson
 
 from remora.errors import TraceError
-from remora.trace.files.blobs import opened
+from remora.trace.files.blobs import open_plain
 from remora.trace.files.disk import Disk
 from remora.trace.files.lines import check_stream_id
 
@@ -67,11 +67,11 @@ class Ledger:
         self._disk = disk
         self._whole = False
         """Whether the file is known to end with a newline."""
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
 
     def note(self, note: Note) -> None:
         """The note stands in the ledger, if the disk takes it: what was acknowledged does not depend on it."""
-        with self._one_at_a_time, suppress(OSError, TraceError):
+        with self._lock, suppress(OSError, TraceError):
             handle = self._disk.open_append(self._path)
             try:
                 lead = b"" if self._whole or _ends_whole(self._path) else b"\n"
@@ -89,7 +89,7 @@ def read_heads(state_dir: Path) -> Heads:
     damaged: list[int] = []
     torn: list[int] = []
     try:
-        with opened(str(path)) as raw, BufferedReader(raw) as file:
+        with open_plain(str(path)) as raw, BufferedReader(raw) as file:
             for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
                 note = _read(line)
                 if note is not None:
@@ -128,6 +128,6 @@ def _check(body: bytes) -> bytes:
 
 def _ends_whole(path: Path) -> bool:
     """Whether the next line can follow as it is. After a crash the last one may lack its newline."""
-    with opened(str(path)) as file:
+    with open_plain(str(path)) as file:
         size = os.fstat(file.fileno()).st_size
         return size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n"

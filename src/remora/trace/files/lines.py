@@ -74,7 +74,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 TS_LENGTH = len("2026-11-15T18:20:45.123456Z")
 
 
-class Glance(NamedTuple):
+class Envelope(NamedTuple):
     """What the checks need to know of a line."""
 
     seq: int
@@ -83,7 +83,7 @@ class Glance(NamedTuple):
     fields: dict[str, Any] | None
 
 
-def parse(raw: bytes) -> Glance:
+def parse(raw: bytes) -> Envelope:
     """All of a line. Raises `TraceError` if it is not a record, or not plain JSON."""
     try:
         fields = orjson.loads(raw)
@@ -94,10 +94,10 @@ def parse(raw: bytes) -> Glance:
     if not isinstance(fields, dict) or type(fields.get("seq")) is not int or not isinstance(fields.get("type"), str):
         raise TraceError("not a Remora record: expected a JSON object with `v`, `seq` and `type`")
     prev = fields.get("prev")
-    return Glance(fields["seq"], fields["type"], prev if isinstance(prev, str) else None, fields)
+    return Envelope(fields["seq"], fields["type"], prev if isinstance(prev, str) else None, fields)
 
 
-def glance(raw: bytes, seq: int, prev: str | None) -> Glance:
+def parse_envelope(raw: bytes, seq: int, prev: str | None) -> Envelope:
     """What the checks need of a line. One in the writer's own form that goes on as expected is not parsed.
 
     In valid JSON a text ends at its first plain quote, so the two ends of the line cannot stand inside of one.
@@ -107,7 +107,7 @@ def glance(raw: bytes, seq: int, prev: str | None) -> Glance:
     if not (raw.startswith(front) and raw.endswith(back) and raw.startswith(b'","type":"', after_ts)):
         return parse(raw)
     word = after_ts + 10
-    return Glance(seq, raw[word : raw.index(b'"', word)].decode(errors="replace"), prev, None)
+    return Envelope(seq, raw[word : raw.index(b'"', word)].decode(errors="replace"), prev, None)
 
 
 def _writes_back(fields: Any, raw: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from remora import events
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
 from remora.events import FORMAT, digest
-from remora.trace.files.lines import SEAL, glance, parse
+from remora.trace.files.lines import SEAL, parse, parse_envelope
 
 if TYPE_CHECKING:
     from remora.events import Event
@@ -121,10 +121,10 @@ def read_records(
             held = record
     except TraceDamaged as damage:
         if held is not None and held.line < damage.line:
-            yield _settled(path, held)
+            yield _parse_last(path, held)
         raise
     if held is not None:
-        yield _settled(path, held)
+        yield _parse_last(path, held)
 
 
 def _parsed(path: Path, start: Position, lines: Iterable[bytes], torn_ok: bool, quick: bool) -> Iterator[Record]:
@@ -137,9 +137,9 @@ def _parsed(path: Path, start: Position, lines: Iterable[bytes], torn_ok: bool, 
             _cut(path, number, line)
         try:
             # The first line says what the file is, so it is always read in full.
-            found = glance(raw, number, prev) if quick and number else parse(raw)
+            found = parse_envelope(raw, number, prev) if quick and number else parse(raw)
         except TraceError as error:
-            _damaged(path, number + 1, number, _stranger(raw) if number == 0 else error.message)
+            _damaged(path, number + 1, number, _describe_first_line(raw) if number == 0 else error.message)
         if number == 0:
             _check_version(path, found.fields or {})
         if found.seq != number:
@@ -174,7 +174,7 @@ def _blame(
     _damaged(path, record.line, record.seq, "`prev` is not the digest of the line before it")
 
 
-def _settled(path: Path, last: Record) -> Record:
+def _parse_last(path: Path, last: Record) -> Record:
     """The record, read in full, as no later line vouches for its bytes."""
     if last.fields is not None:
         return last
@@ -197,10 +197,10 @@ def _cut(path: Path, number: int, line: bytes) -> NoReturn:
     if len(line) == MAX_READ_LINE:
         _damaged(path, number + 1, number, f"the line is longer than {MAX_READ_LINE:,} bytes")
     problem = f"the last line is cut: {len(line):,} bytes without a newline"
-    _damaged(path, number + 1, number, problem if number or line[:1] == b"{" else _stranger(line))
+    _damaged(path, number + 1, number, problem if number or line[:1] == b"{" else _describe_first_line(line))
 
 
-def _stranger(raw: bytes) -> str:
+def _describe_first_line(raw: bytes) -> str:
     kind = "damaged" if raw.startswith(b'{"v":') else "not a record"
     return f"not a Remora stream, or its first line is {kind}: expected one JSON object with `v`, `seq` and `type`"
 

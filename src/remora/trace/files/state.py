@@ -30,11 +30,11 @@ class Folders:
         self._disk = disk
         self._sync = sync
         self._ready: set[Path] = set()
-        self._one_at_a_time = threading.RLock()
+        self._lock = threading.RLock()
 
     def ready(self, folder: Path) -> None:
         """`folder` (at or below the state directory) exists, also after a power loss, and git looks at none of it."""
-        with self._one_at_a_time:
+        with self._lock:
             if folder in self._ready or (folder.exists() and not folder.is_relative_to(self._state_dir)):
                 return
             self.ready(folder.parent)

@@ -78,7 +78,7 @@ class OpenStream:
         except OSError as error:
             raise self._poisoned(error) from error
         except TraceError:
-            self._let_go()
+            self._release()
             raise
         self.known = True
 
@@ -103,7 +103,7 @@ class OpenStream:
             self._note()
         if batch.sealed:
             self.sealed = True
-            self._let_go()
+            self._release()
         return batch.events
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class OpenStream:
                 raise self._poisoned(error) from error
         if self._handle is not None and self._unnoted:
             self._note()
-        self._let_go()
+        self._release()
         self.known = self.sealed or self.poison is not None
 
     def _note(self) -> None:
@@ -152,7 +152,7 @@ class OpenStream:
                 self._disk.sync(handle)
             self._disk.sync_dir(self.path.parent)
         if self.sealed:
-            self._let_go()
+            self._release()
 
     def _find_end(self) -> Record | None:
         """The last whole record, with `at` behind it. Whole is judged over all lines: a resume reads them anyway."""
@@ -191,10 +191,10 @@ class OpenStream:
 
     def _poisoned(self, error: BaseException) -> TracePoisoned:
         self.poison = f"`{self.path}` takes no more events: {_reason(error)}"
-        self._let_go()
+        self._release()
         return TracePoisoned(self.poison, hint=_HINT)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._handle is not None:
             handle, self._handle = self._handle, None
             self._disk.close(handle)

@@ -41,7 +41,7 @@ CREATE TABLE streams (
     id INTEGER PRIMARY KEY,
     stream_id TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,
-    looks TEXT NOT NULL,          -- inode, size and time of the file before it was last read
+    fingerprint TEXT NOT NULL,    -- inode, size and time of the file before it was last read
     bytes INTEGER NOT NULL,       -- how far it is indexed
     last_seq INTEGER NOT NULL,
     last_offset INTEGER NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE streams (
     operation TEXT NOT NULL,
     node_id TEXT NOT NULL,
     started TEXT NOT NULL,
-    place TEXT NOT NULL,          -- what it sorts by: its id, or for another name one made of its first event's time
+    sort_key TEXT NOT NULL,       -- what it sorts by: its id, or for another name one made of its first event's time
     changes INTEGER NOT NULL      -- how many of its events change files
 );
 CREATE TABLE owners (
@@ -148,11 +148,11 @@ _PASSING = frozenset({5, 6, 8, 10, 13, 14})
 
 
 class IndexFile:
-    """The database file of one state directory. With `believed=False` it is neither read nor written."""
+    """The database file of one state directory. With `trusted=False` it is neither read nor written."""
 
-    def __init__(self, state_dir: Path, *, believed: bool = True) -> None:
+    def __init__(self, state_dir: Path, *, trusted: bool = True) -> None:
         self.path = state_dir / "index.db"
-        self._believed = believed
+        self._trusted = trusted
         self._state_dir = state_dir
         self._lock_path = state_dir / "index.lock"
         self._handle: int | None = None
@@ -170,7 +170,7 @@ class IndexFile:
                 os.close(handle)
 
     def _try_lock(self) -> int | None:
-        if not self._believed:
+        if not self._trusted:
             return None
         try:
             handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
@@ -236,7 +236,7 @@ class IndexFile:
     def inode(self) -> int:
         """Which file it is now; 0 where there is none that can be believed."""
         try:
-            return self.path.stat().st_ino if self._believed else 0
+            return self.path.stat().st_ino if self._trusted else 0
         except OSError:
             return 0
 

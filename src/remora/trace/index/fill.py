@@ -20,20 +20,20 @@ from remora.events import digest, order_of
 from remora.trace.files.lines import SEAL, StreamKind
 from remora.trace.files.reader import MAX_READ_LINE, Position, Record, read_records
 from remora.trace.index.database import SHIFT
-from remora.trace.index.rows import Owner, Row, owner_of, row_of
+from remora.trace.index.rows import EventRow, Owner, event_row, owner_of
 
 _FLUSH = 20_000
 _FLUSH_TEXT = 16 * 1024 * 1024
 
 
 @dataclass
-class Indexed:
+class StreamRow:
     """What is known of one stream: a row of `streams`."""
 
     id: int
     stream_id: str
     kind: StreamKind
-    looks: str = ""
+    fingerprint: str = ""
     bytes: int = 0
     last_seq: int = -1
     last_offset: int = 0
@@ -48,15 +48,15 @@ class Indexed:
     operation: str = ""
     node_id: str = ""
     started: str = ""
-    place: str = ""
+    sort_key: str = ""
     changes: int = 0
 
-    def take(self, record: Record, parsed: dict[str, Any], row: Row) -> None:
+    def take(self, record: Record, parsed: dict[str, Any], row: EventRow) -> None:
         """The stream is known up to and with `record`."""
         if record.seq == 0:
             self.first_length, self.first_digest, self.started = len(record.raw), record.digest, row.ts
             self.run_id, self.agent_id, self.operation, self.node_id = owner_of(parsed)
-            self.place = order_of(self.stream_id.partition("/")[2], row.ts)
+            self.sort_key = order_of(self.stream_id.partition("/")[2], row.ts)
         self.last_seq, self.last_offset, self.last_digest = record.seq, record.offset, record.digest
         self.bytes = record.offset + len(record.raw) + 1
         self.sealed = int(record.type == SEAL)
@@ -66,7 +66,7 @@ class Indexed:
             self.outcome = row.outcome or "success"
 
 
-_COLUMNS = tuple(field.name for field in fields(Indexed))
+_COLUMNS = tuple(field.name for field in fields(StreamRow))
 _values = attrgetter(*_COLUMNS)
 _SELECT_OWNER = (
     "SELECT id FROM owners WHERE stream = ? AND run_id = ? AND agent_id = ? AND operation = ? AND node_id = ?"
@@ -75,13 +75,13 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM streams"  # noqa: S608 (our own na
 _REPLACE = f"REPLACE INTO streams ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 
 
-def known_streams(db: sqlite3.Connection, where: str = "", parameters: tuple[Any, ...] = ()) -> dict[str, Indexed]:
+def known_streams(db: sqlite3.Connection, where: str = "", parameters: tuple[Any, ...] = ()) -> dict[str, StreamRow]:
     """What the index knows of its streams, by stream id."""
-    return {row[1]: Indexed(*row) for row in db.execute(f"{_SELECT} {where}", parameters)}
+    return {row[1]: StreamRow(*row) for row in db.execute(f"{_SELECT} {where}", parameters)}
 
 
-def looks_of(path: Path | os.DirEntry[str]) -> str:
-    """How the file looks from outside; empty where there is none. Two equal looks mean: nothing new to read."""
+def fingerprint_of(path: Path | os.DirEntry[str]) -> str:
+    """How the file looks from outside; empty where there is none. Two equal fingerprint mean: nothing new to read."""
     try:
         found = path.stat()
     except OSError:
@@ -108,12 +108,12 @@ class Filler:
         self.events = 0
         """How many were put in."""
 
-    def fill(self, path: Path, stream_id: str, known: Indexed | None, *, trust: bool = True) -> bool:
+    def fill(self, path: Path, stream_id: str, known: StreamRow | None, *, trust: bool = True) -> bool:
         """The rows of all intact records are there; True if what was `known` could not be kept."""
-        looks = looks_of(path)
-        if known is not None and trust and _continues(path, looks, known):
+        fingerprint = fingerprint_of(path)
+        if known is not None and trust and _continues(path, fingerprint, known):
             try:
-                self._load(path, replace(known, looks=looks))
+                self._load(path, replace(known, fingerprint=fingerprint))
             except TraceError:
                 pass  # read from the beginning, it may be an earlier record that is damaged
             else:
@@ -122,7 +122,9 @@ class Filler:
             self.drop(known.id)
         number, self._next_stream = self._next_stream, self._next_stream + 1
         kind, _, name = stream_id.partition("/")
-        fresh = Indexed(number, stream_id, "runs" if kind == "runs" else "traces", looks=looks, place=order_of(name))
+        fresh = StreamRow(
+            number, stream_id, "runs" if kind == "runs" else "traces", fingerprint=fingerprint, sort_key=order_of(name)
+        )
         try:
             self._load(path, fresh)
         except TraceError as error:
@@ -130,7 +132,7 @@ class Filler:
             self._save(fresh)
         return known is not None
 
-    def adopt(self, known: Indexed) -> Indexed:
+    def adopt(self, known: StreamRow) -> StreamRow:
         """`known` from another database, under a number of this one."""
         number, self._next_stream = self._next_stream, self._next_stream + 1
         return replace(known, id=number)
@@ -156,7 +158,7 @@ class Filler:
             filled.clear()
         self._text_size = 0
 
-    def _load(self, path: Path, stream: Indexed) -> None:
+    def _load(self, path: Path, stream: StreamRow) -> None:
         self._owners, self._is_new = {}, not stream.bytes
         start = Position(stream.last_seq + 1, stream.bytes, stream.last_digest or None)
         try:
@@ -166,8 +168,8 @@ class Filler:
             pass  # deleted meanwhile: the next look will see that
         self._save(stream)
 
-    def _take(self, stream: Indexed, record: Record, parsed: dict[str, Any]) -> None:
-        row = row_of(record.offset, len(record.raw), parsed)
+    def _take(self, stream: StreamRow, record: Record, parsed: dict[str, Any]) -> None:
+        row = event_row(record.offset, len(record.raw), parsed)
         number = stream.id << SHIFT | row.seq
         owner = self._owners.get(row.owner) or self._owner(stream.id, row.owner)
         self._rows.append((number, owner, row.turn, row.offset, row.length, row.ts, row.type, row.tool, row.outcome))
@@ -188,13 +190,13 @@ class Filler:
         self._owners[owner] = found[0]
         return int(found[0])
 
-    def _save(self, stream: Indexed) -> None:
+    def _save(self, stream: StreamRow) -> None:
         self._streams.append(_values(stream))
 
 
-def _continues(path: Path, looks: str, known: Indexed) -> bool:
+def _continues(path: Path, fingerprint: str, known: StreamRow) -> bool:
     """Whether the file still begins with what is known of it. Nothing may follow a seal, so a sealed one does not."""
-    if looks.split(":")[0] != known.looks.split(":")[0] or known.sealed or not known.bytes or known.problem:
+    if fingerprint.split(":")[0] != known.fingerprint.split(":")[0] or known.sealed or not known.bytes or known.problem:
         return False
     first = (0, known.first_length, known.first_digest)
     last = (known.last_offset, known.bytes - known.last_offset - 1, known.last_digest)

@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 from remora.errors import ConfigError, TraceError
 from remora.trace.files.lines import StreamKind
 from remora.trace.index.database import SCHEMA, IndexFile, can_search
-from remora.trace.index.fill import Indexed, known_streams, looks_of
+from remora.trace.index.fill import StreamRow, fingerprint_of, known_streams
 from remora.trace.index.query import Filter, Found, Hit, Located, Source, View, excerpt, match_query
 from remora.trace.index.rows import Texts
 from remora.trace.index.update import CatchUp, Progress, Tail, Updater
@@ -57,19 +57,19 @@ class StreamInfo:
 class TraceIndex:
     """Finds events of `state_dir` by turn, filter or word. With `text=False` it is made faster, and finds no words.
 
-    With `believed=False` every answer comes from the streams: somebody else may have made the index.
+    With `trusted=False` every answer comes from the streams: somebody else may have made the index.
     """
 
     def __init__(
-        self, state_dir: Path, *, text: bool = True, believed: bool = True, progress: Progress | None = None
+        self, state_dir: Path, *, text: bool = True, trusted: bool = True, progress: Progress | None = None
     ) -> None:
         self._state_dir = state_dir
         self._progress = progress
-        self._file = IndexFile(state_dir, believed=believed)
+        self._file = IndexFile(state_dir, trusted=trusted)
         self._text = text
         self._texts = Texts(state_dir)
         self._updater = Updater(state_dir, self._file, text=text)
-        self._one_at_a_time = threading.RLock()
+        self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         self._db_inode = 0
         self._broken: str | None = None
@@ -78,19 +78,19 @@ class TraceIndex:
 
     def catch_up(self, progress: Progress | None = None) -> CatchUp:
         """The index knows every whole record of every stream, unless another process is just about to see to that."""
-        with self._one_at_a_time:
+        with self._lock:
             return self._catch_up(progress)
 
     def rebuild(self, progress: Progress | None = None) -> CatchUp:
         """The index was made anew from the streams. Raises `TraceLocked` while another process is indexing."""
-        with self._one_at_a_time:
+        with self._lock:
             self._broken = None
             return self._updater.rebuild(progress)
 
     def read_again(self, stream_ids: Collection[str]) -> CatchUp:
         """What the index holds of these streams was read from them just now."""
-        with self._one_at_a_time:
-            return self._catch_up(distrusted=stream_ids)
+        with self._lock:
+            return self._catch_up(reread=stream_ids)
 
     def find_events(self, wanted: Filter = _EVERYTHING, *, limit: int | None = None) -> list[Found]:
         """The wanted events, by stream and `seq`. Raises `ConfigError` for a filter that makes no sense."""
@@ -113,7 +113,7 @@ class TraceIndex:
 
     def turn(self, key: TraceKey) -> list[Found]:
         """All events of one turn."""
-        with self._one_at_a_time:
+        with self._lock:
             wanted = Filter(run=key.run_id, operation=key.operation, node=key.node_id, turn=key.turn)
             return self._quick(wanted) or self.find_events(wanted)
 
@@ -123,7 +123,7 @@ class TraceIndex:
 
     def close(self) -> None:
         """No file is held open."""
-        with self._one_at_a_time:
+        with self._lock:
             if self._db is not None:
                 self._db.close()
                 self._db = None
@@ -138,24 +138,24 @@ class TraceIndex:
 
     def _ask(self, question: Callable[[View], list[T]], *, text: bool = False) -> list[T]:
         """The answer of streams and index together; asked again where the index turned out to be untrue."""
-        with self._one_at_a_time:
-            distrusted: set[str] = set()
+        with self._lock:
+            reread: set[str] = set()
             for attempt in range(_ATTEMPTS):
-                looked = self._catch_up(self._progress, distrusted).looked
+                scanned = self._catch_up(self._progress, reread).scanned
                 try:
-                    with self._view(looked, distrusted, text=text, alone=attempt == _ATTEMPTS - 1) as view:
+                    with self._view(scanned, reread, text=text, alone=attempt == _ATTEMPTS - 1) as view:
                         answer = question(view)
-                        if not view.stale - distrusted:
+                        if not view.stale - reread:
                             break
-                        distrusted |= view.stale
+                        reread |= view.stale
                 except sqlite3.DatabaseError as error:
                     if attempt == _ATTEMPTS - 1:
                         raise TraceError(f"The streams cannot be searched: {error}") from error
                     self._broken = f"it cannot be used ({error})"
             return answer
 
-    def _catch_up(self, progress: Progress | None = None, distrusted: Collection[str] = ()) -> CatchUp:
-        done = self._updater.catch_up(progress, distrusted, self._broken)
+    def _catch_up(self, progress: Progress | None = None, reread: Collection[str] = ()) -> CatchUp:
+        done = self._updater.catch_up(progress, reread, self._broken)
         if done.complete:
             self._broken = None
         self.notices.extend(done.notices)
@@ -163,7 +163,7 @@ class TraceIndex:
 
     @contextmanager
     def _view(
-        self, looked: Mapping[str, str] | None, distrusted: Collection[str], *, text: bool, alone: bool
+        self, scanned: Mapping[str, str] | None, reread: Collection[str], *, text: bool, alone: bool
     ) -> Iterator[View]:
         """The index at one moment, and the streams beyond it; `alone`, the streams without the index."""
         db = None if alone else self._reader()
@@ -171,7 +171,7 @@ class TraceIndex:
             db.execute("BEGIN")
         tail: Tail | None = None
         try:
-            tail = self._updater.tail(db, looked, distrusted, text=text)
+            tail = self._updater.tail(db, scanned, reread, text=text)
             sources = [Source(db, *tail[1:]) if tail else Source(db)] if db else []
             sources += [Source(tail.db)] if tail else []
             with View(self._state_dir, sources) as view:
@@ -208,7 +208,7 @@ class TraceIndex:
     def _is_fresh(self, db: sqlite3.Connection, wanted: Filter) -> bool:
         """Whether nothing was added to the streams of the wanted agent."""
         streams = known_streams(db, _OF_AGENT, (wanted.run, wanted.operation, wanted.node)).values()
-        return all(looks_of(self._state_dir / f"{each.stream_id}.jsonl") == each.looks for each in streams)
+        return all(fingerprint_of(self._state_dir / f"{each.stream_id}.jsonl") == each.fingerprint for each in streams)
 
     def _hits(self, view: View, query: str, text: str, wanted: Filter) -> Iterator[Hit]:
         for at in view.matches(query, wanted):
@@ -228,7 +228,7 @@ def _keys(view: View, wanted: Filter) -> Iterator[TraceKey]:
             yield TraceKey(at.row.owner.run_id, at.row.owner.operation, at.row.owner.node_id, at.row.turn)
 
 
-def _info(stream: Indexed) -> StreamInfo:
+def _info(stream: StreamRow) -> StreamInfo:
     return StreamInfo(
         stream_id=stream.stream_id,
         kind=stream.kind,

@@ -29,8 +29,8 @@ from remora.errors import ConfigError, TraceError
 from remora.events import timestamp
 from remora.trace.files.lines import parse
 from remora.trace.index.database import SHIFT
-from remora.trace.index.fill import Indexed, known_streams, line_at
-from remora.trace.index.rows import Owner, Row, Texts, row_of
+from remora.trace.index.fill import StreamRow, known_streams, line_at
+from remora.trace.index.rows import EventRow, Owner, Texts, event_row
 
 if TYPE_CHECKING:
     from remora.events import Event
@@ -175,7 +175,7 @@ def _moment(value: str | datetime | None) -> str | None:
 _SEQ = (1 << SHIFT) - 1
 _COLUMNS = (
     "s.stream_id, e.id, e.offset, e.length, e.ts, e.type, e.turn, e.tool, e.outcome, "
-    "o.run_id, o.agent_id, o.operation, o.node_id, s.place"
+    "o.run_id, o.agent_id, o.operation, o.node_id, s.sort_key"
 )
 _JOINS = f"events e JOIN owners o ON o.id = e.owner JOIN streams s ON s.id = e.id >> {SHIFT}"
 
@@ -196,9 +196,9 @@ class Located(NamedTuple):
 
     stream_id: str
     number: int
-    row: Row
+    row: EventRow
     source: Source
-    place: str
+    sort_key: str
     """What its stream sorts by."""
 
 
@@ -242,22 +242,22 @@ class View:
         condition = event_condition(wanted)
         sql = (
             f"SELECT {_COLUMNS} FROM texts JOIN {_JOINS.replace('events e', 'events e ON e.id = texts.rowid', 1)} "  # noqa: S608
-            f"WHERE texts MATCH ? AND {condition.sql} ORDER BY s.place DESC, s.stream_id DESC, e.id DESC"
+            f"WHERE texts MATCH ? AND {condition.sql} ORDER BY s.sort_key DESC, s.stream_id DESC, e.id DESC"
         )
         return self._merged(sql, (query, *condition.values), newest_first=True)
 
-    def streams(self, wanted: Filter) -> list[Indexed]:
+    def streams(self, wanted: Filter) -> list[StreamRow]:
         """The wanted streams as they were recorded; with `tool`, `type` or `turn`, those that hold such an event."""
         condition = stream_condition(wanted)
         holding = self._holding(Filter(tool=wanted.tool, type=wanted.type, turn=wanted.turn))
         found = [row for source in self._sources for row in self._stream_rows(source, condition)]
         kept = (row for row in found if holding is None or row.stream_id in holding)
-        return sorted(kept, key=lambda row: (row.place, row.stream_id))
+        return sorted(kept, key=lambda row: (row.sort_key, row.stream_id))
 
     def read(self, at: Located, texts: Texts | None = None) -> tuple[Found, str] | None:
         """The event and (with `texts`) its text; None, and its stream is stale, if the stream holds no such event."""
         parsed = self._parsed(at)
-        text = texts.of(parsed) if parsed and texts else ""
+        text = texts.extract(parsed) if parsed and texts else ""
         if parsed is None or (texts is not None and text != _body(at)):
             self.stale.add(at.stream_id)
             return None
@@ -272,7 +272,7 @@ class View:
             parsed = parse(self._line(at)).fields or {}
         except (TraceError, OSError):
             return None
-        return parsed if row_of(at.row.offset, at.row.length, parsed) == at.row else None
+        return parsed if event_row(at.row.offset, at.row.length, parsed) == at.row else None
 
     def _line(self, at: Located) -> bytes:
         path = self._state_dir / f"{at.stream_id}.jsonl"
@@ -292,13 +292,13 @@ class View:
     def _located(self, source: Source, sql: str, values: tuple[Any, ...]) -> Iterator[Located]:
         for stream_id, number, *rest in source.db.execute(sql, values):
             if number >> SHIFT not in source.replaced:
-                row = Row._make((number & _SEQ, *rest[:7], Owner._make(rest[7:11])))
+                row = EventRow._make((number & _SEQ, *rest[:7], Owner._make(rest[7:11])))
                 yield Located(stream_id, number, row, source, rest[11])
 
     def _holding(self, wanted: Filter) -> set[str] | None:
         return {at.stream_id for at in self.events(wanted)} if wanted != Filter() else None
 
-    def _stream_rows(self, source: Source, condition: Condition) -> list[Indexed]:
+    def _stream_rows(self, source: Source, condition: Condition) -> list[StreamRow]:
         found = known_streams(source.db, f"s WHERE {condition.sql}", condition.values)
         return [row for row in found.values() if row.id not in source.outdated]
 
@@ -308,7 +308,7 @@ def _by_place(at: Located) -> tuple[str, int]:
 
 
 def _by_recording(at: Located) -> tuple[str, str, int]:
-    return at.place, at.stream_id, at.row.seq
+    return at.sort_key, at.stream_id, at.row.seq
 
 
 def _body(at: Located) -> str:

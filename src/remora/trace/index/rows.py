@@ -34,7 +34,7 @@ class Owner(NamedTuple):
     node_id: str
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     """One event, without its text."""
 
     seq: int
@@ -48,12 +48,12 @@ class Row(NamedTuple):
     owner: Owner
 
 
-def row_of(offset: int, length: int, fields: dict[str, Any]) -> Row:
+def event_row(offset: int, length: int, fields: dict[str, Any]) -> EventRow:
     """The row of a parsed line, whatever types a foreign hand put into it."""
     data = fields.get("data")
     data = data if isinstance(data, dict) else {}
     turn = fields.get("turn", 0)
-    return Row(
+    return EventRow(
         fields["seq"],
         offset,
         length,
@@ -83,7 +83,7 @@ class Texts:
     def __init__(self, state_dir: Path) -> None:
         self._blobs = FileBlobs(state_dir)
 
-    def of(self, fields: dict[str, Any]) -> str:
+    def extract(self, fields: dict[str, Any]) -> str:
         """Summaries, errors, goals, messages, and the beginning of the raw value; empty if there is none of these."""
         data = fields.get("data")
         if not isinstance(data, dict):

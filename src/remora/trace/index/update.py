@@ -22,7 +22,7 @@ from remora.trace.index.database import (
     has_text,
     is_passing,
 )
-from remora.trace.index.fill import Filler, Indexed, known_streams, looks_of
+from remora.trace.index.fill import Filler, StreamRow, fingerprint_of, known_streams
 from remora.trace.index.rows import Texts
 
 Progress = Callable[[int, int], None]
@@ -44,8 +44,8 @@ class CatchUp:
     """Streams that are gone."""
     notices: tuple[str, ...] = ()
     """What was thrown away or read again, and why."""
-    looked: Mapping[str, str] | None = None
-    """The streams that were there, and how each file looked; None where nobody looked."""
+    scanned: Mapping[str, str] | None = None
+    """The streams that were current, and how each file scanned; None where nobody scanned."""
 
 
 class Tail(NamedTuple):
@@ -65,13 +65,13 @@ class Updater:
         self._text = text and can_search()
         self._texts = Texts(state_dir)
 
-    def catch_up(self, progress: Progress | None, distrusted: Collection[str], broken: str | None) -> CatchUp:
-        """The index knows all whole records. `distrusted` streams are read again, a `broken` index is made anew."""
+    def catch_up(self, progress: Progress | None, reread: Collection[str], broken: str | None) -> CatchUp:
+        """The index knows all whole records. `reread` streams are read again, a `broken` index is made anew."""
         with self._file.lock() as ours:
             if not ours:
                 return CatchUp(complete=False)
             try:
-                return self._update(progress, distrusted, broken)
+                return self._update(progress, reread, broken)
             except OSError as error:
                 return CatchUp(complete=False, notices=(f"The index cannot be written: {error.strerror}",))
             except sqlite3.DatabaseError as error:
@@ -89,40 +89,40 @@ class Updater:
     def tail(
         self,
         index: sqlite3.Connection | None,
-        looked: Mapping[str, str] | None,
-        distrusted: Collection[str],
+        scanned: Mapping[str, str] | None,
+        reread: Collection[str],
         *,
         text: bool,
     ) -> Tail | None:
-        """What the streams hold beyond the index, in memory; None if that is nothing. `looked`: as they just were."""
-        there = scan(self._state_dir) if looked is None else looked
-        if index is not None and _is_current(index, there, distrusted):
+        """What the streams hold beyond the index, in memory; None if that is nothing. `scanned`: as they just were."""
+        current = scan(self._state_dir) if scanned is None else scanned
+        if index is not None and _is_current(index, current, reread):
             return None
         known = {} if index is None else known_streams(index)
-        news = _news(there, known, distrusted)
-        if not news:
+        changes = _find_changes(current, known, reread)
+        if not changes:
             return None
         db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         create(db, text=text and self._text)
-        filler = Filler(db, text=self._texts.of if text and self._text else None)
-        adopted = replace(news, known={name: filler.adopt(known[name]) for name in news.sizes if name in known})
+        filler = Filler(db, text=self._texts.extract if text and self._text else None)
+        adopted = replace(changes, known={name: filler.adopt(known[name]) for name in changes.sizes if name in known})
         replaced = {known[name].id for name in self._filled(filler, adopted)}
         create_indexes(db)
-        gone = {stream.id for stream in news.gone}
+        gone = {stream.id for stream in changes.gone}
         outdated = {known[name].id for name in adopted.known}
         return Tail(db, frozenset(replaced | gone), frozenset(outdated | gone))
 
-    def _update(self, progress: Progress | None, distrusted: Collection[str], broken: str | None) -> CatchUp:
+    def _update(self, progress: Progress | None, reread: Collection[str], broken: str | None) -> CatchUp:
         notices = self._throw_away(broken)
         folders = self._file.folders()  # before looking into them
-        there = scan(self._state_dir)
-        news = self._news(there, distrusted)
+        current = scan(self._state_dir)
+        changes = self._find_changes(current, reread)
         events = 0
-        if news:
-            events, again = self._write(news, progress)
+        if changes:
+            events, again = self._write(changes, progress)
             notices += [f"Stream `{name}` is not as it was indexed: it was read again" for name in again]
         self._file.settle(folders)
-        return CatchUp(True, len(news.sizes), events, len(news.gone), tuple(notices), there)
+        return CatchUp(True, len(changes.sizes), events, len(changes.gone), tuple(notices), current)
 
     def _throw_away(self, broken: str | None) -> list[str]:
         problem = broken or self._file.problem() or self._lacks_text()
@@ -137,34 +137,36 @@ class Updater:
         with closing(self._file.reader()) as db:
             return None if has_text(db) else "it holds no texts"
 
-    def _news(self, there: Mapping[str, str], distrusted: Collection[str]) -> _News:
+    def _find_changes(self, current: Mapping[str, str], reread: Collection[str]) -> _Changes:
         if not self._file.exists():
-            return _news(there, {}, distrusted)
+            return _find_changes(current, {}, reread)
         with closing(self._file.reader()) as db:
-            return _NO_NEWS if _is_current(db, there, distrusted) else _news(there, known_streams(db), distrusted)
+            return (
+                _NO_CHANGES if _is_current(db, current, reread) else _find_changes(current, known_streams(db), reread)
+            )
 
-    def _write(self, news: _News, progress: Progress | None) -> tuple[int, list[str]]:
+    def _write(self, changes: _Changes, progress: Progress | None) -> tuple[int, list[str]]:
         """How many events were put in, and which streams had to be read again."""
         with self._file.writing(text=self._text) as db:
-            filler = Filler(db, text=self._texts.of if has_text(db) else None)
+            filler = Filler(db, text=self._texts.extract if has_text(db) else None)
             db.execute("BEGIN IMMEDIATE")
-            for stream in news.gone:
+            for stream in changes.gone:
                 filler.drop(stream.id)
-            again = list(self._filled(filler, news, db, progress))
+            again = list(self._filled(filler, changes, db, progress))
             db.execute("COMMIT")
             create_indexes(db)
-            if (news.gone or again) and has_text(db):
+            if (changes.gone or again) and has_text(db):
                 forget_deleted(db)
         return filler.events, again
 
     def _filled(
-        self, filler: Filler, news: _News, db: sqlite3.Connection | None = None, progress: Progress | None = None
+        self, filler: Filler, changes: _Changes, db: sqlite3.Connection | None = None, progress: Progress | None = None
     ) -> Iterator[str]:
         """Fills in stream by stream, and gives the names of those of which nothing known could be kept."""
-        total, done, committed = sum(news.sizes.values()), 0, 0
-        for name, size in news.sizes.items():
+        total, done, committed = sum(changes.sizes.values()), 0, 0
+        for name, size in changes.sizes.items():
             path = self._state_dir / f"{name}.jsonl"
-            if filler.fill(path, name, news.known.get(name), trust=name not in news.distrusted):
+            if filler.fill(path, name, changes.known.get(name), trust=name not in changes.reread):
                 yield name
             done += size
             if progress is not None:
@@ -179,37 +181,39 @@ class Updater:
 
 
 @dataclass(frozen=True)
-class _News:
+class _Changes:
     """How the streams differ from what is known of them."""
 
-    known: Mapping[str, Indexed]
+    known: Mapping[str, StreamRow]
     sizes: Mapping[str, int]
     """How many bytes are to be read of each stream that changed."""
-    gone: tuple[Indexed, ...]
-    distrusted: Collection[str]
+    gone: tuple[StreamRow, ...]
+    reread: Collection[str]
 
     def __bool__(self) -> bool:
         return bool(self.sizes or self.gone)
 
 
-_NO_NEWS = _News({}, {}, (), ())
+_NO_CHANGES = _Changes({}, {}, (), ())
 
 
-def _is_current(db: sqlite3.Connection, there: Mapping[str, str], distrusted: Collection[str]) -> bool:
-    """Whether the index knows exactly the streams that are there, as they look."""
-    return not distrusted and dict(db.execute("SELECT stream_id, looks FROM streams")) == there
+def _is_current(db: sqlite3.Connection, current: Mapping[str, str], reread: Collection[str]) -> bool:
+    """Whether the index knows exactly the streams that are current, as they look."""
+    return not reread and dict(db.execute("SELECT stream_id, fingerprint FROM streams")) == current
 
 
-def _news(there: Mapping[str, str], known: Mapping[str, Indexed], distrusted: Collection[str]) -> _News:
-    changed = [n for n, looks in there.items() if n in distrusted or n not in known or known[n].looks != looks]
-    sizes = {name: int(there[name].split(":")[1]) - (known[name].bytes if name in known else 0) for name in changed}
-    gone = tuple(stream for name, stream in known.items() if name not in there)
-    return _News(known, {name: max(size, 0) for name, size in sizes.items()}, gone, distrusted)
+def _find_changes(current: Mapping[str, str], known: Mapping[str, StreamRow], reread: Collection[str]) -> _Changes:
+    changed = [
+        name for name in current if name in reread or name not in known or known[name].fingerprint != current[name]
+    ]
+    sizes = {name: int(current[name].split(":")[1]) - (known[name].bytes if name in known else 0) for name in changed}
+    gone = tuple(stream for name, stream in known.items() if name not in current)
+    return _Changes(known, {name: max(size, 0) for name, size in sizes.items()}, gone, reread)
 
 
 def scan(state_dir: Path) -> dict[str, str]:
-    """The streams that are there, oldest id first, and how each file looks."""
-    return {name: looks for kind in KINDS for name, looks in sorted(_scan_folder(state_dir, kind))}
+    """The streams that are current, oldest id first, and how each file fingerprint."""
+    return {name: fingerprint for kind in KINDS for name, fingerprint in sorted(_scan_folder(state_dir, kind))}
 
 
 def _scan_folder(state_dir: Path, kind: str) -> Iterator[tuple[str, str]]:
@@ -217,8 +221,8 @@ def _scan_folder(state_dir: Path, kind: str) -> Iterator[tuple[str, str]]:
         with os.scandir(state_dir / kind) as entries:
             for entry in entries:
                 name = f"{kind}/{entry.name.removesuffix('.jsonl')}"
-                if entry.name.endswith(".jsonl") and _is_stream_id(name) and (looks := looks_of(entry)):
-                    yield name, looks
+                if entry.name.endswith(".jsonl") and _is_stream_id(name) and (fingerprint := fingerprint_of(entry)):
+                    yield name, fingerprint
     except OSError:
         return
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import orjson
 
 from remora.errors import TraceError
-from remora.trace.files.blobs import MAX_PROVEN, READ_ERRORS, TooLarge, opened, parts
+from remora.trace.files.blobs import MAX_PROVEN, READ_ERRORS, TooLarge, open_plain, parts
 from remora.trace.files.disk import Disk
 from remora.trace.files.state import KINDS
-from remora.trace.index.fill import looks_of
+from remora.trace.index.fill import fingerprint_of
 from remora.trace.index.index import TraceIndex
 from remora.trace.index.update import scan
 from remora.trace.retention.plan import LATELY, PrunedBlob, PrunedStream, PrunePlan
@@ -100,7 +100,7 @@ class _Prune:
             return True
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if looks_of(path) != stream.looks:
+            if fingerprint_of(path) != stream.looks:
                 self.skipped.append(f"`{stream.stream_id}`: it has changed")
                 return False
             # The ledger still tells of it, and its run: what was pruned must not look like what was lost.
@@ -172,7 +172,7 @@ class _Prune:
 def _unpacked_size(path: Path) -> int:
     """How many bytes the digest was taken over; of a damaged or endless blob, how many the file has."""
     try:
-        with opened(str(path)) as file:
+        with open_plain(str(path)) as file:
             return sum(map(len, parts(file, MAX_PROVEN, packed=".gz" in path.suffixes)))
     except (TooLarge, *READ_ERRORS):
         return path.stat().st_size

@@ -15,7 +15,7 @@ from remora.errors import TraceError, TraceNotFound
 from remora.trace.files.disk import Disk
 from remora.trace.files.lines import SEAL, StreamKind
 from remora.trace.files.reader import read_lines, read_records
-from remora.trace.index.rows import row_of
+from remora.trace.index.rows import event_row
 from remora.trace.index.update import scan
 
 GONE = ".gone"
@@ -132,50 +132,50 @@ def _stream_facts(state_dir: Path, stream_id: str, looks: str, blobs: Collection
     path = state_dir / f"{stream_id}.jsonl"
     torn = path.with_suffix(".torn")
     is_run = stream_id.startswith("runs/")
-    story = _read(path, is_run=is_run)
-    first, last = row_of(0, 0, story.first), row_of(0, 0, story.last)
+    ends = _read(path, is_run=is_run)
+    first, last = event_row(0, 0, ends.first), event_row(0, 0, ends.last)
     return StreamFacts(
         stream_id=stream_id,
         kind="runs" if is_run else "traces",
         looks=looks,
         size=_size(path) + _size(torn),
-        over=story.over,
+        over=ends.over,
         locked=is_locked(path),
         outcome=last.outcome or "success",
         operation=first.owner.operation,
         run_id=path.stem if is_run else first.owner.run_id,
         agent_id="" if is_run else path.stem,
         last_ts=last.ts,
-        parent=_parent(story.first),
-        agents=frozenset(story.agents),
+        parent=_parent(ends.first),
+        agents=frozenset(ends.agents),
         blobs=named_blobs(path, blobs) | named_blobs(torn, blobs),
     )
 
 
 @dataclass
-class _Story:
+class _StreamEnds:
     first: dict[str, Any]
     last: dict[str, Any]
     agents: set[str]
     over: bool = False
 
 
-def _read(path: Path, *, is_run: bool) -> _Story:
+def _read(path: Path, *, is_run: bool) -> _StreamEnds:
     """The two ends of a stream, and what a run's stream says in between. A damaged one is not over."""
-    story = _Story(dict(_NOTHING), dict(_NOTHING), set())
+    ends = _StreamEnds(dict(_NOTHING), dict(_NOTHING), set())
     ended = False
     try:
         for record in read_records(path, quick=not is_run):
             fields = record.fields or _NOTHING
-            story.first = fields if record.seq == 0 else story.first
-            story.last = fields
+            ends.first = fields if record.seq == 0 else ends.first
+            ends.last = fields
             ended = record.type == SEAL or (is_run and (ended or record.type == "run_end"))
             if record.type == "agent_scheduled":
-                story.agents.add(row_of(0, 0, fields).owner.agent_id)
+                ends.agents.add(event_row(0, 0, fields).owner.agent_id)
     except TraceError:
-        return story
-    story.over = ended
-    return story
+        return ends
+    ends.over = ended
+    return ends
 
 
 def _parent(first: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from remora.events import MAX_BLOB, Reference
 from remora.trace.files.blobs import MAX_PROVEN, BlobProof, FileBlobs
 from remora.trace.files.heads import FILE, Heads, read_heads
 from remora.trace.retention.prune import PRUNED
-from remora.trace.verification.stream import Named, StreamReport, unreadable, verify
+from remora.trace.verification.stream import NamedReferences, StreamReport, unreadable, verify
 
 Progress = Callable[[int, int], None]
 """Is given how many streams are done, and of how many."""
@@ -117,18 +117,18 @@ class Verifier:
         self._prove({reference for _, named in found for reference in named.references})
         return [self._with_blobs(report, named) for report, named in found]
 
-    def _report(self, path: Path) -> tuple[StreamReport, Named]:
+    def _report(self, path: Path) -> tuple[StreamReport, NamedReferences]:
         """What the stream's bytes prove, with the blobs that it names."""
-        named, stream_id = Named(), _stream_id(path)
+        named, stream_id = NamedReferences(), _stream_id(path)
         try:
             head = self._ends.get(stream_id.removeprefix("traces/"))
-            report = verify(path, head=head, noted=self._heads.noted.get(stream_id, ()), look=named)
+            report = verify(path, head=head, noted=self._heads.noted.get(stream_id, ()), visitor=named)
         except TraceError as error:
             return unreadable(path, error.message), named
         self._ends |= named.ends
         return report, named
 
-    def _with_blobs(self, report: StreamReport, named: Named) -> StreamReport:
+    def _with_blobs(self, report: StreamReport, named: NamedReferences) -> StreamReport:
         """The report, with the first blob that is not as the stream says."""
         for reference, seq in named.references.items():
             problem = self._problem_of(reference)

@@ -36,7 +36,7 @@ _TYPE_AT = (40, 100)
 """The bytes of a line among which its type stands."""
 
 
-class Named:
+class NamedReferences:
     """Collects from the lines of one stream. Few of them are parsed: those that name what was not met before."""
 
     def __init__(self) -> None:
@@ -80,11 +80,11 @@ class Named:
             self.ends[agent_id] = head
 
 
-class Look(Protocol):
+class LineVisitor(Protocol):
     """Sees the lines that are intact, and counts the blobs that they name."""
 
     def take(self, first: int, lines: Sequence[bytes]) -> None:
-        """Look at the lines, of which the first has the `seq` `first`."""
+        """LineVisitor at the lines, of which the first has the `seq` `first`."""
         ...
 
     def __len__(self) -> int:
@@ -118,14 +118,14 @@ class StreamReport:
 
 
 def verify(
-    path: Path, *, head: str | None = None, noted: Iterable[Note] = (), look: Look | None = None
+    path: Path, *, head: str | None = None, noted: Iterable[Note] = (), visitor: LineVisitor | None = None
 ) -> StreamReport:
     """What holds of the stream at `path`, whose last line should have the digest `head`. Raises `TraceNotFound`.
 
     `noted` are what the ledger says of it. `look` sees every line that is intact.
     """
     notes = sorted(noted, key=lambda note: note.records)
-    seen = _Seen({note.records for note in notes}, look)
+    seen = _DigestCollector({note.records for note in notes}, visitor)
     skim = Skim(path)
     for lines in skim:
         seen.take(lines)
@@ -139,10 +139,10 @@ def verify(
     except TraceDamaged as error:
         damage = error
     if damage is None and head is not None and here.prev != head:
-        damage = _other_head(path, last, head)
-    damage = _against(path, notes, seen, here, damage)
+        damage = _head_mismatch(path, last, head)
+    damage = _compare_with_heads(path, notes, seen, here, damage)
     covered = here.line if damage is None and head is not None else notes[-1].records if notes else 0
-    return _report(path, here, last, damage, covered, len(look) if look is not None else 0)
+    return _report(path, here, last, damage, covered, len(visitor) if visitor is not None else 0)
 
 
 def unreadable(path: Path, problem: str) -> StreamReport:
@@ -152,12 +152,12 @@ def unreadable(path: Path, problem: str) -> StreamReport:
     )
 
 
-class _Seen:
+class _DigestCollector:
     """What was met on the way: the digests of the lines that the ledger noted."""
 
-    def __init__(self, wanted: set[int], look: Look | None) -> None:
+    def __init__(self, wanted: set[int], visitor: LineVisitor | None) -> None:
         self._wanted = wanted
-        self._look = look
+        self._visitor = visitor
         self._lines = 0
         self.digests: dict[int, str] = {}
         """By number of records up to there."""
@@ -167,17 +167,17 @@ class _Seen:
         for records in self._wanted:
             if first < records <= self._lines:
                 self.digests[records] = digest(lines[records - first - 1])
-        if self._look is not None:
-            self._look.take(first, lines)
+        if self._visitor is not None:
+            self._visitor.take(first, lines)
 
     def take_record(self, record: Record) -> None:
         self.digests[record.line] = record.digest
-        if self._look is not None:
-            self._look.take(record.seq, (record.raw,))
+        if self._visitor is not None:
+            self._visitor.take(record.seq, (record.raw,))
 
 
-def _against(
-    path: Path, notes: Sequence[Note], seen: _Seen, here: Position, damage: TraceDamaged | None
+def _compare_with_heads(
+    path: Path, notes: Sequence[Note], seen: _DigestCollector, here: Position, damage: TraceDamaged | None
 ) -> TraceDamaged | None:
     """The first damage: the one that is known, or an earlier one that the ledger shows."""
     for note in notes:
@@ -212,7 +212,7 @@ def _report(
     )
 
 
-def _other_head(path: Path, last: Record | None, head: str) -> TraceDamaged:
+def _head_mismatch(path: Path, last: Record | None, head: str) -> TraceDamaged:
     if last is None:
         return TraceDamaged(path, line=1, seq=0, problem="the stream is empty: expected records up to the known head")
     met_head = any(record.digest == head for record in read_records(path, quick=True))
