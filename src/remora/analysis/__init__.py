@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remora.analysis._import import Chat, read_chats
-    from remora.analysis._messages import ChatProblem, Said, Took
+    from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
 
 __all__ = [
+    "AssistantTurn",
     "CallRow",
     "Chat",
     "ChatProblem",
@@ -21,13 +22,12 @@ __all__ = [
     "Explanation",
     "LlmConversationLogger",
     "Replay",
-    "Said",
     "Source",
     "StreamSummary",
     "TokenReport",
     "TokenRow",
-    "Took",
     "TurnRow",
+    "UserMessage",
     "chat_tokens",
     "explain",
     "fold_files",
@@ -41,7 +41,7 @@ __all__ = [
 
 _MODULES = {
     "_import": "Chat read_chats",
-    "_messages": "ChatProblem Said Took",
+    "_messages": "ChatProblem UserMessage AssistantTurn",
     "_replay": "Explanation Replay Source explain replay",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",

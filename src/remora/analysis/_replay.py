@@ -1,4 +1,4 @@
-"""A stream folded again: the packet at any turn, and whether it is the one that was really shown."""
+"""Replaying a stream: the packet at any turn, and whether it is the one that was shown."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from remora.events import Change, Event, ModelRequestEvent, PacketDelta, PlainDe
 
 @dataclass(frozen=True)
 class Replay:
-    """What a stream folds to."""
+    """The result of folding a stream."""
 
     packet: DecisionPacket
     receipts: int
-    """Prompts whose recorded packet was held against the one folded now."""
+    """Number of prompts whose recorded packet digest was compared."""
     first_difference: int | None
-    """The `seq` of the first receipt that names another packet."""
+    """The `seq` of the first receipt with another packet digest."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An event that set what was asked for."""
+    """An event that set the value."""
 
     seq: int
     turn: int
@@ -37,18 +37,18 @@ class Source:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a packet held what it held."""
+    """Why a packet had a value."""
 
     key: str
     turn: int
     value: Any
     known: bool
     sources: tuple[Source, ...]
-    """Every event that set it up to then, oldest first; the last one is why."""
+    """Every event that set it up to that turn, oldest first. The last one is the reason."""
 
 
 def replay(events: Iterable[Event], to: int | None = None) -> Replay:
-    """The packet after turn `to`, or after everything. Raises `ProjectionStopped`."""
+    """Fold up to turn `to`, or all events, and compare every receipt. Raises `ProjectionStopped`."""
     packet, receipts, different = EMPTY, 0, None
     for event in events:
         if to is not None and event.turn > to:
@@ -62,7 +62,7 @@ def replay(events: Iterable[Event], to: int | None = None) -> Replay:
 
 
 def explain(events: Iterable[Event | Change], key: str, at: int | None = None) -> Explanation:
-    """What the packet held under `key` after turn `at`, and which events set it. Raises `ProjectionStopped`."""
+    """The value of `key` after turn `at`, and the events that set it. Raises `ProjectionStopped`."""
     sources: list[Source] = []
 
     def collect() -> Iterator[Event | Change]:

@@ -1,7 +1,7 @@
-"""The Long Track's words: typed events, their deltas, and the codec of format 1.
+"""The events of the Long Track: typed events, their deltas, and the codec of format 1.
 
-Imports none of Remora's code but `errors`, so a stream can be read when everything else has changed.
-Names are loaded when they are first used: building the event classes takes a quarter of a second.
+Imports none of Remora's code but `errors`, so that a stream can be read when everything else has changed. Names are
+loaded when they are first used: building the event classes takes a quarter of a second.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ _MODULES = {
     "_values": "Inline Packed pack unpack",
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
-# The one name that needs a disk.
+# The only name here that needs the disk.
 _HOMES["JsonlEventEmitter"] = "remora.app"
 
 

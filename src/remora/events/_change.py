@@ -1,4 +1,4 @@
-"""The little of an event that the fold needs, for those who only want to know where a run stands."""
+"""`Change`: the part of an event that the fold needs. Cheaper to read than a typed event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDS_ALL = "agent_start"
 
 
 class Change(NamedTuple):
-    """What one event changes in the Decision Packet. Folded, it does what its typed event would do."""
+    """What one event changes in the Decision Packet. Folds to the same packet as its typed event."""
 
     type: str
     seq: int
@@ -27,12 +27,12 @@ class Change(NamedTuple):
 
 
 def change_of(record: dict[str, Any]) -> Change | Event:
-    """The change of a parsed record; the typed event where the fold needs more, or where the record is not plain.
+    """The change of a parsed record; the typed event if the fold needs more, or if the record is unusual.
 
     Raises `TraceError` as `from_record` does.
     """
     try:
-        # Joining refuses what is not text: the cheapest way to know that no part of the envelope is a misfit.
+        # `join` raises for anything but text: the cheapest check of the envelope's types.
         "".join(_TEXTS(record))
         kind, turn, data = record["type"], record["turn"], record["data"]
     except (KeyError, TypeError):

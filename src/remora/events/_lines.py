@@ -1,4 +1,4 @@
-"""What a reader needs to check lines without parsing them: the format number, digests, timestamps."""
+"""The format number, digests and timestamps: all that is needed to check lines without parsing them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ FORMAT = 1
 
 
 def timestamp(moment: datetime) -> str:
-    """The moment as records hold it: UTC, always six digits of a second."""
+    """The moment in the format of records: UTC, always with microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of the bytes, with the algorithm in its prefix."""
+    """The SHA-256 of the bytes, prefixed with the algorithm."""
     return "sha256:" + hashlib.sha256(data).hexdigest()

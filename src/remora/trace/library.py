@@ -1,4 +1,4 @@
-"""All streams of one project, for those who read them."""
+"""`Library`: reads all streams of one project."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 0.1
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
-"""Names that Remora gives; nothing else is ever deleted by its name."""
+"""Ids that Remora generates. Workspaces with other names are never deleted."""
 _EVERYTHING = Filter()
 FOREIGN = "This state folder was not made by you here: it is read as somebody else's, without its index"
 
 
 class Intact:
-    """Events up to the first damage. Once they are read, `damage` is what ended them, if anything did."""
+    """Iterates over events up to the first damage. Afterwards `damage` is that damage, or None."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._events = events
@@ -53,7 +53,7 @@ class Intact:
 class Library:
     """Reads the streams below `state_dir`. A stream is named by the beginning or the end of its id.
 
-    With `own=False` the folder came from somebody else: its views are not believed, and nothing in it is deleted.
+    With `own=False` the folder came from somebody else: its index is not used, and nothing in it is deleted.
     """
 
     def __init__(self, state_dir: Path, *, own: bool = True, progress: Indexing | None = None) -> None:
@@ -62,18 +62,18 @@ class Library:
         self._progress = progress
         self._blobs = FileBlobs(state_dir)
         self.notices: list[str] = [] if own else [FOREIGN]
-        """What a reader should know: of the index that was thrown away, or of a folder that is not the user's."""
+        """Messages for the user: a rebuilt index, or a foreign folder."""
 
     def find(self, fragment: str) -> Path:
-        """The file of the one stream that `fragment` names."""
+        """The file of the stream that `fragment` names."""
         return resolve(self.state_dir, fragment)
 
     def is_run(self, fragment: str) -> bool:
-        """Whether the stream is a run's, not an agent's."""
+        """Whether it is a run's stream, not an agent's."""
         return self.find(fragment).parent.name == "runs"
 
     def events(self, fragment: str) -> Iterator[Event]:
-        """The events of one stream. Raises `TraceDamaged` after the last one before a damage."""
+        """The events of one stream. Raises `TraceDamaged` at the first damage, after all intact events."""
         return read_events(self.find(fragment))
 
     def event(self, fragment: str, seq: int) -> Event:
@@ -85,11 +85,11 @@ class Library:
         raise TraceNotFound(f"`{path}` has no event with `seq` {seq}")
 
     def changes(self, fragment: str, to: int | None = None) -> Iterator[Change | Event]:
-        """What changes the packet up to turn `to`, without parsing the other events. Fold it with `project`."""
+        """The changes of the packet up to turn `to`, without parsing other events. Fold them with `project`."""
         return read_changes(self.find(fragment), to)
 
     def intact(self, fragment: str) -> Intact:
-        """The events of one stream up to its first damage, which can be asked for afterwards."""
+        """The events of one stream up to its first damage."""
         return Intact(self.events(fragment))
 
     def runs(self) -> list[Path]:
@@ -97,7 +97,7 @@ class Library:
         return find_streams(self.state_dir, "runs")
 
     def run_events(self) -> Iterator[Event]:
-        """The events of all runs, as far as each is intact; `verify` tells of the rest."""
+        """The events of all runs, each up to its first damage. `verify` reports damage."""
         for path in self.runs():
             try:
                 yield from read_events(path, torn_ok=True)
@@ -105,18 +105,18 @@ class Library:
                 continue
 
     def picked_events(self, types: Collection[str]) -> Iterator[Event]:
-        """As `run_events`, but only those of these types, and much sooner."""
+        """Like `run_events`, but only events of these types, and much faster."""
         for path in self.runs():
             yield from pick_events(path, types)
 
     def agents(self, wanted: Filter = _EVERYTHING) -> list[StreamInfo]:
-        """One row an agent's stream, in the order of recording."""
+        """One row for each agent's stream, in the order of recording."""
         wanted = self._named(wanted)
         with self._index() as index:
             return [info for info in index.find_streams_by(wanted) if info.kind == "traces"]
 
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """The newest events that hold every word of `text`."""
+        """The newest events that contain every word of `text`."""
         wanted = self._named(wanted)
         with self._index() as index:
             return index.search(text, wanted, limit=limit)
@@ -124,10 +124,10 @@ class Library:
     def verify(
         self, fragment: str | None = None, *, quick: bool = False, progress: Progress | None = None
     ) -> Verification:
-        """What the bytes of one stream, or of all, prove, with every blob that they name.
+        """Check one stream, or all, with every blob that they reference.
 
-        An agent's stream is held against the head that its run noted, every stream against the ledger. With `quick`,
-        blobs are looked for and not read.
+        An agent's stream is compared with the head in its run's stream, every stream with `heads.log`. With `quick`,
+        blobs are only looked up, not read.
         """
         verifier = Verifier(self.state_dir, quick=quick, progress=progress)
         if fragment:
@@ -135,7 +135,7 @@ class Library:
         return verifier.verify_all(self.runs(), find_streams(self.state_dir, "traces"))
 
     async def tail(self, fragment: str, *, follow: bool = False) -> AsyncIterator[Event]:
-        """The events of one stream; with `follow`, also those still to come, until it is sealed."""
+        """Yield the events of one stream; with `follow`, also new ones, until it is sealed."""
         path, here = self.find(fragment), Position()
         while True:
             for record in read_records(path, start=here, torn_ok=True):
@@ -148,11 +148,11 @@ class Library:
             await asyncio.sleep(LOOK_AGAIN_S)
 
     def plan_prune(self, retention: Retention, now: datetime, *, blobs_only: bool = False) -> PrunePlan:
-        """What `retention` lets go of; nothing is touched."""
+        """What `retention` would delete. Deletes nothing."""
         return plan_prune(self.state_dir, retention, now, blobs_only=blobs_only)
 
     def prune(self, plan: PrunePlan) -> PruneResult:
-        """What the plan names is gone, with the workspaces of those agents. Raises `TraceError` in a foreign folder."""
+        """Delete what the plan names, and the workspaces of those agents. Raises `TraceError` in a foreign folder."""
         if not self._own:
             raise TraceError(f"Nothing in `{self.state_dir}` is deleted: somebody else made it")
         from remora.trace.turns.kv import forget_streams  # loads the event classes
@@ -166,7 +166,7 @@ class Library:
         return result
 
     def _named(self, wanted: Filter) -> Filter:
-        """The filter with its run named in full, however short it was given."""
+        """The filter with the full id of its run."""
         if wanted.run is None:
             return wanted
         return replace(wanted, run=resolve(self.state_dir, wanted.run, "runs").stem)

@@ -1,11 +1,9 @@
-"""A blob's bytes, unpacked a bounded part at a time and never beyond a limit: gzip can make a thousand of one byte.
+"""`FileBlobs`: blobs as files at `{state_dir}/blobs/sha256/ab/cdef…` + `.raw` or `.gz`, named by their digest.
 
-`FileBlobs`: bytes under their own digest, at `{state_dir}/blobs/sha256/ab/cdef…` + `.raw` or `.gz`.
+The digest is over the uncompressed bytes. A file is written under a temporary name, synced and renamed, so that no
+partial file ever has its final name. `put` returns once the directory is synced too.
 
-The digest is over the uncompressed bytes. A file appears under its name only when its content is on the disk (written
-aside, synced, renamed), and is acknowledged only when the name is, too.
-
-A file is unpacked only as far as its reader expects bytes in it: a small one can unpack to gigabytes.
+Reading decompresses in bounded chunks and stops at a limit: a small gzip file can decompress to gigabytes.
 """
 
 from __future__ import annotations
@@ -32,21 +30,21 @@ from remora.trace.files.state import Folders
 
 CHUNK = 1024 * 1024
 _READ = 64 * 1024
-"""Bytes read at once: most blobs are small, and a buffer for more would have to be mapped for each of them."""
+"""Bytes per read. Most blobs are small, and a larger buffer would be mapped for each of them."""
 GZIP = 31
-"""zlib's window of 15 bits, with a gzip header around it."""
+"""zlib's `wbits` for a window of 15 bits and a gzip header."""
 
 READ_ERRORS = (OSError, EOFError, zlib.error)
-"""What reading a damaged file may raise."""
+"""Exceptions from reading a damaged file."""
 
 
 class TooLarge(Exception):
-    """There is more than the limit."""
+    """The blob has more bytes than the limit."""
 
 
 @contextmanager
 def open_plain(path: str) -> Iterator[FileIO]:
-    """The plain file at `path`. Raises `FileNotFoundError` where there is none: a link, a folder, a pipe."""
+    """Open a regular file. Raises `FileNotFoundError` for a missing file, a symbolic link, a folder or a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -61,7 +59,7 @@ def open_plain(path: str) -> Iterator[FileIO]:
 
 
 def parts(file: FileIO, limit: int, *, packed: bool) -> Iterator[bytes]:
-    """The unpacked bytes, at most `CHUNK` at once. Raises `TooLarge` instead of giving more than `limit` of them."""
+    """Yield the decompressed bytes in chunks of at most `CHUNK`. Raises `TooLarge` after `limit` bytes."""
     left = limit
     for part in _unpacked(file) if packed else iter(lambda: file.read(_READ), b""):
         left -= len(part)
@@ -71,7 +69,7 @@ def parts(file: FileIO, limit: int, *, packed: bool) -> Iterator[bytes]:
 
 
 def sha256_of(file: FileIO, limit: int, *, packed: bool) -> tuple[str, int]:
-    """Digest and number of the unpacked bytes. Raises `TooLarge`, or one of `READ_ERRORS`."""
+    """Digest and number of the decompressed bytes. Raises `TooLarge`, or one of `READ_ERRORS`."""
     seen, size = hashlib.sha256(), 0
     for part in parts(file, limit, packed=packed):
         seen.update(part)
@@ -80,12 +78,12 @@ def sha256_of(file: FileIO, limit: int, *, packed: bool) -> tuple[str, int]:
 
 
 def _unpacked(file: FileIO) -> Iterator[bytes]:
-    """The bytes of a file of one gzip member, as our writer makes it. Raises `EOFError` where it is cut."""
+    """Decompress a file with one gzip member. Raises `EOFError` if it is truncated."""
     unpacker = zlib.decompressobj(GZIP)
     while data := file.read(_READ):
         while part := unpacker.decompress(data, CHUNK):
             yield part
-            # What was held back, so that one part is not too large, may need no more input to come out.
+            # The decompressor may return the rest of a large chunk without more input.
             data = unpacker.unconsumed_tail
         if unpacker.unused_data:
             raise zlib.error("bytes follow the end")
@@ -95,25 +93,25 @@ def _unpacked(file: FileIO) -> Iterator[bytes]:
 
 COMPRESS_OVER = 1024
 _LEVEL = 3
-"""Half the time of the default level, for a few percent more bytes."""
+"""Compression level. Takes half the time of the default for a few percent more bytes."""
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 MAX_PROVEN = 4 * 1024**3
-"""Bytes of one blob that are unpacked to prove it. Nothing of it is held, but a planted file could take hours."""
+"""Bytes that are decompressed to check a blob. They are not held, but a planted file could take hours."""
 
 Found = Literal["right", "pruned", "gone", "damaged", "too large"]
 
 
 @dataclass(frozen=True)
 class BlobProof:
-    """What the bytes of one blob prove."""
+    """The result of checking one blob."""
 
     found: Found
     size: int = 0
-    """How many bytes were unpacked; of a right one, how many there are."""
+    """Bytes that were decompressed; if `found` is `right`, the size of the blob."""
 
 
 class FileBlobs:
-    """A `BlobStore` over files below `state_dir`. Makes nothing until the first put."""
+    """A `BlobStore` over files below `state_dir`. Creates nothing until the first put."""
 
     def __init__(self, state_dir: Path, *, disk: Disk | None = None) -> None:
         self._root = state_dir / "blobs" / "sha256"
@@ -122,19 +120,19 @@ class FileBlobs:
         self._threads = Threads()
 
     async def put(self, data: bytes) -> str:
-        """The digest under which `data` is durable once this returns. Raises `TraceError`."""
+        """Store `data` and return its digest. The blob is durable once this returns. Raises `TraceError`."""
         return await self._threads.run(self._put, bytes(data))
 
     async def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        """Digest and size of all chunks together, durable once this returns. Raises `TraceError`."""
+        """Store the concatenated chunks; return digest and size. Durable once this returns. Raises `TraceError`."""
         return await self._threads.run(self._put_chunks, chunks)
 
     async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
-        """The bytes, checked against their digest. Raises `TraceError` if they are gone, damaged, or over `limit`."""
+        """Read a blob and check its digest. Raises `TraceError` if it is missing, damaged, or larger than `limit`."""
         return await self._threads.run(self._get, digest, limit)
 
     def prove(self, digest: str, limit: int) -> BlobProof:
-        """What lies under `digest`, unpacked up to `limit` bytes and not held."""
+        """Check the digest of a blob without holding its bytes; decompress at most `limit` of them."""
         match = _DIGEST.fullmatch(digest)
         if match is None:
             return BlobProof("gone")
@@ -155,7 +153,7 @@ class FileBlobs:
         return next((path for path in found if path.is_file() and not path.is_symlink()), None)
 
     def looks(self, digest: str) -> Found:
-        """Whether the blob is there, or was pruned on purpose and left its tombstone. Its bytes are not read."""
+        """Whether the blob exists or was pruned, by its file name alone."""
         match = _DIGEST.fullmatch(digest)
         if match is None:
             return "gone"
@@ -200,12 +198,12 @@ class FileBlobs:
         return digest, size
 
     def _keeps(self, digest: str, size: int) -> bool:
-        """Whether the blob is there, undamaged and durable; its time is renewed, so that no prune takes it as old."""
+        """Whether the blob exists, intact and durable. Updates its modification time, so that prune keeps it."""
         path = self.path(digest)
         if path is None or self.prove(digest, size).found != "right":
             return False
         os.utime(path)
-        self._disk.sync_dir(path.parent)  # who wrote it may not have come to that yet
+        self._disk.sync_dir(path.parent)  # the process that wrote it may not have synced the directory yet
         return True
 
     def _write(self, base: Path, data: bytes) -> None:
@@ -224,7 +222,7 @@ class FileBlobs:
 
     @contextmanager
     def _appending(self, path: Path) -> Iterator[int]:
-        """A descriptor of a new file, whose content is on the disk afterwards."""
+        """Open a new file for appending and sync it at the end."""
         handle = self._disk.open_append(path)
         try:
             yield handle
@@ -233,7 +231,7 @@ class FileBlobs:
             self._disk.close(handle)
 
     def _get(self, digest: str, limit: int) -> bytes:
-        base = self._base(digest)  # refuses what is no digest
+        base = self._base(digest)  # raises for an invalid digest
         proof = self.prove(digest, limit)
         if proof.found == "gone":
             raise TraceError(f"Blob `{digest}` is gone: expected it below `{self._root}`")
@@ -244,7 +242,7 @@ class FileBlobs:
                 f"Blob `{digest}` unpacks to more than {limit:,} bytes: expected no more",
                 hint=f"Its file is `{self.path(digest)}`",
             )
-        # Two passes: only bytes that have the right digest are ever held in memory.
+        # Check first, then read: only bytes with the right digest are held in memory.
         path = self.path(digest)
         if proof.found != "right" or path is None:
             raise TraceError(f"Blob `{digest}` is damaged: `{path or base}` holds other bytes")
@@ -254,7 +252,7 @@ class FileBlobs:
         return data
 
     def _absence(self, digest: str) -> Found:
-        """Why there is no file: pruned on purpose, which leaves a tombstone, or gone."""
+        """Why there is no file: `pruned` if there is a tombstone, else `gone`."""
         return "pruned" if self._base(digest).with_suffix(".gone").is_file() else "gone"
 
     def _base(self, digest: str) -> Path:
@@ -265,7 +263,7 @@ class FileBlobs:
 
 
 def _proof(path: str, digest: str, limit: int) -> BlobProof:
-    """What the file proves. Raises `OSError` if it cannot be opened."""
+    """Check one file against `digest`. Raises `OSError` if it cannot be opened."""
     with open_plain(path) as file:
         try:
             found, size = sha256_of(file, limit, packed=path.endswith(".gz"))

@@ -1,13 +1,10 @@
-"""The one door through which streams and blobs reach the disk.
+"""System calls for streams and blobs, and the threads that run them outside the event loop.
 
-Every call that decides whether an acknowledged byte survives a power loss stands here, so that a test can record the
-calls, or make any of them fail, by a subclass.
+All calls that decide whether acknowledged bytes survive a power loss are methods of `Disk`. A test can subclass it to
+record the calls or to make one of them fail.
 
-
-Disk work off the event loop.
-
-The hand-over to a thread and back is what an append mostly costs on a fast disk. So there is nothing in it but a queue
-to the threads and a call back into the event loop: half of what `run_in_executor` takes.
+On a fast disk, most of the time of an append is the hand-over to a thread and back. `Threads` uses only a queue and
+`call_soon_threadsafe`, which takes half the time of `run_in_executor`.
 """
 
 from __future__ import annotations
@@ -30,17 +27,17 @@ from remora.errors import TraceError, TraceLocked
 
 DIR_MODE = 0o700
 FILE_MODE = 0o600
-# A repository may bring its own state directory: a link planted there must not lead a write elsewhere.
+# Do not follow symbolic links: a repository may ship a state directory with a planted one.
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-# Whoever looks for a writer is gone in microseconds; a real writer is never waited for.
+# `has_writer` holds a shared lock for microseconds. `lock` retries over that time, and never waits for a real writer.
 _LOCK_ATTEMPTS, _LOCK_WAIT_S = 50, 0.001
 
 
 class Disk:
-    """Plain system calls. Raises `OSError`, which the caller translates."""
+    """Thin wrappers around system calls. Raise `OSError`, which the caller translates."""
 
     def make_dir(self, path: Path) -> None:
-        """`path` is a directory, made for its owner only if it was missing."""
+        """Create a directory with mode 0700 unless it exists."""
         if path.is_symlink():
             raise TraceError(f"`{path}` is a link: expected a directory of Remora's own")
         try:
@@ -49,10 +46,10 @@ class Disk:
             if not path.is_dir():
                 raise
         else:
-            path.chmod(DIR_MODE)  # whatever the umask took away
+            path.chmod(DIR_MODE)  # in spite of the umask
 
     def open_append(self, path: Path) -> int:
-        """A descriptor that only appends, to a file for its owner only."""
+        """Open a file for appending; create it with mode 0600 if it is missing."""
         try:
             handle = os.open(path, _APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
         except FileExistsError:
@@ -61,19 +58,19 @@ class Disk:
         return handle
 
     def write(self, handle: int, data: bytes) -> None:
-        """All of `data` is written, however few bytes the system takes at once."""
+        """Write all of `data`, in as many calls as needed."""
         rest = memoryview(data)
         while rest:
             rest = rest[self.write_some(handle, rest) :]
 
     def write_some(self, handle: int, data: memoryview) -> int:
-        """How many bytes of `data` one call to the system took."""
+        """Write once; return how many bytes the system took."""
         return os.write(handle, data)
 
     def sync(self, handle: int) -> None:
-        """What was written, and the size needed to read it, is on the disk."""
+        """Flush the file's data, and the size needed to read it, to the disk."""
         if sys.platform == "darwin":
-            # fsync on macOS stops at the drive's own cache.
+            # On macOS, fsync does not flush the drive's cache.
             fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
         elif hasattr(os, "fdatasync"):
             os.fdatasync(handle)
@@ -81,7 +78,7 @@ class Disk:
             os.fsync(handle)
 
     def sync_dir(self, path: Path) -> None:
-        """The names in directory `path` are on the disk."""
+        """Flush the entries of a directory to the disk."""
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
@@ -89,19 +86,19 @@ class Disk:
             os.close(handle)
 
     def rename(self, source: Path, target: Path) -> None:
-        """The file at `source` is at `target`, in place of what was there."""
+        """Move a file, replacing the target."""
         source.replace(target)
 
     def truncate(self, handle: int, size: int) -> None:
-        """The file ends after `size` bytes."""
+        """Cut the file after `size` bytes."""
         os.ftruncate(handle, size)
 
     def lock(self, handle: int, path: Path) -> None:
-        """No other descriptor holds this file, until this one is closed. Raises `TraceLocked` at once if one does."""
+        """Lock the file until `handle` is closed. Raises `TraceLocked` at once if there is another writer."""
         for _ in range(_LOCK_ATTEMPTS):
             if _flock(handle, fcntl.LOCK_EX):
                 return
-            # A writer shares with nobody. Where sharing is possible, someone only looked whether there is a writer.
+            # A writer holds an exclusive lock. If a shared lock works, another process was only in `has_writer`.
             if not _flock(handle, fcntl.LOCK_SH):
                 break
             fcntl.flock(handle, fcntl.LOCK_UN)
@@ -112,11 +109,11 @@ class Disk:
         )
 
     def has_writer(self, handle: int) -> bool:
-        """Whether another descriptor holds the file by `lock`. To look takes nothing away from a writer."""
+        """Whether another descriptor holds the file by `lock`. Does not disturb that writer."""
         return not _flock(handle, fcntl.LOCK_SH)
 
     def close(self, handle: int) -> None:
-        """The descriptor and its lock are gone."""
+        """Close the descriptor and release its lock."""
         os.close(handle)
 
 
@@ -130,8 +127,8 @@ def _flock(handle: int, kind: int) -> bool:
 
 T = TypeVar("T")
 
-# Threads that wait for a sync at the same moment share one commit of the file system's journal, so many agents pay
-# for few syncs. For 64 streams, 16 to 32 threads were the fastest and 64 were slower.
+# Threads that sync at the same time share one commit of the file system's journal, so many agents pay for few syncs.
+# For 64 streams, 16 to 32 threads were fastest, and 64 were slower.
 THREADS = 32
 
 
@@ -152,7 +149,7 @@ class _Job:
             self.error = error
 
     def finish(self) -> None:
-        """Who waits, if anybody still does, has the outcome."""
+        """Resolve the caller's future unless it is done."""
         if self.done is not None:
             self.done()
         if self.future.done():
@@ -164,7 +161,7 @@ class _Job:
 
 
 class _JobQueue:
-    """What the threads share; they hold it, and not the `Threads` that own it, so that these can be let go."""
+    """Shared by the threads. They do not reference `Threads`, so that it can be garbage-collected."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -179,7 +176,7 @@ class _JobQueue:
             self.started += missing
         self.jobs.put(job)
         if missing:
-            # A daemon: a killed process loses nothing that was acknowledged, and one that exits must not hang.
+            # Daemon threads: a killed process loses nothing acknowledged, and exiting must not hang.
             threading.Thread(target=self.work_off, name=f"remora-disk-{self.started}", daemon=True).start()
 
     def work_off(self) -> None:
@@ -187,7 +184,7 @@ class _JobQueue:
             job.run()
             with self.lock:
                 self.open_jobs -= 1
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, so nothing awaits the future
                 job.loop.call_soon_threadsafe(job.finish)
             del job
 
@@ -197,14 +194,14 @@ class _JobQueue:
 
 
 class Threads:
-    """Runs blocking functions in threads of its own."""
+    """Runs blocking functions in its own threads."""
 
     def __init__(self) -> None:
         self._queue = _JobQueue()
         self._stop = weakref.finalize(self, self._queue.stop)
 
     async def run(self, work: Callable[..., T], *args: Any, done: Callable[[], None] | None = None) -> T:
-        """The result of `work`. If the caller is cancelled, `work` still goes on to its end; then `done` is called."""
+        """Run `work` in a thread, then call `done`. `work` runs to its end even if the caller is cancelled."""
         if not self._stop.alive:
             raise TraceError("The disk cannot be reached any more: expected no work after closing")
         loop = asyncio.get_running_loop()
@@ -213,5 +210,5 @@ class Threads:
         return await future
 
     def close(self) -> None:
-        """What was handed in goes on to its end; then no thread is left. Nothing new is taken."""
+        """Accept no more work and stop the threads once the queue is empty."""
         self._stop()

@@ -1,14 +1,14 @@
-"""`heads.log`: the heads of streams that were closed, kept outside of the streams.
+"""`heads.log`: the heads of closed streams, stored outside the streams.
 
     {"v":1,"stream":"runs/01K…","records":12,"head":"sha256:…","check":"9f86d081884c7d65"}
 
-Nothing in a stream vouches for its own last line, and nothing in a folder for a file that is gone. So a writer notes,
-each time it closes a stream, how many records there are and the digest of the last. `check` is the beginning of the
-SHA-256 of the line's bytes before it: a damaged line blames itself, and no stream.
+Nothing in a stream confirms its last line, and nothing in a folder shows that a file was deleted. So a writer notes
+the number of records and the last digest each time it closes a stream. `check` is the beginning of the SHA-256 of the
+line up to it, so that damage to this file is not blamed on a stream.
 
-Lines are appended by one write each, after the stream's own sync, and are not synced: a line that is lost only means
-that less is covered. They are not chained. Several processes append at once, so a chain would need a lock that all of
-them wait for, and whoever rewrites one line could as well rewrite them all.
+Each line is appended with one write after the stream's sync, and is not synced itself: a lost line only means that less
+is covered. Lines are not chained. Several processes append at once, so a chain would need a lock, and anyone who can
+rewrite one line can rewrite all of them.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ _MAX_LINE = 1024
 
 
 class Note(NamedTuple):
-    """A stream as it was when it was closed."""
+    """How far a stream went when it was closed."""
 
     stream_id: str
     records: int
     head: str
-    """The digest of the last of them."""
+    """The digest of the last record."""
 
 
 @dataclass(frozen=True)
 class Heads:
-    """What a ledger says."""
+    """The contents of `heads.log`."""
 
     file: Path
     there: bool = False
     noted: Mapping[str, Sequence[Note]] = field(default_factory=dict)
-    """By stream, oldest first."""
+    """Notes by stream, oldest first."""
     damaged: tuple[int, ...] = ()
-    """Lines that are not as they were written, 1-based."""
+    """Numbers of lines whose checksum is wrong, 1-based."""
     torn: tuple[int, ...] = ()
-    """Lines that a crash left half written."""
+    """Numbers of lines that a crash left incomplete."""
 
 
 class Ledger:
-    """Appends to the ledger of one state directory."""
+    """Appends to the `heads.log` of one state directory."""
 
     def __init__(self, state_dir: Path, *, disk: Disk) -> None:
         self._path = state_dir / FILE
@@ -70,7 +70,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def note(self, note: Note) -> None:
-        """The note stands in the ledger, if the disk takes it: what was acknowledged does not depend on it."""
+        """Append a note. Errors are ignored: no acknowledged event depends on it."""
         with self._lock, suppress(OSError, TraceError):
             handle = self._disk.open_append(self._path)
             try:
@@ -83,7 +83,7 @@ class Ledger:
 
 
 def read_heads(state_dir: Path) -> Heads:
-    """All that the ledger of `state_dir` says. Raises `TraceError` if there is one that cannot be read."""
+    """Read `heads.log`. Raises `TraceError` if it exists and cannot be read."""
     path = state_dir / FILE
     noted: dict[str, list[Note]] = {}
     damaged: list[int] = []
@@ -94,7 +94,9 @@ def read_heads(state_dir: Path) -> Heads:
                 note = _read(line)
                 if note is not None:
                     noted.setdefault(note.stream_id, []).append(note)
-                elif line != b"\n":  # empty where a writer took another's line, half way in, for a torn one
+                elif (
+                    line != b"\n"
+                ):  # a writer may add an empty line if it took another's unfinished line for a torn one
                     (damaged if line.endswith((b'"}\n', b'"}')) else torn).append(number)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
@@ -109,7 +111,7 @@ def _line(note: Note) -> bytes:
 
 
 def _read(line: bytes) -> Note | None:
-    """The note of a line; None if it is not as it was written."""
+    """Parse one line; None if its checksum is wrong."""
     body, found, check = line.rpartition(_CHECK)
     if not found or check != _check(body) + b'"}\n':
         return None
@@ -127,7 +129,7 @@ def _check(body: bytes) -> bytes:
 
 
 def _ends_whole(path: Path) -> bool:
-    """Whether the next line can follow as it is. After a crash the last one may lack its newline."""
+    """Whether the file ends with a newline. After a crash it may not."""
     with open_plain(str(path)) as file:
         size = os.fstat(file.fileno()).st_size
         return size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n"

@@ -1,6 +1,4 @@
-"""What both writers agree on: which names a stream may have, and how drafts become numbered, chained lines.
-
-One line of a stream: parsed in full, or glanced at where its bytes are already vouched for by the chain."""
+"""Lines of a stream: valid stream ids, encoding drafts as numbered and chained lines, and parsing lines."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 StreamKind = Literal["traces", "runs"]
 
 MAX_LINE = 256 * 1024
-"""Bytes of one line. What is larger belongs into a blob."""
+"""Maximum bytes of one line. Larger values go to blobs."""
 
 SEAL = "agent_end"
 
@@ -31,14 +29,14 @@ _STREAM_ID = re.compile(r"(traces|runs)/[0-9A-Za-z][0-9A-Za-z_-]{0,63}", re.ASCI
 
 
 def check_stream_id(stream_id: str) -> None:
-    """`stream_id` is safe as a path below the state directory. Raises `TraceError` for anything else."""
+    """Raises `TraceError` unless `stream_id` is safe as a path below the state directory."""
     if not _STREAM_ID.fullmatch(stream_id):
         raise TraceError(f"Stream id {stream_id[:80]!r} is not valid: expected `traces/ID` or `runs/ID`")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Drafts as they will stand in the stream."""
+    """Encoded drafts, ready to be written."""
 
     events: tuple[Event, ...]
     lines: tuple[bytes, ...]
@@ -46,12 +44,12 @@ class Batch:
 
     @property
     def sealed(self) -> bool:
-        """Whether the stream has ended once this is written."""
+        """Whether the last event seals the stream."""
         return self.events[-1].type == SEAL
 
 
 def number(drafts: Sequence[Draft], *, seq: int, prev: str | None, now: Callable[[], str]) -> Batch:
-    """`drafts` numbered from `seq` and chained to `prev`. Raises `TraceError` for what no line can hold."""
+    """Number `drafts` from `seq`, chain them to `prev` and encode them. Raises `TraceError` if that fails."""
     recorded: list[Event] = []
     lines: list[bytes] = []
     for draft in drafts:
@@ -75,7 +73,7 @@ TS_LENGTH = len("2026-11-15T18:20:45.123456Z")
 
 
 class Envelope(NamedTuple):
-    """What the checks need to know of a line."""
+    """The fields of a line that the chain checks need."""
 
     seq: int
     type: str
@@ -84,7 +82,7 @@ class Envelope(NamedTuple):
 
 
 def parse(raw: bytes) -> Envelope:
-    """All of a line. Raises `TraceError` if it is not a record, or not plain JSON."""
+    """Parse a whole line. Raises `TraceError` if it is not a record, or not plain JSON."""
     try:
         fields = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -98,9 +96,9 @@ def parse(raw: bytes) -> Envelope:
 
 
 def parse_envelope(raw: bytes, seq: int, prev: str | None) -> Envelope:
-    """What the checks need of a line. One in the writer's own form that goes on as expected is not parsed.
+    """Like `parse`, but without parsing JSON where the line has the writer's own form and continues `seq` and `prev`.
 
-    In valid JSON a text ends at its first plain quote, so the two ends of the line cannot stand inside of one.
+    In valid JSON a string ends at its first unescaped quote, so neither end of the line can be inside a string.
     """
     front, back = b'{"v":1,"seq":%d,"ts":"' % seq, f',"prev":"{prev}"}}'.encode()
     after_ts = len(front) + TS_LENGTH
@@ -111,15 +109,15 @@ def parse_envelope(raw: bytes, seq: int, prev: str | None) -> Envelope:
 
 
 def _writes_back(fields: Any, raw: bytes) -> bool:
-    """Whether the writer's own encoder gives the same bytes: then nothing was lost by parsing, as a repeated key is."""
+    """Whether encoding gives the same bytes. Then parsing lost nothing, such as a repeated key."""
     try:
         return orjson.dumps(fields) == raw
-    except TypeError:  # nested deeper than it writes
+    except TypeError:  # nested deeper than the encoder allows
         return False
 
 
 def _check_plain(raw: bytes) -> None:
-    """Raises `TraceError` for what JSON readers do not agree on: repeated keys, NaN, integers beyond 64 bits."""
+    """Raises `TraceError` for JSON that parsers read differently: repeated keys, NaN, integers beyond 64 bits."""
     try:
         json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_small_int)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The same sockets without a disk: for tests, examples, and runs that nobody wants to keep."""
+"""Writer and blob store in memory: for tests, examples, and runs that need no record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from remora.trace.files.lines import SEAL, Batch, check_stream_id, number
 
 
 class MemoryTrace:
-    """A `TraceWriter` that keeps the encoded lines, so that numbers, chain and values are those of a file."""
+    """A `TraceWriter` that keeps the encoded lines, so that numbers, chain and values are the same as in a file."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -19,7 +19,7 @@ class MemoryTrace:
         self._ends: dict[str, Batch] = {}
 
     async def append(self, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
-        """The drafts as recorded. Raises `TraceSealed` once the stream has ended."""
+        """Record the drafts. Raises `TraceSealed` once the stream has ended."""
         check_stream_id(stream_id)
         end = self._ends.get(stream_id)
         if not drafts:
@@ -45,10 +45,10 @@ class MemoryTrace:
         return digest(self.lines(stream_id)[-1])
 
     async def close(self, stream_id: str) -> None:
-        """Nothing is held."""
+        """Does nothing: there is nothing to close."""
 
     def lines(self, stream_id: str) -> tuple[bytes, ...]:
-        """The stream's lines as a file would hold them. Raises `TraceNotFound`."""
+        """The stream's lines, as a file would have them. Raises `TraceNotFound`."""
         check_stream_id(stream_id)
         if stream_id not in self._lines:
             raise TraceNotFound(f"There is no stream `{stream_id}`")
@@ -62,18 +62,18 @@ class MemoryBlobs:
         self._blobs: dict[str, bytes] = {}
 
     async def put(self, data: bytes) -> str:
-        """The digest under which `data` is kept."""
+        """Store `data` and return its digest."""
         name = digest(data)
         self._blobs[name] = bytes(data)
         return name
 
     async def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        """Digest and size of all chunks together."""
+        """Store the concatenated chunks; return digest and size."""
         data = b"".join(chunks)
         return await self.put(data), len(data)
 
     async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
-        """The bytes. Raises `TraceError` if there are none, or more than `limit`."""
+        """Read a blob. Raises `TraceError` if it is missing or larger than `limit`."""
         if digest not in self._blobs:
             raise TraceError(f"Blob `{digest[:80]}` is gone: expected it in memory")
         if len(self._blobs[digest]) > limit:

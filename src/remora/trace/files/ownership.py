@@ -1,10 +1,10 @@
-"""Who made a state folder. A project may have come from somebody else, its state folder included.
+"""Who created a state folder. A project may come from somebody else, with its state folder.
 
-{state_dir}/id                            32 hexadecimal digits, random, written when the folder is made
-{user's state}/states/{id}.json           the same id and the folder's path, device and inode, outside any project
+{state_dir}/id                            32 random hexadecimal digits, written when the folder is created
+{user's state}/states/{id}.json           the same id with the folder's path, device and inode, outside any project
 
-A clone or an archive can bring the first file, but not the second. So a folder is *own* if both fit together, else
-*foreign*: it may be read, with nothing in it believed, and nothing in it is acted upon until its user claims it.
+A clone or an archive can contain the first file, but not the second. A folder is *own* if both match, else *foreign*:
+it can be read, but its index is not trusted, and no command acts on it until the user claims it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ STATES = "states"
 _ID = re.compile(r"[0-9a-f]{32}")
 _MAX_FILE = 64 * 1024
 _HARMLESS = frozenset({".gitignore", ID_FILE})
-"""What a folder may hold that nothing was recorded in."""
+"""Files that a state folder may have before anything was recorded."""
 _FOLDERS = ("traces", "runs", "workspaces", "blobs", "blobs/sha256")
 
 
 def user_state_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """The user's own folder for Remora's state, outside any project. Raises `ConfigError` where there is no home."""
+    """The user's folder for Remora's state, outside any project. Raises `ConfigError` if the user has no home."""
     named = environment.get("XDG_STATE_HOME", "")
     try:
         base = Path(named) if named.startswith("/") else Path.home() / ".local" / "state"
@@ -43,7 +43,7 @@ def user_state_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made for its owner only where it was missing. Raises `ConfigError` if others could write there."""
+    """Create the folder with mode 0700 if it is missing. Raises `ConfigError` if other users can write to it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
@@ -61,7 +61,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def check_state_dir(state_dir: Path) -> None:
-    """Raises `ConfigError` for a state folder that is a link, holds one, or that somebody else could have written."""
+    """Raises `ConfigError` for a state folder that is or contains a symbolic link, or that other users can write to."""
     try:
         found = state_dir.lstat()
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def check_state_dir(state_dir: Path) -> None:
 
 
 def standing(state_dir: Path, home: Path | None = None) -> Standing:
-    """Whose folder it is. One that has been moved is still its maker's; a copy is foreign."""
+    """Whether this user created the folder. A moved folder is still `own`; a copy is `foreign`."""
     known = _registered(_read_id(state_dir), home or user_state_home())
     if known is not None:
         found = state_dir.stat()
@@ -92,7 +92,7 @@ def standing(state_dir: Path, home: Path | None = None) -> Standing:
 
 
 def claim(state_dir: Path, home: Path | None = None) -> None:
-    """The folder, which exists, is this user's from now on, under a new id. Raises `ConfigError`."""
+    """Register an existing folder as this user's own, under a new id. Raises `ConfigError`."""
     name, found = secrets.token_hex(16), state_dir.stat()
     registered = private_folder(private_folder(home or user_state_home()) / STATES) / f"{name}.json"
     record = {"path": str(state_dir.resolve()), "device": found.st_dev, "inode": found.st_ino}
@@ -101,7 +101,7 @@ def claim(state_dir: Path, home: Path | None = None) -> None:
 
 
 def make_own(state_dir: Path, home: Path | None = None) -> None:
-    """The folder is there, private, its user's own, and git looks at none of it. Raises `ConfigError`."""
+    """Create and claim the folder unless it exists, with a `.gitignore` for all of it. Raises `ConfigError`."""
     check_state_dir(state_dir)
     if standing(state_dir, home) == "absent":
         try:
@@ -126,7 +126,7 @@ def _is_unused(state_dir: Path) -> bool:
 
 
 def _links(state_dir: Path) -> Iterator[Path]:
-    """Links at the places that Remora writes or reads, each folder looked at once."""
+    """Symbolic links in the folders that Remora reads or writes."""
     for folder in (state_dir, *(state_dir / name for name in _FOLDERS)):
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
             yield from (Path(entry.path) for entry in entries if entry.is_symlink())
@@ -148,7 +148,7 @@ def _registered(name: str, home: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> bytes:
-    """The first bytes of a plain file; nothing where there is none, or another kind of file."""
+    """The first bytes of a regular file; empty if there is none."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -158,11 +158,11 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The file holds `data`, the old content or the new, and is its owner's only."""
+    """Replace the file atomically, with mode 0600."""
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
-        os.fchmod(handle, 0o600)  # whatever the umask took away
+        os.fchmod(handle, 0o600)  # in spite of the umask
         file.write(data)
     aside.replace(path)
 

@@ -1,8 +1,7 @@
-"""Reading streams: one line at a time, every line checked against the one before it.
+"""Reading streams line by line, and checking each line against the one before it.
 
-A record is given out only when its successor (where there is one) has confirmed it by `prev`. So the first damage is
-named at the record that is really damaged, and everything given out before it is intact. Memory does not grow with
-the stream: two lines are held.
+A record is yielded only once the `prev` of the next line has confirmed it. So damage is reported at the record that is
+really damaged, and everything yielded before it is intact. Only two lines are held in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from remora.events import Event
 
 MAX_READ_LINE = 16 * 1024 * 1024
-"""Larger lines are refused while reading, so that a foreign file cannot fill the memory."""
+"""Longer lines are rejected, so that a foreign file cannot fill the memory."""
 
 _BUFFER = 256 * 1024
 
@@ -32,7 +31,7 @@ class Record(NamedTuple):
     line: int
     """1-based."""
     offset: int
-    """Where the line begins, in bytes."""
+    """Byte offset of the line."""
     raw: bytes
     """Without the newline."""
     digest: str
@@ -40,25 +39,25 @@ class Record(NamedTuple):
     type: str
     prev: str | None
     fields: dict[str, Any] | None
-    """The parsed record; None where it was only glanced at."""
+    """The parsed record; None if it was not parsed."""
 
 
 class Position(NamedTuple):
-    """A place between two lines of a stream that was already checked up to there."""
+    """A position between two lines; everything before it was checked."""
 
     line: int = 0
-    """Lines before it, and so the next `seq`."""
+    """Number of lines before it, which is the next `seq`."""
     offset: int = 0
     prev: str | None = None
 
 
 def after(record: Record) -> Position:
-    """The place behind the record."""
+    """The position after the record."""
     return Position(record.line, record.offset + len(record.raw) + 1, record.digest)
 
 
 def read_lines(path: Path, *, offset: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """The raw lines from byte `offset`, newlines kept: only the last can lack one. Raises `TraceNotFound`."""
+    """Yield the raw lines from byte `offset`, with newlines; only the last may lack one. Raises `TraceNotFound`."""
     try:
         with path.open("rb", buffering=_BUFFER) as file:
             file.seek(offset)
@@ -79,10 +78,9 @@ def read_events(
     end: int | None = None,
     torn_ok: bool = False,
 ) -> Iterator[Event]:
-    """Events with `seq > after`, oldest first. At the first damage raises `TraceDamaged`, after all that is intact.
+    """Yield the events with `seq > after`, oldest first. Raises `TraceDamaged` at the first damage.
 
-    `start` begins at that place, `end` stops at that byte.
-    With `torn_ok` a last line that is still being written is not taken for damage.
+    Reading begins at `start` and stops at byte `end`. With `torn_ok`, an unfinished last line is not damage.
     """
     for record in read_records(path, start=start, end=end, torn_ok=torn_ok):
         if record.seq > after and record.fields is not None:
@@ -100,11 +98,11 @@ def read_records(
     lines: Iterable[bytes] | None = None,
     quick: bool = False,
 ) -> Iterator[Record]:
-    """Checked records from `start` on. Raises `TraceDamaged` at the first damage, after all that is intact.
+    """Yield checked records from `start` on. Raises `TraceDamaged` at the first damage, after all intact records.
 
-    With `quick` only what the checks need is read from lines that a later one vouches for. Where two lines do not fit,
-    `head`, the digest of the last one, and `heads`, of others by their number, tell which of them is damaged. `lines`
-    are those from `start` to the end, where they were read already.
+    With `quick`, lines that a later line confirms are not parsed. If two lines do not fit together, `head` (the digest
+    of the last line) and `heads` (digests by line number) decide which one is damaged. `lines` are the lines from
+    `start` on, if they were already read.
     """
     if lines is None:
         lines = read_lines(path, offset=start.offset, end=end)
@@ -136,7 +134,7 @@ def _parsed(path: Path, start: Position, lines: Iterable[bytes], torn_ok: bool, 
                 return
             _cut(path, number, line)
         try:
-            # The first line says what the file is, so it is always read in full.
+            # Parse the first line in any case: it identifies the file.
             found = parse_envelope(raw, number, prev) if quick and number else parse(raw)
         except TraceError as error:
             _damaged(path, number + 1, number, _describe_first_line(raw) if number == 0 else error.message)
@@ -159,13 +157,13 @@ def _blame(
     head: str | None,
     heads: Mapping[int, str],
 ) -> NoReturn:
-    """Raises at the damaged one of two records that do not fit: the line after them, or a known head, tells which."""
+    """Raise at the damaged one of two records that do not fit: the next line, or a known head, shows which."""
     if held is None:
         _damaged(path, record.line, record.seq, "`prev` is not what the line before it gives")
     try:
         following = next(found, None)
     except TraceDamaged:
-        following = None  # no witness: the earlier of the two is named, so that all before it is intact either way
+        following = None  # undecidable: blame the earlier record, so that everything before it is intact in both cases
     confirmed = following.prev if following else heads.get(record.line, head)
     if confirmed is None and heads.get(held.line) == held.digest:
         confirmed = "another"
@@ -175,7 +173,7 @@ def _blame(
 
 
 def _parse_last(path: Path, last: Record) -> Record:
-    """The record, read in full, as no later line vouches for its bytes."""
+    """Parse the last record: no later line confirms its bytes."""
     if last.fields is not None:
         return last
     try:

@@ -1,18 +1,10 @@
-"""Going over a stream as fast as it can be hashed, as long as every line is what our own writer would have written.
+"""Fast reading of streams: lines are checked by the hash chain, and only the needed ones are parsed.
 
-Nothing is decided here: at the first surprise, whatever it is, a `Skim` stops, and the reader looks at the lines from
-there on with all of its checks.
+`Skim` yields lines as long as each has the exact form of our own writer. At the first line that has not, it stops, and
+the caller continues with `read_records`, which makes all checks and reports damage.
 
-
-The few events of a stream that somebody asks for, without making typed events of all the others.
-
-Every line is checked against the one before it, as always; only those of the wanted types are parsed.
-
-
-Where a run stands, without making typed events of all that led there.
-
-Most of a stream is prompts, answers and calls, which change nothing in the packet. Their lines are checked by the
-chain, as all are, and not parsed.
+`pick_events` parses only events of given types, `read_changes` only events that change the Decision Packet. Most of a
+stream is prompts, replies and calls, which do not.
 """
 
 from __future__ import annotations
@@ -44,21 +36,21 @@ _DIGEST = "sha256:"
 
 
 class Skim:
-    """The lines of a stream, without newlines: each is confirmed by the `prev` of the one after it, none is the seal.
+    """Yields the lines of a stream in batches, without newlines.
 
-    They come in parts, as they are read.
+    Each line is confirmed by the `prev` of the next one. The seal is never among them.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._held: bytes | None = None
-        """The last line that fitted: no later line has confirmed it."""
+        """The last line that fits; not confirmed yet."""
         self.here = Position()
-        """Before that line: where to read on."""
+        """The position before that line, where to continue reading."""
         self._next = Position()
-        """Behind it."""
+        """The position after that line."""
         self.rest: list[bytes] | None = None
-        """The lines from `here` to the end of the file, newlines kept, where they are few and were read already."""
+        """The lines from `here` to the end of the file, with newlines, if they were already read."""
 
     def __iter__(self) -> Iterator[list[bytes]]:
         try:
@@ -77,13 +69,13 @@ class Skim:
                 if not file.read(1):
                     self._keep([*([] if self._held is None else [self._held]), *lines[fitting:]], rest)
         except OSError:
-            return  # the reader will meet it, too, and say it
+            return  # the reader gets the same error and reports it
 
     def _keep(self, lines: list[bytes], rest: bytes) -> None:
         self.rest = [line + b"\n" for line in lines] + ([rest] if rest else [])
 
     def _fitting(self, lines: list[bytes]) -> int:
-        """How many of the lines fit behind those before them."""
+        """How many of the lines continue the chain."""
         first, offset, named = self._next
         if not lines or (first == 0 and not _begins(lines[0])):
             return 0
@@ -108,7 +100,7 @@ class Skim:
 
 
 def skim(path: Path) -> Position:
-    """Where to read on: all before it is confirmed."""
+    """Check the stream as far as `Skim` does; return where to continue reading."""
     found = Skim(path)
     for _ in found:
         pass
@@ -116,7 +108,7 @@ def skim(path: Path) -> Position:
 
 
 def _begins(raw: bytes) -> bool:
-    """Whether the first line, which says what the file is, can be read in full."""
+    """Whether the first line, which identifies the file, is a valid record."""
     try:
         return parse(raw).seq == 0
     except TraceError:
@@ -124,11 +116,11 @@ def _begins(raw: bytes) -> bool:
 
 
 _TYPE_ENDS = 100
-"""Where the type of a line in our writer's own form has ended, at the latest."""
+"""In a line of our own writer, the type ends before this byte."""
 
 
 def pick_events(path: Path, types: Collection[str]) -> Iterator[Event]:
-    """The events of these types, oldest first, as far as the stream is intact; `verify` tells of the rest."""
+    """Yield the events of these types, oldest first, up to the first damage. `verify` reports damage."""
     wanted = re.compile(b'","type":"(?:%s)"' % b"|".join(re.escape(name.encode()) for name in types))
     skim = Skim(path)
     try:
@@ -144,16 +136,16 @@ def pick_events(path: Path, types: Collection[str]) -> Iterator[Event]:
 
 
 _STARTS = b'_start"'
-"""The end of the names of `agent_start` and `turn_start`, which are folded without a delta."""
+"""The end of `agent_start` and `turn_start`, which change the packet without a delta."""
 _TYPE_AT = (50, 90)
-"""The bytes of a line among which its type stands: searching them is cheaper than cutting them out."""
+"""The byte range that contains a line's type. Searching a range is faster than slicing."""
 
 
 def read_changes(path: Path, to: int | None = None) -> Iterator[Change | Event]:
-    """What of a stream can change a packet, oldest first, until the first change of a turn after `to`.
+    """Yield what changes the packet, oldest first, up to turn `to`.
 
-    Every line is checked against the one before it. Raises `TraceDamaged` at the first damage, after all that is
-    intact. Folding these gives the packet that folding `read_events` gives.
+    Every line is checked by the hash chain. Raises `TraceDamaged` at the first damage, after all intact changes.
+    Folding the result gives the same packet as folding `read_events`.
     """
     last = sys.maxsize if to is None else to
     skim, seq = Skim(path), 0
@@ -165,8 +157,7 @@ def read_changes(path: Path, to: int | None = None) -> Iterator[Change | Event]:
                     return
                 yield change
         seq += len(lines)
-    # The last line, and all from the first one on that our own writer would not have written: with every check there
-    # is, which names the damage.
+    # The last line, and everything from the first line that `Skim` did not accept.
     rest = (_read(path, record.seq, record.raw) for record in read_records(path, start=skim.here))
     yield from takewhile(lambda change: change.turn <= last, rest)
 

@@ -23,7 +23,7 @@ _SUFFIX = ".jsonl"
 
 
 class Folders:
-    """The folders of one state directory, made when they are first needed."""
+    """Creates the folders of a state directory when they are first needed."""
 
     def __init__(self, state_dir: Path, *, disk: Disk, sync: bool = True) -> None:
         self._state_dir = state_dir
@@ -33,7 +33,7 @@ class Folders:
         self._lock = threading.RLock()
 
     def ready(self, folder: Path) -> None:
-        """`folder` (at or below the state directory) exists, also after a power loss, and git looks at none of it."""
+        """Create `folder` (at or below the state directory) durably, with a `.gitignore` in the state directory."""
         with self._lock:
             if folder in self._ready or (folder.exists() and not folder.is_relative_to(self._state_dir)):
                 return
@@ -41,12 +41,12 @@ class Folders:
             is_new = folder == self._state_dir and not folder.exists()
             self._disk.make_dir(folder)
             if self._sync:
-                # Also when it was there: who made it may have been killed before its own sync.
+                # Even if it exists: the process that created it may have been killed before its sync.
                 self._disk.sync_dir(folder.parent)
             if folder == self._state_dir:
                 self._ignore(folder / ".gitignore")
             if is_new:
-                # Who only records needs no home; commands that act on a folder nobody owns say so themselves.
+                # Recording needs no home folder. Commands that need an owned folder report it themselves.
                 with suppress(ConfigError, OSError):
                     claim(folder)
             self._ready.add(folder)
@@ -62,21 +62,21 @@ class Folders:
 
 
 def find_streams(state_dir: Path, kind: StreamKind) -> list[Path]:
-    """The stream files of one kind, in the order of their ids; before those, what has a name that is no id of ours."""
+    """The stream files of one kind, by id. Files whose name is not one of our ids come first."""
     return [_path(state_dir, stream) for stream in sorted(_streams(state_dir, (kind,)), key=_order)]
 
 
 def new_stream_id(state_dir: Path, now: datetime) -> str:
-    """A fresh id, behind that of every stream that is or was here: the order of ids is the order of recording.
+    """A new id that sorts after every stream in this folder: ids are in the order of recording.
 
-    Two processes that begin at one moment get different ids, in either order.
+    Two processes that start at the same moment get different ids, in either order.
     """
     known = (name.partition(".")[0] for kind in KINDS for name in _listed(state_dir / kind))
     return next_id(now, max(filter(is_id, known), default=""))
 
 
 def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> Path:
-    """The one stream whose id starts or ends with `fragment`. Raises `TraceNotFound`, or `TraceError` if several do."""
+    """The stream whose id starts or ends with `fragment`. Raises `TraceNotFound`, or `TraceError` if several do."""
     streams = list(_streams(state_dir, (kind,) if kind else KINDS))
     wanted = fragment.lower()
     found = [stream for stream in streams if _matches(stream.name.lower(), wanted)]
@@ -92,7 +92,7 @@ def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> P
 
 
 class _Stream(NamedTuple):
-    """A stream by its name: a path for each of thousands would take longer than finding them."""
+    """A stream by name. Building thousands of paths would take longer than finding them."""
 
     kind: StreamKind
     name: str
@@ -110,7 +110,7 @@ def _listed(folder: Path) -> Iterator[str]:
         with os.scandir(folder) as entries:
             yield from (entry.name for entry in entries)
     except OSError:
-        return  # none was recorded; where it cannot be read, the writer will say so
+        return  # nothing recorded; if it cannot be read, the writer reports it
 
 
 def _path(state_dir: Path, stream: _Stream) -> Path:

@@ -1,12 +1,13 @@
-"""One stream, open for appending: the lock, the tail, the write, the sync.
+"""One stream, open for appending: lock, recover the tail, write, sync.
 
-Everything here blocks, and is called by one thread at a time.
+All methods block, and are called by one thread at a time.
 
-    open      lock the file; check it; set a torn tail aside into `{id}.torn`; sync file and directory
-    append    number and encode the drafts, one write, one sync; only then do `seq` and head move on
-    note      after what ends or decides something, and at closing, the head goes into the ledger
-    after an error of write or sync: poisoned, for good. What reached the disk is unknown, and asking again could
-    be answered from memory instead of from the disk.
+    open      lock the file; check it; move a torn tail to `{id}.torn`; sync file and directory
+    append    number and encode the drafts, write once, sync once; then advance `seq` and head
+    note      at an end or a decision, and on close, note the head in `heads.log`
+
+After a failed write or sync the stream is poisoned for good. What reached the disk is unknown, and a second sync could
+succeed without having written it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SyncMode = Literal["always", "turn", "off"]
 
 _TURN_SYNCS = frozenset({"turn_start", "tool_call", SEAL})
 _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected", "accept_undone"})
-"""After these, a stream may stay as it is for good, also where nobody comes to close it."""
+"""After these events a stream may be complete, even if nobody closes it."""
 
 _HINT = "Everything acknowledged before is safe. See to the disk, then resume the run"
 
@@ -47,11 +48,11 @@ class OpenStream:
     ) -> None:
         self.path = path
         self.turn = asyncio.Lock()
-        """Held by whoever's call is being worked on."""
+        """Held while a call is in progress."""
         self.at = Position()
-        """Where the next line goes: everything before it is acknowledged."""
+        """Where the next line goes. Everything before it is acknowledged."""
         self.known = False
-        """Whether `at` speaks for the file, because no one else may have changed it."""
+        """Whether `at` describes the file: nobody else can have changed it."""
         self.sealed = False
         self.poison: str | None = None
         self._disk = disk
@@ -60,12 +61,12 @@ class OpenStream:
         self._folders = folders
         self._ledger = ledger
         self._unnoted = False
-        """Whether lines were written here that the ledger does not cover."""
+        """Whether lines were written that `heads.log` does not cover."""
         self._handle: int | None = None
         self._unsynced = False
 
     def open(self) -> None:
-        """The stream is ours and whole. Raises `TraceLocked`, `TracePoisoned`, or `TraceDamaged` if it cannot be."""
+        """Lock and recover the stream. Raises `TraceLocked`, `TracePoisoned` or `TraceDamaged`."""
         self._refuse_if_poisoned()
         if self._handle is not None or self.sealed:
             return
@@ -83,14 +84,14 @@ class OpenStream:
         self.known = True
 
     def will_sync(self, drafts: Sequence[Draft]) -> bool:
-        """Whether appending these may wait for the disk: always for the first ones, which open the stream."""
+        """Whether appending these drafts may wait for the disk. The first append does, because it opens the stream."""
         return self._handle is None or self._must_sync(drafts)
 
     def _must_sync(self, events: Sequence[Event]) -> bool:
         return self._sync == "always" or (self._sync == "turn" and any(event.type in _TURN_SYNCS for event in events))
 
     def append(self, drafts: Sequence[Draft]) -> tuple[Event, ...]:
-        """The drafts as recorded, durable by the rules of `sync`."""
+        """Record the drafts, durable as `sync` demands."""
         self.open()
         if self.sealed:
             raise TraceSealed(f"`{self.path}` has ended with `{SEAL}`: nothing can follow")
@@ -107,7 +108,7 @@ class OpenStream:
         return batch.events
 
     def close(self) -> None:
-        """What was written is synced (unless syncs are off), and another writer may have the stream."""
+        """Sync what was written (unless syncs are off) and unlock the stream."""
         if self._handle is not None and self._unsynced and self._sync != "off":
             try:
                 self._disk.sync(self._handle)
@@ -119,7 +120,7 @@ class OpenStream:
         self.known = self.sealed or self.poison is not None
 
     def _note(self) -> None:
-        """The ledger covers all that was written. To be called while the lock is held, so that notes are in order."""
+        """Note the head in `heads.log`. Call it while holding the lock, so that notes are in order."""
         self._ledger.note(Note(f"{self.path.parent.name}/{self.path.stem}", self.at.line, self.at.prev or ""))
         self._unnoted = False
 
@@ -140,14 +141,14 @@ class OpenStream:
             raise
 
     def _recover(self, handle: int) -> None:
-        """The file ends with a whole record. Raises `TraceDamaged` if more than its tail is broken."""
+        """Make the file end with a complete record. Raises `TraceDamaged` if more than its tail is damaged."""
         last = self._find_end()
         size = self.path.stat().st_size
         if size > self.at.offset:
             self._set_aside(handle)
         self.sealed = last is not None and last.type == SEAL
         if self._sync != "off":
-            # A killed writer may have left lines, and even the name itself, that no sync has reached yet.
+            # A killed writer may have left lines, or even the file's name, without a sync.
             if size:
                 self._disk.sync(handle)
             self._disk.sync_dir(self.path.parent)
@@ -155,21 +156,21 @@ class OpenStream:
             self._release()
 
     def _find_end(self) -> Record | None:
-        """The last whole record, with `at` behind it. Whole is judged over all lines: a resume reads them anyway."""
+        """The last complete record; sets `at` after it. Checks all lines, because a resume reads them anyway."""
         last = None
         self.at = skim(self.path)
         try:
             for last in read_records(self.path, start=self.at, quick=True):
                 self.at = after(last)
         except TraceDamaged:
-            # Torn is what never was a whole record. A record that is there and does not fit was acknowledged once:
-            # cutting it off could make a side effect happen twice.
+            # A torn tail never was a complete record. A complete record that does not fit was acknowledged: cutting it
+            # off could repeat a side effect.
             if any(map(_is_record, read_lines(self.path, offset=self.at.offset))):
                 raise
         return last
 
     def _set_aside(self, handle: int) -> None:
-        """The bytes after the last whole record stand in `{id}.torn` instead of in the stream."""
+        """Move the bytes after the last complete record to `{id}.torn`."""
         aside = self._disk.open_append(self.path.with_suffix(".torn"))
         try:
             for torn in read_lines(self.path, offset=self.at.offset):
@@ -185,7 +186,7 @@ class OpenStream:
             raise TracePoisoned(self.poison, hint=_HINT)
 
     def _refuse_if_replaced(self, handle: int) -> None:
-        """Between opening and locking, a prune may have deleted the file: what is appended then would be lost."""
+        """Raise if a prune deleted the file between opening and locking: appended events would be lost."""
         if not self.path.exists() or not os.path.samestat(os.fstat(handle), self.path.stat()):
             raise TraceLocked(f"`{self.path}` was just deleted by someone else: expected to be the only one at it")
 

@@ -1,13 +1,13 @@
-"""`FileTrace`: streams as files, each acknowledged event durable.
+"""`FileTrace`: streams as files. Every acknowledged event is durable.
 
 {state_dir}/.gitignore            `*`
 {state_dir}/traces/{id}.jsonl     one agent run
 {state_dir}/runs/{id}.jsonl       one `remora analyze`
-{state_dir}/traces/{id}.torn      what a crash left half written, set aside at reopen
-{state_dir}/heads.log             the heads of streams that were closed
+{state_dir}/traces/{id}.torn      an incomplete tail after a crash, moved here on reopen
+{state_dir}/heads.log             the heads of closed streams
 
-
-Events one at a time: a thin face over a stream."""
+`StreamEmitter` emits single events to one stream.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _READ_AT_ONCE = 64
 
 
 class FileTrace:
-    """A `TraceWriter` over files below `state_dir`. Makes nothing until the first append."""
+    """A `TraceWriter` over files below `state_dir`. Creates nothing until the first append."""
 
     def __init__(self, state_dir: Path, *, clock: Clock, sync: SyncMode = "always", disk: Disk | None = None) -> None:
         self._state_dir = state_dir
@@ -51,18 +51,18 @@ class FileTrace:
         self._closed = False
 
     async def append(self, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
-        """The drafts as recorded, durable once this returns. Raises `TraceError`; a cancel never tears a write."""
+        """Record the drafts, durable once this returns. Raises `TraceError`. Cancellation never tears a write."""
         stream, drafts = self._stream(stream_id), tuple(drafts)
         if not drafts:
             return ()
         if stream.will_sync(drafts):
             return await self._alone(stream, stream.append, drafts)
-        # Without a sync to wait for, handing over to a thread costs more than the write.
+        # Without a sync, the hand-over to a thread takes longer than the write.
         async with stream.turn:
             return stream.append(drafts)
 
     async def reopen(self, stream_id: str) -> int:
-        """The stream's last `seq`, the stream now being ours and a torn tail set aside. Raises `TraceNotFound`."""
+        """Lock the stream and move a torn tail aside; return the last `seq`. Raises `TraceNotFound`."""
         if not self.path(stream_id).exists():
             raise TraceNotFound(f"There is no stream `{stream_id}` in `{self._state_dir}`")
         stream = self._stream(stream_id)
@@ -70,7 +70,7 @@ class FileTrace:
         return stream.at.line - 1
 
     async def read(self, stream_id: str, *, after: int = -1) -> AsyncIterator[Event]:
-        """Events with `seq > after`, oldest first: of a stream that is open here, the acknowledged ones."""
+        """Yield events with `seq > after`, oldest first; of a stream that is open here, only acknowledged ones."""
         stream = self._streams.get(stream_id)
         end = stream.at.offset if stream is not None and stream.known else None
         events = read_events(self.path(stream_id), after, end=end, torn_ok=True)
@@ -92,13 +92,13 @@ class FileTrace:
         return await self._threads.run(_head, path)
 
     async def close(self, stream_id: str) -> None:
-        """Another writer may have the stream. A poisoned one stays poisoned here."""
+        """Unlock the stream, so that another writer can open it. A poisoned stream stays poisoned here."""
         stream = self._streams.get(stream_id)
         if stream is not None and not self._closed:
             await self._alone(stream, stream.close)
 
     async def aclose(self) -> None:
-        """All streams are let go, and nothing more can be appended."""
+        """Close all streams. Nothing can be appended afterwards."""
         for stream_id in list(self._streams):
             await self.close(stream_id)
         self._closed = True
@@ -113,7 +113,7 @@ class FileTrace:
         await self.aclose()
 
     def path(self, stream_id: str) -> Path:
-        """The stream's file, whether it exists or not."""
+        """The stream's file, which may not exist."""
         check_stream_id(stream_id)
         return self._state_dir / f"{stream_id}.jsonl"
 
@@ -132,7 +132,7 @@ class FileTrace:
         return self._streams[stream_id]
 
     async def _alone(self, stream: OpenStream, work: Callable[..., T], *args: object) -> T:
-        """The result of `work`, which no other work on the stream overlaps, even when the caller is cancelled."""
+        """Run `work` while no other work on the stream runs, even if the caller is cancelled."""
         await stream.turn.acquire()
         return await self._threads.run(work, *args, done=stream.turn.release)
 
@@ -141,7 +141,7 @@ class FileTrace:
 
 
 def _take(events: Iterator[Event]) -> tuple[list[Event], TraceError | None]:
-    """The next events, and the damage that ends them: so that what is intact is not lost with it."""
+    """The next events, and the damage after them, if any. Intact events are not lost with it."""
     batch: list[Event] = []
     try:
         batch.extend(islice(events, _READ_AT_ONCE))
@@ -175,7 +175,7 @@ class StreamEmitter:
         return recorded
 
     async def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         await self._writer.aclose()
 
     async def __aenter__(self) -> Self:

@@ -1,20 +1,17 @@
-"""The tables of `index.db`.
-
-An event's id is its stream's number shifted by 32 bits, plus its `seq`: the events of a stream are one range, and the
-id is also the row of its text.
-
-
-`index.db` as a file: who may write it, whether it can be believed, and how to throw it away.
+"""The database file of the index: tables, locking, and when it must be rebuilt.
 
 {state_dir}/index.db     SQLite, WAL
-{state_dir}/index.lock   held (flock) by the one process that writes; holds the stamp
+{state_dir}/index.lock   locked (flock) by the one process that writes; contains the stamp
 
-Only the holder of `index.lock` opens the database for writing, and lets go of it before the lock. Readers open it
-read-only: SQLite then never removes the WAL by its name when they close, so the holder may throw the files away and
-make new ones while readers still have the old ones open.
+An event's id is its stream's number shifted by 32 bits, plus its `seq`. So the events of a stream are one range of ids,
+and the id is also the rowid of the event's text.
 
-The stamp says how the files were left. Files that look otherwise were changed by someone else: SQLite itself would
-notice few of such changes, so the index is thrown away.
+Only the holder of `index.lock` opens the database for writing, and closes it before unlocking. Readers open it
+read-only, so SQLite never deletes the WAL when they close. The holder can replace the files while readers have the old
+ones open.
+
+The stamp records the size and time of the files after the last write. If they differ, another program changed the
+files. SQLite would not notice most such changes, so the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -85,7 +82,7 @@ CREATE INDEX owners_by_operation ON owners (operation);
 CREATE INDEX streams_by_run ON streams (run_id)
 """
 
-# Made after a bulk load, which is then twice as fast.
+# Created after a bulk load, which makes the load twice as fast.
 _INDEXES = """
 CREATE INDEX IF NOT EXISTS events_by_turn ON events (owner, turn);
 CREATE INDEX IF NOT EXISTS events_by_tool ON events (tool, outcome) WHERE tool IS NOT NULL;
@@ -96,7 +93,7 @@ _TEXT = "CREATE VIRTUAL TABLE texts USING fts5 (body)"
 
 
 def create(db: sqlite3.Connection, *, text: bool) -> None:
-    """The empty tables are there, all or none of them."""
+    """Create the tables, all or none."""
     db.execute("BEGIN IMMEDIATE")
     run(db, _TABLES)
     if text:
@@ -107,23 +104,23 @@ def create(db: sqlite3.Connection, *, text: bool) -> None:
 
 
 def create_indexes(db: sqlite3.Connection) -> None:
-    """Events are found fast."""
+    """Create the indexes."""
     run(db, _INDEXES)
 
 
 def run(db: sqlite3.Connection, script: str) -> None:
-    """Each statement of `script` was executed, within whatever transaction there is."""
+    """Execute each statement within the current transaction."""
     for statement in script.split(";"):
         db.execute(statement)
 
 
 def has_text(db: sqlite3.Connection) -> bool:
-    """Whether texts are kept, and can be searched here."""
+    """Whether the database has a table of texts."""
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone() is not None
 
 
 def forget_deleted(db: sqlite3.Connection) -> None:
-    """Words of deleted rows do not stay in the file: FTS5 else keeps them until it happens to merge its parts."""
+    """Remove the words of deleted rows from the file. FTS5 keeps them until it merges its segments."""
     db.execute("INSERT INTO texts (texts) VALUES ('optimize')")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
@@ -143,7 +140,7 @@ def can_search() -> bool:
 BUSY_S = 5.0
 _SETTLED_NS = 1_000_000_000
 _MAX_STAMP = 4096
-# What says nothing about the content of the file: busy, locked, read-only, I/O error, full, cannot open.
+# Errors that say nothing about the content: busy, locked, read-only, I/O error, full, cannot open.
 _PASSING = frozenset({5, 6, 8, 10, 13, 14})
 
 
@@ -159,7 +156,7 @@ class IndexFile:
 
     @contextmanager
     def lock(self) -> Iterator[bool]:
-        """Whether this is now the only one that may write; False at once if another is, or nothing can be written."""
+        """Try to lock the index for writing; yield False at once if another process has it, or it is read-only."""
         handle = self._try_lock()
         self._handle = handle
         try:
@@ -184,7 +181,7 @@ class IndexFile:
         return handle
 
     def problem(self) -> str | None:
-        """Why what lies there must be thrown away, or None. For the holder of the lock."""
+        """Why the index must be rebuilt, or None. Requires the lock."""
         if any(file.is_symlink() for file in self._files()):
             return "it is a link"
         if not self.exists():
@@ -200,14 +197,14 @@ class IndexFile:
 
     @contextmanager
     def writing(self, *, text: bool) -> Iterator[sqlite3.Connection]:
-        """A connection that writes; the stamp is right afterwards. For the holder of the lock."""
+        """Open a connection for writing and update the stamp afterwards. Requires the lock."""
         self._put_stamp({"writing": True})
         with closing(self._writer(text=text)) as db:
             yield db
         self._put_stamp({"files": self._looks()})
 
     def reader(self) -> sqlite3.Connection:
-        """A connection that only reads. Raises `sqlite3.DatabaseError`."""
+        """Open a read-only connection. Raises `sqlite3.DatabaseError`."""
         uri = self.path.absolute().as_uri() + "?mode=ro"
         for _ in range(10):
             before = self.inode()
@@ -217,41 +214,41 @@ class IndexFile:
             except BaseException:
                 db.close()
                 raise
-            # Replaced between the opening of the database and that of its WAL: they would not belong together.
+            # Replaced between opening the database and its WAL: they do not belong together.
             if before == self.inode():
                 return db
             db.close()
         raise sqlite3.OperationalError("the index is being replaced again and again")
 
     def discard(self) -> None:
-        """Nothing of it is left. For the holder of the lock."""
+        """Delete the index. Requires the lock."""
         self._put_stamp({})
         for file in self._files():
             file.unlink(missing_ok=True)
 
     def exists(self) -> bool:
-        """Whether there is a database file, whatever it holds."""
+        """Whether the database file exists, whatever it contains."""
         return self.path.is_file()
 
     def inode(self) -> int:
-        """Which file it is now; 0 where there is none that can be believed."""
+        """The inode of the file; 0 if there is none, or if it is not trusted."""
         try:
             return self.path.stat().st_ino if self._trusted else 0
         except OSError:
             return 0
 
     def settle(self, folders: dict[str, int]) -> None:
-        """The stamp also says how the folders looked, if they have been so for a while. For the holder of the lock."""
+        """Record the folders' times in the stamp, if they have not changed for a while. Requires the lock."""
         assert self._handle is not None  # noqa: S101 (only within `lock`)
         os.utime(self._handle)
-        now = os.fstat(self._handle).st_mtime_ns  # the time by the clock that the folders' times are from
+        now = os.fstat(self._handle).st_mtime_ns  # the current time, by the same clock as the folders' times
         settled = {name: at for name, at in folders.items() if now - at > _SETTLED_NS}
         stamp = self._stamp()
         if stamp.get("files") and settled and stamp.get("folders") != settled:
             self._put_stamp({"files": stamp["files"], "folders": settled})
 
     def is_settled(self) -> bool:
-        """Whether the index is as it was left, and no stream has come or gone since."""
+        """Whether the index is unchanged since its last update, and no stream was created or deleted."""
         stamp = self._stamp()
         return (
             stamp.get("folders") == self.folders()
@@ -260,18 +257,18 @@ class IndexFile:
         )
 
     def folders(self) -> dict[str, int]:
-        """When a name last came or went, by folder."""
+        """Modification times of the stream folders."""
         return {kind: _changed(self._state_dir / kind) for kind in KINDS}
 
     def _writer(self, *, text: bool) -> sqlite3.Connection:
         with suppress(FileExistsError):
-            # SQLite gives its files the mode of this one.
+            # SQLite creates its other files with the mode of this one.
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
         db = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
-            db.execute("PRAGMA secure_delete=ON")  # what was pruned from the streams must not stay here
+            db.execute("PRAGMA secure_delete=ON")  # pruned text must not stay in the file
             if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
                 create(db, text=text)
         except BaseException:
@@ -283,7 +280,7 @@ class IndexFile:
         return [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm")]
 
     def _looks(self) -> list[list[int]]:
-        """Size and time of the database and its WAL; an empty WAL is none."""
+        """Size and time of the database and its WAL. An empty WAL counts as none."""
         found = []
         for file in self._files()[:2]:
             try:
@@ -319,7 +316,7 @@ def _content_problem(db: sqlite3.Connection, *, thorough: bool) -> str | None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA:
         return f"its schema is {version}, and {SCHEMA} is expected"
-    # Whoever wrote it last did not come to an end, so no stamp vouches for the file.
+    # The last writer did not finish, so the stamp does not cover the file.
     if thorough and db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         return "it is damaged"
     return None

@@ -1,7 +1,7 @@
-"""Filling the index from streams: only new bytes are read, and only records that the chain vouches for.
+"""Filling the index from streams. Only new bytes are read, and only records that the chain confirms are indexed.
 
-Where a stream is not the one that was indexed (shorter, another file, other bytes at either end of what was read), or
-its new part is damaged, it is read again from its beginning. So the rows never depend on how often one looked.
+A stream is read again from its beginning if it is not the one that was indexed (shorter, another inode, other bytes at
+either end of the indexed part), or if its new part is damaged. So the rows do not depend on when the stream was read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLUSH_TEXT = 16 * 1024 * 1024
 
 @dataclass
 class StreamRow:
-    """What is known of one stream: a row of `streams`."""
+    """A row of `streams`: one stream as far as it is indexed."""
 
     id: int
     stream_id: str
@@ -52,7 +52,7 @@ class StreamRow:
     changes: int = 0
 
     def take(self, record: Record, parsed: dict[str, Any], row: EventRow) -> None:
-        """The stream is known up to and with `record`."""
+        """Extend the row by one record."""
         if record.seq == 0:
             self.first_length, self.first_digest, self.started = len(record.raw), record.digest, row.ts
             self.run_id, self.agent_id, self.operation, self.node_id = owner_of(parsed)
@@ -76,12 +76,12 @@ _REPLACE = f"REPLACE INTO streams ({', '.join(_COLUMNS)}) VALUES ({', '.join('?'
 
 
 def known_streams(db: sqlite3.Connection, where: str = "", parameters: tuple[Any, ...] = ()) -> dict[str, StreamRow]:
-    """What the index knows of its streams, by stream id."""
+    """All stream rows, by stream id."""
     return {row[1]: StreamRow(*row) for row in db.execute(f"{_SELECT} {where}", parameters)}
 
 
 def fingerprint_of(path: Path | os.DirEntry[str]) -> str:
-    """How the file looks from outside; empty where there is none. Two equal fingerprint mean: nothing new to read."""
+    """Inode, size and time of a file; empty if there is none. Equal ones mean that nothing is new."""
     try:
         found = path.stat()
     except OSError:
@@ -90,7 +90,7 @@ def fingerprint_of(path: Path | os.DirEntry[str]) -> str:
 
 
 class Filler:
-    """Puts the rows of streams into one database, within the caller's transaction."""
+    """Inserts the rows of streams into one database, within the caller's transaction."""
 
     def __init__(self, db: sqlite3.Connection, *, text: Callable[[dict[str, Any]], str] | None) -> None:
         self._db = db
@@ -99,23 +99,23 @@ class Filler:
         self._next_owner = _highest(db, "owners") + 1
         self._owners: dict[Owner, int] = {}
         self._is_new = True
-        """Whether nothing of the stream at hand is in the database."""
+        """Whether the database has no rows of the current stream."""
         self._new_owners: list[tuple[Any, ...]] = []
         self._streams: list[tuple[Any, ...]] = []
         self._rows: list[tuple[Any, ...]] = []
         self._texts: list[tuple[int, str]] = []
         self._text_size = 0
         self.events = 0
-        """How many were put in."""
+        """Number of events that were inserted."""
 
     def fill(self, path: Path, stream_id: str, known: StreamRow | None, *, trust: bool = True) -> bool:
-        """The rows of all intact records are there; True if what was `known` could not be kept."""
+        """Insert the rows of all intact records. True if the `known` rows had to be replaced."""
         fingerprint = fingerprint_of(path)
         if known is not None and trust and _continues(path, fingerprint, known):
             try:
                 self._load(path, replace(known, fingerprint=fingerprint))
             except TraceError:
-                pass  # read from the beginning, it may be an earlier record that is damaged
+                pass  # read from the beginning: an earlier record may be damaged
             else:
                 return False
         if known is not None:
@@ -133,12 +133,12 @@ class Filler:
         return known is not None
 
     def adopt(self, known: StreamRow) -> StreamRow:
-        """`known` from another database, under a number of this one."""
+        """A copy of a row of another database, with a number of this one."""
         number, self._next_stream = self._next_stream, self._next_stream + 1
         return replace(known, id=number)
 
     def drop(self, number: int) -> None:
-        """Nothing is known of the stream."""
+        """Delete all rows of the stream."""
         self.flush()
         span = (number << SHIFT, (number + 1) << SHIFT)
         self._db.execute("DELETE FROM events WHERE id >= ? AND id < ?", span)
@@ -148,7 +148,7 @@ class Filler:
         self._db.execute("DELETE FROM streams WHERE id = ?", (number,))
 
     def flush(self) -> None:
-        """Everything filled so far is in the database."""
+        """Write everything buffered to the database."""
         self._db.executemany(_REPLACE, self._streams)
         self._db.executemany("INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?)", self._new_owners)
         self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
@@ -165,7 +165,7 @@ class Filler:
             for record in read_records(path, start=start, torn_ok=True):
                 self._take(stream, record, record.fields or {})
         except TraceNotFound:
-            pass  # deleted meanwhile: the next look will see that
+            pass  # deleted meanwhile: the next update removes it
         self._save(stream)
 
     def _take(self, stream: StreamRow, record: Record, parsed: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ class Filler:
 
 
 def _continues(path: Path, fingerprint: str, known: StreamRow) -> bool:
-    """Whether the file still begins with what is known of it. Nothing may follow a seal, so a sealed one does not."""
+    """Whether the file still begins with the indexed part. False for a sealed stream, which nothing may follow."""
     if fingerprint.split(":")[0] != known.fingerprint.split(":")[0] or known.sealed or not known.bytes or known.problem:
         return False
     first = (0, known.first_length, known.first_digest)
@@ -207,7 +207,7 @@ def _continues(path: Path, fingerprint: str, known: StreamRow) -> bool:
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:
-    """The line of `length` bytes at `offset`. Raises `TraceError` unless there is exactly such a line."""
+    """Read the line of `length` bytes at `offset`. Raises `TraceError` unless there is exactly such a line."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -219,8 +219,8 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
 
 
 def line_at(handle: int, path: Path, offset: int, length: int) -> bytes:
-    """As `read_at`, from an open file."""
-    if not 0 <= length <= MAX_READ_LINE:  # a row of the index can say anything
+    """Like `read_at`, from an open file."""
+    if not 0 <= length <= MAX_READ_LINE:  # a row of the index may be wrong
         raise TraceError(f"`{path}` can have no line of {length:,} bytes")
     start = max(offset - 1, 0)
     data = os.pread(handle, offset - start + length + 1, start)

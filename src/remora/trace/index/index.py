@@ -1,7 +1,7 @@
-"""`TraceIndex`: the disposable view over all streams of a state directory, so that events are found fast.
+"""`TraceIndex`: finds events and streams of a state directory. Can be deleted and rebuilt at any time.
 
-Every question first brings the index up to date, if no other process is doing so; whatever is still lacking then is
-read from the streams. Everything here blocks; one index may be used from several threads.
+Each query first updates the index, unless another process is doing so. Whatever is still missing is read from the
+streams. All methods block. One index can be used from several threads.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ class StreamInfo:
     outcome: str
     """Empty while it has not ended."""
     problem: str
-    """What ends the readable part of a damaged stream."""
+    """The first damage, if any."""
     changes: int = 0
-    """How many of its events change files."""
+    """Number of its events that change files."""
 
 
 class TraceIndex:
-    """Finds events of `state_dir` by turn, filter or word. With `text=False` it is made faster, and finds no words.
+    """Finds events of `state_dir` by turn, filter or word. With `text=False`, indexing is faster and words cannot be
+    searched.
 
-    With `trusted=False` every answer comes from the streams: somebody else may have made the index.
+    With `trusted=False` every answer comes from the streams, because somebody else may have written the index.
     """
 
     def __init__(
@@ -74,36 +75,36 @@ class TraceIndex:
         self._db_inode = 0
         self._broken: str | None = None
         self.notices: list[str] = []
-        """What was thrown away or read again since this was made, and why."""
+        """Why the index or a stream was read again since this was created."""
 
     def catch_up(self, progress: Progress | None = None) -> CatchUp:
-        """The index knows every whole record of every stream, unless another process is just about to see to that."""
+        """Index all new records of all streams, unless another process is doing so."""
         with self._lock:
             return self._catch_up(progress)
 
     def rebuild(self, progress: Progress | None = None) -> CatchUp:
-        """The index was made anew from the streams. Raises `TraceLocked` while another process is indexing."""
+        """Rebuild the index from the streams. Raises `TraceLocked` while another process is indexing."""
         with self._lock:
             self._broken = None
             return self._updater.rebuild(progress)
 
     def read_again(self, stream_ids: Collection[str]) -> CatchUp:
-        """What the index holds of these streams was read from them just now."""
+        """Index these streams again from their beginning."""
         with self._lock:
             return self._catch_up(reread=stream_ids)
 
     def find_events(self, wanted: Filter = _EVERYTHING, *, limit: int | None = None) -> list[Found]:
-        """The wanted events, by stream and `seq`. Raises `ConfigError` for a filter that makes no sense."""
+        """The matching events, by stream and `seq`. Raises `ConfigError` for an invalid filter."""
         return self._ask(lambda view: list(islice(_events(view, view.events(wanted)), limit)))
 
     def find_streams_by(self, wanted: Filter = _EVERYTHING) -> list[StreamInfo]:
-        """The wanted streams, in the order of recording; with `tool`, those that used it."""
+        """The matching streams, in the order of recording; with `tool`, those that used it."""
         return self._ask(lambda view: [_info(stream) for stream in view.streams(wanted)])
 
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """The newest wanted events that hold every word of `text`, newest stream first.
+        """The newest matching events that contain every word of `text`, newest stream first.
 
-        Raises `ConfigError` if there is no word in it.
+        Raises `ConfigError` if `text` has no word.
         """
         query = match_query(text)
         if not self._text or not can_search():
@@ -122,7 +123,7 @@ class TraceIndex:
         return self._ask(lambda view: list(dict.fromkeys(_keys(view, wanted))))
 
     def close(self) -> None:
-        """No file is held open."""
+        """Close the database."""
         with self._lock:
             if self._db is not None:
                 self._db.close()
@@ -137,7 +138,7 @@ class TraceIndex:
         self.close()
 
     def _ask(self, question: Callable[[View], list[T]], *, text: bool = False) -> list[T]:
-        """The answer of streams and index together; asked again where the index turned out to be untrue."""
+        """Answer from index and streams together. Ask again if the index turns out to be wrong."""
         with self._lock:
             reread: set[str] = set()
             for attempt in range(_ATTEMPTS):
@@ -165,7 +166,7 @@ class TraceIndex:
     def _view(
         self, scanned: Mapping[str, str] | None, reread: Collection[str], *, text: bool, alone: bool
     ) -> Iterator[View]:
-        """The index at one moment, and the streams beyond it; `alone`, the streams without the index."""
+        """A snapshot of the index and the streams beyond it; with `alone`, only the streams."""
         db = None if alone else self._reader()
         if db is not None:
             db.execute("BEGIN")
@@ -183,7 +184,7 @@ class TraceIndex:
                 db.execute("ROLLBACK")
 
     def _reader(self) -> sqlite3.Connection | None:
-        """The index to read from, or None if there is none that can be believed. Raises `sqlite3.DatabaseError`."""
+        """A connection to the index, or None if there is no usable one. Raises `sqlite3.DatabaseError`."""
         inode = self._file.inode()
         if self._db is not None and inode != self._db_inode:
             self.close()
@@ -194,7 +195,7 @@ class TraceIndex:
         return self._db if self._db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA else None
 
     def _quick(self, wanted: Filter) -> list[Found]:
-        """The wanted turn, if the index can be seen to be up to date without looking at every stream."""
+        """The events of the turn, if the index is provably current without looking at every stream."""
         try:
             db = self._reader() if self._file.is_settled() else None
             if db is None or not self._is_fresh(db, wanted):
@@ -206,7 +207,7 @@ class TraceIndex:
             return []
 
     def _is_fresh(self, db: sqlite3.Connection, wanted: Filter) -> bool:
-        """Whether nothing was added to the streams of the wanted agent."""
+        """Whether the streams of this agent are unchanged since they were indexed."""
         streams = known_streams(db, _OF_AGENT, (wanted.run, wanted.operation, wanted.node)).values()
         return all(fingerprint_of(self._state_dir / f"{each.stream_id}.jsonl") == each.fingerprint for each in streams)
 

@@ -1,13 +1,10 @@
-"""What is asked of the index: filters, and words to search for.
+"""Queries: filters, words to search for, and the view that answers them.
 
-Nothing of either ever becomes part of an SQL text or of the search syntax: values are bound, words are quoted.
+Values are bound and words are quoted: no input becomes part of an SQL statement or of the search syntax.
 
-
-The index together with what it lacks yet, as one.
-
-A view asks two databases of the same form: the index as it stands, and one in memory with the rows of whatever the
-streams hold beyond it. So an answer is complete also while another process is still indexing. What it gives out was
-read back from the stream, and still was what the row says; a stream where it was not is noted in `stale`.
+A `View` queries two databases with the same tables: the index, and one in memory with the rows that the index lacks. So
+answers are complete while another process is still indexing. Every event is read back from its stream and compared with
+its row; streams where they differ are collected in `stale`.
 """
 
 from __future__ import annotations
@@ -42,16 +39,16 @@ _INT_MAX = 2**63 - 1
 
 @dataclass(frozen=True)
 class Filter:
-    """Which events, or streams, are meant. A field that is None does not matter."""
+    """Selects events or streams. None matches anything."""
 
     run: str | None = None
     node: str | None = None
     operation: str | None = None
     tool: str | None = None
     outcome: str | None = None
-    """Of the event; where streams are asked for, of the whole stream."""
+    """Of the event; when streams are selected, of the stream."""
     since: str | datetime | None = None
-    """This moment or later. ISO 8601; UTC where it names no zone."""
+    """From this moment on. ISO 8601; UTC if it has no time zone."""
     until: str | datetime | None = None
     """Before this moment."""
     type: str | None = None
@@ -60,7 +57,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Condition:
-    """A part of an SQL statement after `WHERE`, and the values bound in it."""
+    """A condition of a `WHERE` clause, and its bound values."""
 
     sql: str
     values: tuple[Any, ...]
@@ -76,18 +73,18 @@ class Found:
 
 @dataclass(frozen=True)
 class Hit:
-    """An event that holds the words that were searched for."""
+    """An event that contains the words."""
 
     stream_id: str
     event: Event
     key: str
     """The trace key of its turn."""
     excerpt: str
-    """One line around the first of the words."""
+    """One line of text around the first word."""
 
 
 def event_condition(wanted: Filter) -> Condition:
-    """`wanted` of events `e` with their owners `o`. Raises `ConfigError`."""
+    """The condition for events `e` with their owners `o`. Raises `ConfigError`."""
     return _all(
         ("o.run_id = ?", wanted.run),
         ("o.node_id = ?", wanted.node),
@@ -102,7 +99,7 @@ def event_condition(wanted: Filter) -> Condition:
 
 
 def stream_condition(wanted: Filter) -> Condition:
-    """`wanted` of streams `s`, but for `tool`, `type` and `turn`, which only events have. Raises `ConfigError`."""
+    """The condition for streams `s`, without `tool`, `type` and `turn`, which streams lack. Raises `ConfigError`."""
     return _all(
         ("s.run_id = ?", wanted.run),
         ("s.node_id = ?", wanted.node),
@@ -114,7 +111,7 @@ def stream_condition(wanted: Filter) -> Condition:
 
 
 def match_query(text: str) -> str:
-    """The search for events that hold every word of `text`. Raises `ConfigError` if there is none."""
+    """The FTS5 query for events that contain every word of `text`. Raises `ConfigError` if it has none."""
     words = _words(text)
     if not words:
         raise ConfigError(
@@ -124,7 +121,7 @@ def match_query(text: str) -> str:
 
 
 def excerpt(body: str, text: str) -> str:
-    """One line of `body` around the first word of `text` that is in it."""
+    """One line of `body` around the first word of `text` in it."""
     lower = body.lower()
     places = [lower.find(part) for word in _words(text) for part in re.findall(r"\w+", word.lower())]
     first = min((place for place in places if place >= 0), default=0)
@@ -133,7 +130,7 @@ def excerpt(body: str, text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words, without what would end a quoted word, or what SQLite cannot hold."""
+    """The words, without characters that would end a quoted word or that SQLite cannot store."""
     plain = text[:MAX_QUERY].encode("utf-8", "replace").decode().replace("\0", " ").replace('"', " ")
     return [word for word in plain.split() if any(letter.isalnum() for letter in word)]
 
@@ -144,7 +141,7 @@ def _all(*parts: tuple[str, str | int | None]) -> Condition:
 
 
 def _bindable(value: str | int) -> str | int | bytes:
-    """`value` as SQLite can hold it. Text with lone surrogates is in no stream: as bytes it equals no text."""
+    """`value` as SQLite can store it. Lone surrogates are in no stream: such text becomes bytes, which never match."""
     if not isinstance(value, str):
         return value
     try:
@@ -186,31 +183,31 @@ class Source:
 
     db: sqlite3.Connection
     replaced: frozenset[int] = frozenset()
-    """Numbers of streams whose events are not believed here."""
+    """Numbers of streams whose events are ignored here."""
     outdated: frozenset[int] = frozenset()
-    """Numbers of streams that another source knows more of."""
+    """Numbers of streams that another source has more of."""
 
 
 class Located(NamedTuple):
-    """An event's row, and which source has it."""
+    """An event's row, and the source that has it."""
 
     stream_id: str
     number: int
     row: EventRow
     source: Source
     sort_key: str
-    """What its stream sorts by."""
+    """What its stream is sorted by."""
 
 
 class View:
-    """Answers from several sources, each event read back from its stream. Closes the files it opened."""
+    """Answers from several databases. Reads each event back from its stream, and closes the files that it opened."""
 
     def __init__(self, state_dir: Path, sources: list[Source]) -> None:
         self._state_dir = state_dir
         self._sources = sources
         self._handles: dict[str, int] = {}
         self.stale: set[str] = set()
-        """Streams that hold something else than the index says."""
+        """Streams that differ from the index."""
 
     def __enter__(self) -> Self:
         return self
@@ -222,13 +219,13 @@ class View:
             os.close(handle)
 
     def events(self, wanted: Filter) -> Iterator[Located]:
-        """Rows of the wanted events, by stream and `seq`."""
+        """Rows of the matching events, by stream and `seq`."""
         condition = event_condition(wanted)
         sql = f"SELECT {_COLUMNS} FROM {_JOINS} WHERE {condition.sql} ORDER BY s.stream_id, e.id"  # noqa: S608
         return self._merged(sql, condition.values, newest_first=False)
 
     def turns(self, wanted: Filter) -> Iterator[Located]:
-        """The row of the first tool event of each wanted turn, by stream and `seq`."""
+        """The row of the first tool event of each matching turn, by stream and `seq`."""
         condition = event_condition(wanted)
         sql = (
             f"SELECT {_COLUMNS}, min(e.id) FROM {_JOINS} WHERE {condition.sql} "  # noqa: S608 (values are bound)
@@ -238,7 +235,7 @@ class View:
         return self._merged(sql, condition.values, newest_first=False)
 
     def matches(self, query: str, wanted: Filter) -> Iterator[Located]:
-        """Rows of the wanted events whose text fits `query`: the newest stream first, and of each the newest event."""
+        """Rows of the matching events whose text matches `query`: newest stream first, newest event first."""
         condition = event_condition(wanted)
         sql = (
             f"SELECT {_COLUMNS} FROM texts JOIN {_JOINS.replace('events e', 'events e ON e.id = texts.rowid', 1)} "  # noqa: S608
@@ -247,7 +244,7 @@ class View:
         return self._merged(sql, (query, *condition.values), newest_first=True)
 
     def streams(self, wanted: Filter) -> list[StreamRow]:
-        """The wanted streams as they were recorded; with `tool`, `type` or `turn`, those that hold such an event."""
+        """The matching streams in the order of recording; with `tool`, `type` or `turn`, those with such an event."""
         condition = stream_condition(wanted)
         holding = self._holding(Filter(tool=wanted.tool, type=wanted.type, turn=wanted.turn))
         found = [row for source in self._sources for row in self._stream_rows(source, condition)]
@@ -255,7 +252,7 @@ class View:
         return sorted(kept, key=lambda row: (row.sort_key, row.stream_id))
 
     def read(self, at: Located, texts: Texts | None = None) -> tuple[Found, str] | None:
-        """The event and (with `texts`) its text; None, and its stream is stale, if the stream holds no such event."""
+        """Read the event and (with `texts`) its text. None, and the stream is stale, if it differs."""
         parsed = self._parsed(at)
         text = texts.extract(parsed) if parsed and texts else ""
         if parsed is None or (texts is not None and text != _body(at)):
@@ -264,10 +261,10 @@ class View:
         try:
             return Found(at.stream_id, events.from_record(parsed)), text
         except TraceError:
-            return None  # a foreign envelope: no reader gives such an event out
+            return None  # an invalid envelope: no reader yields such an event
 
     def _parsed(self, at: Located) -> dict[str, Any] | None:
-        """The line as it is in the stream, if it still gives the row."""
+        """Parse the line from the stream, if it still gives the same row."""
         try:
             parsed = parse(self._line(at)).fields or {}
         except (TraceError, OSError):

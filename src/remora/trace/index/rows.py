@@ -1,7 +1,7 @@
-"""What the index keeps of one event: where it lies, what it is filtered by, and the text it is found by.
+"""The index row of one event: its offset, what it is filtered by, and its searchable text.
 
-All of it can be derived again from the event's line. So a row read from the index is shown only if the line, read
-back from its stream, still gives the same row.
+All of it is derived from the event's line. An event found through the index is shown only if its line, read back from
+the stream, gives the same row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from remora.errors import TraceError
 from remora.trace.files.blobs import FileBlobs
 
 MAX_TEXT = 4096
-"""Characters of a raw value that are searched."""
+"""Characters of a raw value that are indexed."""
 
 _INT_MAX = 2**63 - 1
 _WORDS = ("goal", "text", "message", "summary", "reason")
@@ -26,7 +26,7 @@ _READ_ERRORS = (OSError, EOFError, zlib.error, TraceError)
 
 
 class Owner(NamedTuple):
-    """Whose event it is."""
+    """The run, agent, operation and node of an event."""
 
     run_id: str
     agent_id: str
@@ -49,7 +49,7 @@ class EventRow(NamedTuple):
 
 
 def event_row(offset: int, length: int, fields: dict[str, Any]) -> EventRow:
-    """The row of a parsed line, whatever types a foreign hand put into it."""
+    """The row of a parsed line. Values of the wrong type are ignored."""
     data = fields.get("data")
     data = data if isinstance(data, dict) else {}
     turn = fields.get("turn", 0)
@@ -67,7 +67,7 @@ def event_row(offset: int, length: int, fields: dict[str, Any]) -> EventRow:
 
 
 def owner_of(fields: dict[str, Any]) -> Owner:
-    """Whose event a parsed line is."""
+    """The owner of a parsed line's event."""
     get = fields.get
     return Owner(
         _text(get("run_id")) or "",
@@ -78,13 +78,13 @@ def owner_of(fields: dict[str, Any]) -> Owner:
 
 
 class Texts:
-    """The searched text of events, with the beginnings of blobs read from `state_dir`."""
+    """Extracts searchable text from events, and from the beginning of blobs in `state_dir`."""
 
     def __init__(self, state_dir: Path) -> None:
         self._blobs = FileBlobs(state_dir)
 
     def extract(self, fields: dict[str, Any]) -> str:
-        """Summaries, errors, goals, messages, and the beginning of the raw value; empty if there is none of these."""
+        """Summaries, errors, goals, messages, and the beginning of the raw value; empty if there are none."""
         data = fields.get("data")
         if not isinstance(data, dict):
             return ""
@@ -104,7 +104,7 @@ class Texts:
         return raw[:MAX_TEXT] if isinstance(raw, str) else _json_head(raw)
 
     def _blob(self, reference: dict[str, Any]) -> str:
-        """The beginning of the blob; a missing or damaged one is no reason to lose its event."""
+        """The beginning of the blob; empty if it is missing or damaged."""
         digest = reference.get("blob")
         if not isinstance(digest, str) or reference.get("encoding") not in _TEXTUAL:
             return ""
@@ -125,7 +125,7 @@ def _head(data: bytes) -> str:
 def _json_head(value: Any) -> str:
     try:
         return _head(orjson.dumps(value))
-    except TypeError:  # read, but nested deeper than can be written
+    except TypeError:  # nested deeper than the encoder allows
         return ""
 
 

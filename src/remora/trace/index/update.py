@@ -1,4 +1,4 @@
-"""Bringing the index up to date with the streams, or a database in memory up to what the index lacks."""
+"""Updating the index from the streams, and filling a database in memory with what the index lacks."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from remora.trace.index.fill import Filler, StreamRow, fingerprint_of, known_str
 from remora.trace.index.rows import Texts
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes of how many have been read."""
+"""Called with the number of bytes read, and their total."""
 
 _COMMIT = 50_000
 
 
 @dataclass(frozen=True)
 class CatchUp:
-    """What bringing the index up to date came to."""
+    """The result of an update."""
 
     complete: bool
-    """False if another process is indexing, or nothing can be written: then readers look into the streams."""
+    """False if another process is indexing, or nothing can be written. Readers then read the streams."""
     streams: int = 0
-    """How many were read."""
+    """Streams that were read."""
     events: int = 0
     removed: int = 0
-    """Streams that are gone."""
+    """Streams that were deleted."""
     notices: tuple[str, ...] = ()
-    """What was thrown away or read again, and why."""
+    """Why the index or a stream was read again."""
     scanned: Mapping[str, str] | None = None
-    """The streams that were current, and how each file scanned; None where nobody scanned."""
+    """The fingerprints of the existing streams; None if they were not scanned."""
 
 
 class Tail(NamedTuple):
-    """What the streams hold beyond the index, and which of the index's streams it makes untrue or outdated."""
+    """What the index lacks, and the numbers of its streams that are wrong or outdated."""
 
     db: sqlite3.Connection
     replaced: frozenset[int]
@@ -57,7 +57,7 @@ class Tail(NamedTuple):
 
 
 class Updater:
-    """The one who writes the index of a state directory."""
+    """Writes the index of a state directory."""
 
     def __init__(self, state_dir: Path, file: IndexFile, *, text: bool) -> None:
         self._state_dir = state_dir
@@ -66,7 +66,7 @@ class Updater:
         self._texts = Texts(state_dir)
 
     def catch_up(self, progress: Progress | None, reread: Collection[str], broken: str | None) -> CatchUp:
-        """The index knows all whole records. `reread` streams are read again, a `broken` index is made anew."""
+        """Index all complete records. Reads the `reread` streams again; rebuilds the index if it is `broken`."""
         with self._file.lock() as ours:
             if not ours:
                 return CatchUp(complete=False)
@@ -80,7 +80,7 @@ class Updater:
                 return self._update(progress, (), f"it cannot be used ({error})")
 
     def rebuild(self, progress: Progress | None) -> CatchUp:
-        """The index is new. Raises `TraceLocked` if another process is indexing."""
+        """Rebuild the index. Raises `TraceLocked` if another process is indexing."""
         with self._file.lock() as ours:
             if not ours:
                 raise TraceLocked(f"`{self._file.path}` cannot be rebuilt: another process is indexing")
@@ -94,7 +94,7 @@ class Updater:
         *,
         text: bool,
     ) -> Tail | None:
-        """What the streams hold beyond the index, in memory; None if that is nothing. `scanned`: as they just were."""
+        """Index in memory what the index lacks; None if that is nothing. `scanned`: known fingerprints."""
         current = scan(self._state_dir) if scanned is None else scanned
         if index is not None and _is_current(index, current, reread):
             return None
@@ -114,7 +114,7 @@ class Updater:
 
     def _update(self, progress: Progress | None, reread: Collection[str], broken: str | None) -> CatchUp:
         notices = self._throw_away(broken)
-        folders = self._file.folders()  # before looking into them
+        folders = self._file.folders()  # before scanning them
         current = scan(self._state_dir)
         changes = self._find_changes(current, reread)
         events = 0
@@ -146,7 +146,7 @@ class Updater:
             )
 
     def _write(self, changes: _Changes, progress: Progress | None) -> tuple[int, list[str]]:
-        """How many events were put in, and which streams had to be read again."""
+        """Number of indexed events, and the streams that had to be read again."""
         with self._file.writing(text=self._text) as db:
             filler = Filler(db, text=self._texts.extract if has_text(db) else None)
             db.execute("BEGIN IMMEDIATE")
@@ -162,7 +162,7 @@ class Updater:
     def _filled(
         self, filler: Filler, changes: _Changes, db: sqlite3.Connection | None = None, progress: Progress | None = None
     ) -> Iterator[str]:
-        """Fills in stream by stream, and gives the names of those of which nothing known could be kept."""
+        """Index stream by stream; yield the names of those whose known rows had to be replaced."""
         total, done, committed = sum(changes.sizes.values()), 0, 0
         for name, size in changes.sizes.items():
             path = self._state_dir / f"{name}.jsonl"
@@ -171,7 +171,7 @@ class Updater:
             done += size
             if progress is not None:
                 progress(done, total)
-            # Only between streams: a stream's rows and what is known of it belong to one transaction.
+            # Commit only between streams: the rows of a stream belong to one transaction.
             if db is not None and filler.events - committed >= _COMMIT:
                 filler.flush()
                 db.execute("COMMIT")
@@ -182,11 +182,11 @@ class Updater:
 
 @dataclass(frozen=True)
 class _Changes:
-    """How the streams differ from what is known of them."""
+    """How the streams differ from the index."""
 
     known: Mapping[str, StreamRow]
     sizes: Mapping[str, int]
-    """How many bytes are to be read of each stream that changed."""
+    """Bytes to read of each changed stream."""
     gone: tuple[StreamRow, ...]
     reread: Collection[str]
 
@@ -198,7 +198,7 @@ _NO_CHANGES = _Changes({}, {}, (), ())
 
 
 def _is_current(db: sqlite3.Connection, current: Mapping[str, str], reread: Collection[str]) -> bool:
-    """Whether the index knows exactly the streams that are current, as they look."""
+    """Whether the index has exactly the existing streams, unchanged."""
     return not reread and dict(db.execute("SELECT stream_id, fingerprint FROM streams")) == current
 
 
@@ -212,7 +212,7 @@ def _find_changes(current: Mapping[str, str], known: Mapping[str, StreamRow], re
 
 
 def scan(state_dir: Path) -> dict[str, str]:
-    """The streams that are current, oldest id first, and how each file fingerprint."""
+    """The fingerprints of the existing streams, oldest id first."""
     return {name: fingerprint for kind in KINDS for name, fingerprint in sorted(_scan_folder(state_dir, kind))}
 
 

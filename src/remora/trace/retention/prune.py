@@ -1,8 +1,8 @@
-"""Carrying out a prune plan, so that a crash at any moment leaves nothing that names what is gone.
+"""Carrying out a prune plan. A crash at any moment leaves no stream that references a deleted blob.
 
-Streams go first, and their going is on the disk before any blob goes. What stays is looked at again between the two.
-A blob is first set aside under another name: if it was put again in that moment, it comes back. Whatever a crash
-leaves behind is seen by the next plan.
+Streams are deleted and synced before any blob. In between, the references of the kept streams are read again. A blob is
+renamed before it is deleted, and renamed back if it was written again meanwhile. The next plan finds whatever a crash
+leaves behind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from remora.trace.files.state import KINDS
 from remora.trace.index.fill import fingerprint_of
 from remora.trace.index.index import TraceIndex
 from remora.trace.index.update import scan
-from remora.trace.retention.plan import LATELY, PrunedBlob, PrunedStream, PrunePlan
+from remora.trace.retention.plan import RECENT, PrunedBlob, PrunedStream, PrunePlan
 from remora.trace.retention.scan import ASIDE, GONE, BlobFacts, named_blobs, scan_blobs
 
 PRUNED = ".pruned"
@@ -29,17 +29,17 @@ PRUNED = ".pruned"
 
 @dataclass(frozen=True)
 class PruneResult:
-    """What went."""
+    """What was deleted."""
 
     streams: tuple[str, ...]
     blobs: tuple[str, ...]
     bytes_freed: int
     skipped: tuple[str, ...]
-    """What stayed although the plan named it, and why."""
+    """What was kept although the plan named it, and why."""
 
 
 def prune(plan: PrunePlan, *, disk: Disk | None = None) -> PruneResult:
-    """What the plan names is gone, but for what has changed since. Raises `TraceError` if the disk refuses."""
+    """Delete what the plan names, except what has changed since. Raises `TraceError` if the disk fails."""
     work = _Prune(plan, disk or Disk())
     try:
         if not plan.blobs_only:
@@ -56,14 +56,14 @@ class _Prune:
     def __init__(self, plan: PrunePlan, disk: Disk) -> None:
         self._plan = plan
         self._disk = disk
-        self._before = (plan.now - LATELY).timestamp()
+        self._before = (plan.now - RECENT).timestamp()
         self.streams: list[str] = []
         self.blobs: list[str] = []
         self.skipped: list[str] = []
         self.freed = 0
 
     def delete_streams(self) -> None:
-        """The planned streams are gone, also after a power loss: agents first, so that none stays without its run."""
+        """Delete the planned streams durably: agents first, so that no agent is left without its run."""
         needed: set[str] = set()
         for stream in sorted(self._plan.streams, key=lambda each: each.stream_id.startswith("runs/")):
             is_run = stream.stream_id.startswith("runs/")
@@ -76,7 +76,7 @@ class _Prune:
                 self._disk.sync_dir(folder)
 
     def delete_blobs(self) -> None:
-        """The planned blobs are gone that no stream names which stays, as the streams are now."""
+        """Delete the planned blobs that no kept stream references now."""
         there = scan_blobs(self._plan.state_dir)
         named = self._named_now(there)
         for planned in self._plan.blobs:
@@ -86,7 +86,7 @@ class _Prune:
                 self._delete_blob(planned, there[planned.digest])
 
     def forget_texts(self) -> None:
-        """The index holds no words of blobs that went."""
+        """Remove the text of deleted blobs from the index."""
         with TraceIndex(self._plan.state_dir, text=False) as index:
             if not index.read_again([stream.stream_id for stream in self._plan.streams]).complete:
                 self.skipped.append("`index.db`: it may hold words of pruned blobs until it is rebuilt")
@@ -103,7 +103,7 @@ class _Prune:
             if fingerprint_of(path) != stream.looks:
                 self.skipped.append(f"`{stream.stream_id}`: it has changed")
                 return False
-            # The ledger still tells of it, and its run: what was pruned must not look like what was lost.
+            # `heads.log` and the run's stream still name it: `verify` must tell pruned from lost.
             path.with_suffix(PRUNED).touch(mode=0o600)
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
@@ -125,7 +125,7 @@ class _Prune:
     def _delete_blob(self, planned: PrunedBlob, found: BlobFacts) -> None:
         data = [path for path in found.files if path.suffix != GONE]
         if planned.tombstone and data:
-            self._bury(planned.digest, data[0])
+            self._write_tombstone(planned.digest, data[0])
         files = data if planned.tombstone else found.files
         sizes = {path: path.stat().st_size for path in files}
         gone = [path for path in files if self._delete_file(path)]
@@ -137,26 +137,26 @@ class _Prune:
             self.skipped.append(f"`{planned.digest}`: it was put again")
 
     def _delete_file(self, path: Path) -> bool:
-        """Whether the file is gone; it stays if it was put again since the plan was made."""
+        """Delete a file unless it was written again after the plan; return whether it is gone."""
         aside = path if path.name.endswith(ASIDE) else path.with_name(path.name + ASIDE)
         if path.suffix == GONE:
             path.unlink()
             return True
-        if self._is_late(path):
+        if self._is_recent(path):
             return False
         if aside != path:
             self._disk.rename(path, aside)
-        if self._is_late(aside):
+        if self._is_recent(aside):
             self._disk.rename(aside, aside.with_name(aside.name.removesuffix(ASIDE)))
             return False
         aside.unlink()
         return True
 
-    def _is_late(self, path: Path) -> bool:
+    def _is_recent(self, path: Path) -> bool:
         return path.stat().st_mtime >= self._before
 
-    def _bury(self, digest: str, data: Path) -> None:
-        """The tombstone is on the disk."""
+    def _write_tombstone(self, digest: str, data: Path) -> None:
+        """Write the tombstone durably."""
         base = data.parent / data.name.split(".")[0]
         aside = base.with_suffix(f".{os.urandom(8).hex()}.tmp")
         handle = self._disk.open_append(aside)
@@ -170,7 +170,7 @@ class _Prune:
 
 
 def _unpacked_size(path: Path) -> int:
-    """How many bytes the digest was taken over; of a damaged or endless blob, how many the file has."""
+    """Bytes of the uncompressed blob; of a damaged or endless blob, bytes of its file."""
     try:
         with open_plain(str(path)) as file:
             return sum(map(len, parts(file, MAX_PROVEN, packed=".gz" in path.suffixes)))

@@ -1,4 +1,4 @@
-"""What retention decides on: the facts of each stream, and the blobs that lie on the disk."""
+"""Facts for retention: each stream, and the blobs on disk."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from remora.trace.index.rows import event_row
 from remora.trace.index.update import scan
 
 GONE = ".gone"
-"""Ends the name of a tombstone: JSON with `digest` and `size` of a blob whose bytes were pruned."""
+"""Suffix of a tombstone: JSON with `digest` and `size` of a pruned blob."""
 ASIDE = ".pruning"
-"""Ends the name of a blob that is about to be deleted."""
+"""Suffix of a blob that is about to be deleted."""
 
 _DIGEST = re.compile(rb"sha256:[0-9a-f]{64}")
 _NOTHING: dict[str, Any] = {"seq": -1, "type": ""}
@@ -30,15 +30,15 @@ _BLOB_FILE = re.compile(r"([0-9a-f]{62})\.(raw|gz|gone)(\.pruning)?")
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """One stream, as retention sees it."""
+    """The facts about one stream that retention needs."""
 
     stream_id: str
     kind: StreamKind
     looks: str
     size: int
-    """Bytes of the stream and of what was set aside from it."""
+    """Bytes of the stream and its torn tails."""
     over: bool
-    """Whether it is intact and ended: sealed, or for a run's stream, `run_end` was recorded."""
+    """Whether it is intact and has ended: sealed, or for a run's stream, `run_end` was recorded."""
     locked: bool
     outcome: str
     operation: str
@@ -46,29 +46,29 @@ class StreamFacts:
     agent_id: str
     last_ts: str
     parent: str
-    """The agent it goes on from; empty if there is none."""
+    """The agent that it was forked from or continues; empty if there is none."""
     agents: frozenset[str]
-    """Agents that a run scheduled."""
+    """Agents that the run scheduled."""
     blobs: frozenset[str]
-    """Digests of blobs on the disk that any of its bytes name."""
+    """Digests of existing blobs that appear anywhere in its bytes."""
 
 
 @dataclass(frozen=True)
 class BlobFacts:
-    """What lies on the disk under one digest."""
+    """The files of one digest."""
 
     digest: str
     files: tuple[Path, ...]
     size: int
-    """Bytes of the blob on the disk; of the tombstone, where only that is left."""
+    """Bytes of the blob's files; if only a tombstone is left, its bytes."""
     newest: float
-    """When the blob was last put, in seconds; 0 for a tombstone."""
+    """When the blob was last written, in seconds; 0 for a tombstone."""
     bare: bool
     """Whether only a tombstone is left."""
 
 
 def scan_blobs(state_dir: Path) -> dict[str, BlobFacts]:
-    """Everything that lies in the blob store, by digest."""
+    """All blobs and tombstones, by digest."""
     files: dict[str, list[Path]] = {}
     folders = (folder for folder in (state_dir / "blobs" / "sha256").glob("??") if not folder.is_symlink())
     for path in sorted(path for folder in folders for path in folder.glob("*")):
@@ -82,7 +82,7 @@ def _blob_facts(digest: str, files: list[Path]) -> BlobFacts | None:
     try:
         stats = [path.stat() for path in data or files]
     except OSError:
-        return None  # somebody else is at it
+        return None  # another process is deleting it
     newest = max(stat.st_mtime for stat in stats) if data else 0.0
     return BlobFacts(digest, tuple(files), sum(stat.st_size for stat in stats), newest, not data)
 
@@ -93,7 +93,7 @@ def scan_streams(state_dir: Path, blobs: Collection[str]) -> list[StreamFacts]:
 
 
 def named_blobs(path: Path, blobs: Collection[str]) -> frozenset[str]:
-    """Those of `blobs` that the file names in any way, also in a damaged part. Rather too many than too few."""
+    """Those of `blobs` whose digest appears anywhere in the file, even in a damaged part. Rather too many."""
     found: set[str] = set()
     try:
         for line in read_lines(path):
@@ -106,7 +106,7 @@ def named_blobs(path: Path, blobs: Collection[str]) -> frozenset[str]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody writes the stream, as far as can be said."""
+    """Whether a writer has the stream open; True if unknown."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -121,7 +121,7 @@ def is_locked(path: Path) -> bool:
 
 def _digests(line: bytes) -> Iterator[str]:
     yield from (found.decode() for found in _DIGEST.findall(line))
-    if b"\\u00" in line:  # our writer spells no digest like that, but another one might
+    if b"\\u00" in line:  # our writer never escapes a digest, but another one might
         try:
             yield from (found.decode() for found in _DIGEST.findall(orjson.dumps(orjson.loads(line))))
         except (ValueError, TypeError):
@@ -161,7 +161,7 @@ class _StreamEnds:
 
 
 def _read(path: Path, *, is_run: bool) -> _StreamEnds:
-    """The two ends of a stream, and what a run's stream says in between. A damaged one is not over."""
+    """Read the first and last record, and the agents in a run's stream. A damaged stream has not ended."""
     ends = _StreamEnds(dict(_NOTHING), dict(_NOTHING), set())
     ended = False
     try:

@@ -1,7 +1,7 @@
-"""`Library.verify`: all streams of a state directory, the blobs that they name, and the ledger of their heads.
+"""`Library.verify`: all streams of a state directory, the blobs that they reference, and `heads.log`.
 
-Runs come first, as they note the heads of their agents. Each stream is read once, and each blob once, however many
-streams name it. Hashing and unpacking leave the interpreter to others, so blobs are read by several threads.
+Runs are read first, because they note the heads of their agents. Each stream is read once, and each blob once, however
+many streams reference it. Hashing and decompressing release the GIL, so several threads read blobs.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from remora.trace.retention.prune import PRUNED
 from remora.trace.verification.stream import NamedReferences, StreamReport, unreadable, verify
 
 Progress = Callable[[int, int], None]
-"""Is given how many streams are done, and of how many."""
+"""Called with the number of streams done, and their total."""
 
 _AT_ONCE = 256
-"""Streams whose blobs are read together: enough for all threads, few enough to be held."""
+"""Streams whose blobs are read together: enough to keep all threads busy, few enough to hold in memory."""
 _THREADS = min(8, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
 class BlobCounts:
-    """What became of the blobs that the streams name, each counted once."""
+    """Counts of the referenced blobs, each counted once."""
 
     named: int = 0
     read: int = 0
-    """Whose bytes were read and have the right digest."""
+    """Blobs that were read and have the right digest."""
     bytes: int = 0
-    """How many bytes these unpack to."""
+    """Bytes of those blobs, decompressed."""
     pruned: int = 0
     gone: int = 0
     damaged: int = 0
     not_read: int = 0
-    """Only looked for; or too large to be read to the end."""
+    """Only looked up, or too large to read to the end."""
 
 
 @dataclass(frozen=True)
 class HeadCounts:
-    """The state of the ledger."""
+    """The state of `heads.log`."""
 
     file: Path
     there: bool
     streams: int = 0
-    """How many it knows."""
+    """Streams that it notes."""
     damaged_lines: tuple[int, ...] = ()
     torn_lines: tuple[int, ...] = ()
     problem: str = ""
@@ -59,13 +59,13 @@ class HeadCounts:
 
 @dataclass(frozen=True)
 class Verification:
-    """What the bytes prove. Goes over the streams' reports."""
+    """The result of `verify`. Iterates over the reports of the streams."""
 
     streams: tuple[StreamReport, ...]
     blobs: BlobCounts
     heads: HeadCounts
     not_checked: tuple[str, ...] = ()
-    """What could not be checked, or was not asked for, a sentence each."""
+    """What could not be checked, or was not requested, one sentence each."""
 
     def __iter__(self) -> Iterator[StreamReport]:
         return iter(self.streams)
@@ -75,12 +75,12 @@ class Verification:
 
     @property
     def damaged(self) -> bool:
-        """Whether anything is not as it was written."""
+        """Whether anything is damaged."""
         return bool(self.heads.problem) or any(report.status == "damaged" for report in self.streams)
 
 
 class Verifier:
-    """Goes over the streams of one state directory."""
+    """Checks the streams of one state directory."""
 
     def __init__(self, state_dir: Path, *, quick: bool = False, progress: Progress | None = None) -> None:
         self._state_dir = state_dir
@@ -92,10 +92,10 @@ class Verifier:
         self._read = 0
         self._heads, self._problem = _heads(state_dir)
         self._ends: dict[str, str] = {}
-        """The heads of agents, by the word of their runs."""
+        """Heads of agents, as noted by their runs."""
 
     def verify_all(self, runs: Sequence[Path], traces: Sequence[Path]) -> Verification:
-        """What holds of all streams, and which of them are gone."""
+        """Check all streams, and report those that are missing."""
         found: list[StreamReport] = []
         paths = [*runs, *traces]
         for start in range(0, len(paths), _AT_ONCE):
@@ -106,7 +106,7 @@ class Verifier:
         return self._verification([*found, *self._gone(there)])
 
     def verify_one(self, path: Path, runs: Iterable[Path]) -> Verification:
-        """What holds of one stream. Runs are read for the head that one of them may have noted."""
+        """Check one stream. Runs are read too, because one of them may note its head."""
         for run in runs:
             if run != path:
                 self._report(run)
@@ -118,7 +118,7 @@ class Verifier:
         return [self._with_blobs(report, named) for report, named in found]
 
     def _report(self, path: Path) -> tuple[StreamReport, NamedReferences]:
-        """What the stream's bytes prove, with the blobs that it names."""
+        """Check one stream; return its report and its references."""
         named, stream_id = NamedReferences(), _stream_id(path)
         try:
             head = self._ends.get(stream_id.removeprefix("traces/"))
@@ -129,7 +129,7 @@ class Verifier:
         return report, named
 
     def _with_blobs(self, report: StreamReport, named: NamedReferences) -> StreamReport:
-        """The report, with the first blob that is not as the stream says."""
+        """The report, with the first blob that is missing or damaged."""
         for reference, seq in named.references.items():
             problem = self._problem_of(reference)
             if problem and (report.seq is None or seq < report.seq):
@@ -139,7 +139,7 @@ class Verifier:
         return report
 
     def _prove(self, references: Iterable[Reference]) -> None:
-        """Every blob that was not met before is looked at."""
+        """Check every blob that was not checked before."""
         new = {(each.digest, _limit(each)) for each in references if _key(each.digest) not in self._right}
         new -= self._others.keys()
         if self._quick:
@@ -156,7 +156,7 @@ class Verifier:
                 self._others[digest, limit] = proof
 
     def _in_threads(self, new: list[tuple[str, int]]) -> Iterator[BlobProof]:
-        # A thread takes several at once: handing over a small blob costs more than reading it.
+        # Give each thread several blobs at once: the hand-over takes longer than reading a small blob.
         step = max(1, len(new) // (4 * _THREADS))
         parts = [new[start : start + step] for start in range(0, len(new), step)]
         with ThreadPoolExecutor(_THREADS, "remora-verify") as threads:
@@ -164,7 +164,7 @@ class Verifier:
                 yield from proofs
 
     def _problem_of(self, reference: Reference) -> str:
-        """What is wrong with the blob; empty where nothing is, or where nobody can tell."""
+        """What is wrong with the blob; empty if nothing is, or if that is unknown."""
         if _key(reference.digest) in self._right:
             return ""
         limit = _limit(reference)
@@ -177,7 +177,7 @@ class Verifier:
         return f"{name} is damaged: its file holds other bytes" if found == "damaged" else ""
 
     def _gone(self, there: set[str]) -> Iterator[StreamReport]:
-        """Streams of whose end something tells, and which are neither there nor pruned."""
+        """Streams that `heads.log` or a run notes, and that are neither present nor pruned."""
         told = dict.fromkeys(self._heads.noted, f"the stream is gone, although `{FILE}` notes its end")
         told |= {f"traces/{name}": "the stream is gone, although its run tells of its end" for name in self._ends}
         for stream_id in sorted(told.keys() - there):
@@ -203,7 +203,7 @@ class Verifier:
 
 
 def _heads(state_dir: Path) -> tuple[Heads, str]:
-    """The ledger, and what is wrong with it."""
+    """The contents of `heads.log`, and what is wrong with it."""
     try:
         heads = read_heads(state_dir)
     except TraceError as error:
@@ -240,7 +240,7 @@ def _stream_id(path: Path) -> str:
 
 
 def _limit(reference: Reference) -> int:
-    """How far the blob is unpacked: as far as its event says, a file's content as far as a file may be large."""
+    """How many bytes to decompress at most: the size in the event, or the limit of a file's content."""
     return MAX_BLOB if reference.size is None else min(reference.size, MAX_PROVEN)
 
 
@@ -253,7 +253,7 @@ def _is_unread(key: tuple[str, int], proof: BlobProof) -> bool:
 
 
 def _key(digest: str) -> bytes:
-    """A digest in few bytes: there may be millions of them."""
+    """A digest as bytes, to save memory: there may be millions of them."""
     try:
         return bytes.fromhex(digest.removeprefix("sha256:"))
     except ValueError:

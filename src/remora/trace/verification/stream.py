@@ -1,11 +1,9 @@
-"""What a stream names outside of itself: blobs, and in a run's stream the heads of its agents.
+"""`verify`: check one stream file.
 
-`verify`: what can be said about one stream file, without believing any of it.
-
-Every line is hashed as it lies on the disk and held against the next line's `prev`. Only the first and the last line
-are parsed, the last because no later line vouches for it. Heads known from outside (an agent's stands in its run's
-stream, the ledger has one of every stream that was closed) also cover that last line, and show a dropped or rewritten
-tail. One reading serves all of it, and whoever else wants to see the lines.
+Every line is hashed and compared with the next line's `prev`. Only the first and the last line are parsed: no later
+line confirms the last one. Heads from outside (in the run's stream, in `heads.log`) confirm that last line too, and
+show a tail that was dropped or rewritten. A visitor sees all intact lines in the same pass: `NamedReferences` collects
+the blobs that they reference, and the heads of agents in a run's stream.
 """
 
 from __future__ import annotations
@@ -27,27 +25,27 @@ from remora.trace.files.skim import Skim
 _DIGEST = b'"sha256:'
 _DIGEST_LENGTH = len("sha256:") + 64
 _KEYS = (b'"blob":', b'"before":', b'"after":')
-"""What stands before the digest in every reference of our own writer."""
+"""What precedes the digest in a reference of our own writer."""
 _PREV_LENGTH = len(',"prev":""}') + _DIGEST_LENGTH
 _OURS = b'{"v":1,"seq":'
-"""What every line of our own writer begins with. Others may put spaces anywhere, so theirs are parsed."""
+"""The beginning of every line of our own writer. Other lines are parsed, because they may be formatted in any way."""
 _FINISHED = b'"type":"agent_finished"'
 _TYPE_AT = (40, 100)
-"""The bytes of a line among which its type stands."""
+"""The byte range that contains a line's type."""
 
 
 class NamedReferences:
-    """Collects from the lines of one stream. Few of them are parsed: those that name what was not met before."""
+    """Collects references from the lines of one stream. Only lines with new references are parsed."""
 
     def __init__(self) -> None:
         self.references: dict[Reference, int] = {}
-        """With the `seq` that first has it, in order."""
+        """With the `seq` of the first event that has it, in order."""
         self.ends: dict[str, str] = {}
-        """By agent, the head that its run noted."""
+        """Heads of agents, as noted by their run."""
         self._met: set[bytes] = set()
 
     def take(self, first: int, lines: Sequence[bytes]) -> None:
-        """The lines, of which the first has the `seq` `first`."""
+        """Visit lines; the first has the `seq` `first`."""
         seq = first
         for line in lines:
             if self._names_new(line) or line.find(_FINISHED, *_TYPE_AT) >= 0 or not line.startswith(_OURS):
@@ -55,7 +53,7 @@ class NamedReferences:
             seq += 1
 
     def _names_new(self, line: bytes) -> bool:
-        """Whether the line seems to name a blob that was not met before. One search, as it is done for every line."""
+        """Whether the line seems to reference a new blob. One search, because it runs for every line."""
         end = len(line) - (_PREV_LENGTH if line.endswith(b'"}') else 0)  # the first line's `prev` is null
         at = line.find(_DIGEST, 0, end)
         while at >= 0:
@@ -81,14 +79,14 @@ class NamedReferences:
 
 
 class LineVisitor(Protocol):
-    """Sees the lines that are intact, and counts the blobs that they name."""
+    """Visits the intact lines and counts the blobs that they reference."""
 
     def take(self, first: int, lines: Sequence[bytes]) -> None:
-        """LineVisitor at the lines, of which the first has the `seq` `first`."""
+        """Visit lines; the first has the `seq` `first`."""
         ...
 
     def __len__(self) -> int:
-        """How many blobs were named."""
+        """Number of referenced blobs."""
         ...
 
 
@@ -99,30 +97,30 @@ class StreamReport:
     file: Path
     kind: StreamKind
     events: int
-    """How many records from the first on are intact."""
+    """Number of intact records, from the first on."""
     bytes: int
-    """How many bytes these take."""
+    """Bytes of those records."""
     head: str
-    """The digest of the last of them; empty if there is none."""
+    """Digest of the last intact record; empty if there is none."""
     sealed: bool
-    """Whether the last of them ends the stream. A run's stream has no such end."""
+    """Whether the last intact record seals the stream. A run's stream has no seal."""
     status: Literal["sealed", "unsealed", "damaged"]
     problem: str | None = None
     line: int | None = None
     """1-based, of the first damage."""
     seq: int | None = None
     covered: int = 0
-    """How many records a head outside of the stream vouches for. The last one of all needs that: no line follows it."""
+    """Number of records that a head outside the stream confirms. The last record needs one: no line follows it."""
     blobs: int = 0
-    """How many blobs the stream names."""
+    """Number of blobs that the stream references."""
 
 
 def verify(
     path: Path, *, head: str | None = None, noted: Iterable[Note] = (), visitor: LineVisitor | None = None
 ) -> StreamReport:
-    """What holds of the stream at `path`, whose last line should have the digest `head`. Raises `TraceNotFound`.
+    """Check the stream at `path`, whose last line should have the digest `head`. Raises `TraceNotFound`.
 
-    `noted` are what the ledger says of it. `look` sees every line that is intact.
+    `noted` is what `heads.log` says about it. `visitor` sees every intact line.
     """
     notes = sorted(noted, key=lambda note: note.records)
     seen = _DigestCollector({note.records for note in notes}, visitor)
@@ -146,14 +144,14 @@ def verify(
 
 
 def unreadable(path: Path, problem: str) -> StreamReport:
-    """The report of a stream of which nothing can be read."""
+    """The report of a stream that cannot be read at all."""
     return StreamReport(
         path, _kind(path), events=0, bytes=0, head="", sealed=False, status="damaged", problem=problem, line=1
     )
 
 
 class _DigestCollector:
-    """What was met on the way: the digests of the lines that the ledger noted."""
+    """Collects the digests of the lines that `heads.log` notes."""
 
     def __init__(self, wanted: set[int], visitor: LineVisitor | None) -> None:
         self._wanted = wanted
@@ -179,7 +177,7 @@ class _DigestCollector:
 def _compare_with_heads(
     path: Path, notes: Sequence[Note], seen: _DigestCollector, here: Position, damage: TraceDamaged | None
 ) -> TraceDamaged | None:
-    """The first damage: the one that is known, or an earlier one that the ledger shows."""
+    """The first damage: the known one, or an earlier one that `heads.log` shows."""
     for note in notes:
         if damage is not None and damage.line <= note.records:
             return damage
@@ -221,7 +219,7 @@ def _head_mismatch(path: Path, last: Record | None, head: str) -> TraceDamaged:
 
 
 def _kind(path: Path) -> StreamKind:
-    """A stream is known by its folder; elsewhere, by its first line."""
+    """By the folder; outside of a state folder, by the first line."""
     if path.parent.name in ("runs", "traces"):
         return "runs" if path.parent.name == "runs" else "traces"
     try:
