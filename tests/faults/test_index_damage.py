@@ -155,7 +155,7 @@ async def test_what_was_thrown_away_is_said(state_dir: Path, make_stream: MakeSt
     zeroed(state_dir / "index.db", random.Random(0))
     with TraceIndex(state_dir) as index:
         done = index.catch_up()
-        assert "thrown away" in done.notices[0]
+        assert "rebuilt" in done.notices[0]
         assert index.notices == list(done.notices)
         assert index.catch_up().notices == ()
 

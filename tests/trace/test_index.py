@@ -514,7 +514,7 @@ async def test_an_index_without_texts_finds_events_and_refuses_words(state_dir: 
             index.search("result")
     with TraceIndex(state_dir) as index:
         assert len(index.search("result")) == 2
-        assert "holds no texts" in index.notices[0]
+        assert "has no texts" in index.notices[0]
     with TraceIndex(state_dir, text=False) as index:  # does not take the texts away from others
         await make_stream(3, stream_id="traces/B")
         assert len(index.find_events()) == 6

@@ -103,7 +103,7 @@ async def test_a_damaged_view_is_made_anew_from_the_streams(writer: FileTrace, s
     path.write_bytes(_DAMAGES[damage](path.read_bytes()))
     async with KVTraceView(state_dir, FileBlobs(state_dir)) as view:
         assert [await view.list_by_node(NODE), [await view.get(key) for key in keys]] == [keys, expected]
-        assert "thrown away and made anew" in view.notices[0]
+        assert "The key-value view was rebuilt" in view.notices[0]
         assert await view.catch_up()
     assert not (state_dir / "trace.kv.damaged").exists()
     async with KVManager(path) as kv:

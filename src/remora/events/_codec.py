@@ -56,7 +56,7 @@ def encode(event: Event) -> bytes:
     try:
         return orjson.dumps(record, default=_plain)
     except (TypeError, ValueError) as error:
-        raise TraceError(f"Event `{event.type}` holds a value that JSON cannot: {error}") from error
+        raise TraceError(f"Event `{event.type}` has a value that JSON cannot represent: {error}") from error
 
 
 def json_value(event: Event) -> dict[str, Any]:

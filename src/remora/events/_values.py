@@ -89,7 +89,7 @@ def _exact_json(value: Any) -> bytes:
     try:
         return json.dumps(_tag(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except RecursionError as error:
-        raise TraceError("A value is nested too deeply to be kept: expected some hundred levels at most") from error
+        raise TraceError("A value is nested too deeply: expected a few hundred levels at most") from error
 
 
 def _tag(value: Any) -> Any:

@@ -242,7 +242,7 @@ class KVFile:
         except FileNotFoundError:
             return 0
         if self.path.is_symlink():
-            raise KVError(f"`{self.path}` is a link: expected a file of Remora's own")
+            raise KVError(f"`{self.path}` is a symbolic link: expected a regular file")
         return found.st_ino
 
     @contextmanager

@@ -185,7 +185,7 @@ def encode(key: str, value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise KVError(f"`{key!r:.80}` cannot be kept: {error}: expected a JSON value") from error
+        raise KVError(f"`{key!r:.80}` cannot be stored: {error}: expected a JSON value") from error
 
 
 def _record(row: KVRow) -> Record:

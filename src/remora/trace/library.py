@@ -33,7 +33,7 @@ LOOK_AGAIN_S = 0.1
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 """Ids that Remora generates. Workspaces with other names are never deleted."""
 _EVERYTHING = Filter()
-FOREIGN = "This state folder was not made by you here: it is read as somebody else's, without its index"
+FOREIGN = "You did not create this state folder here: it is read without its index"
 
 
 class Intact:
@@ -154,7 +154,7 @@ class Library:
     def prune(self, plan: PrunePlan) -> PruneResult:
         """Delete what the plan names, and the workspaces of those agents. Raises `TraceError` in a foreign folder."""
         if not self._own:
-            raise TraceError(f"Nothing in `{self.state_dir}` is deleted: somebody else made it")
+            raise TraceError(f"Nothing in `{self.state_dir}` was deleted: you did not create this folder")
         from remora.trace.turns.kv import forget_streams  # loads the event classes
 
         result = prune(plan)

@@ -49,11 +49,11 @@ def open_plain(path: str) -> Iterator[FileIO]:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise FileNotFoundError(errno.ENOENT, "it is a link", path) from error
+            raise FileNotFoundError(errno.ENOENT, "it is a symbolic link", path) from error
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise FileNotFoundError(errno.ENOENT, "it is no plain file", path)
+        raise FileNotFoundError(errno.ENOENT, "it is not a regular file", path)
     with FileIO(handle) as file:
         yield file
 
@@ -88,7 +88,7 @@ def _unpacked(file: FileIO) -> Iterator[bytes]:
         if unpacker.unused_data:
             raise zlib.error("bytes follow the end")
     if not unpacker.eof:
-        raise EOFError("the file is cut")
+        raise EOFError("the file is truncated")
 
 
 COMPRESS_OVER = 1024
@@ -245,10 +245,10 @@ class FileBlobs:
         # Check first, then read: only bytes with the right digest are held in memory.
         path = self.path(digest)
         if proof.found != "right" or path is None:
-            raise TraceError(f"Blob `{digest}` is damaged: `{path or base}` holds other bytes")
+            raise TraceError(f"Blob `{digest}` is damaged: `{path or base}` has other bytes")
         data = _read(path, proof.size)
         if digest_of(data) != digest:
-            raise TraceError(f"Blob `{digest}` is damaged: `{path}` has just changed")
+            raise TraceError(f"Blob `{digest}` is damaged: `{path}` changed while it was read")
         return data
 
     def _absence(self, digest: str) -> Found:

@@ -39,7 +39,7 @@ class Disk:
     def make_dir(self, path: Path) -> None:
         """Create a directory with mode 0700 unless it exists."""
         if path.is_symlink():
-            raise TraceError(f"`{path}` is a link: expected a directory of Remora's own")
+            raise TraceError(f"`{path}` is a symbolic link: expected a directory")
         try:
             path.mkdir(mode=DIR_MODE)
         except FileExistsError:
@@ -203,7 +203,7 @@ class Threads:
     async def run(self, work: Callable[..., T], *args: Any, done: Callable[[], None] | None = None) -> T:
         """Run `work` in a thread, then call `done`. `work` runs to its end even if the caller is cancelled."""
         if not self._stop.alive:
-            raise TraceError("The disk cannot be reached any more: expected no work after closing")
+            raise TraceError("The store is closed: expected no calls after closing")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._queue.submit(_Job(loop, future, work, args, done))

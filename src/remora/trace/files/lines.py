@@ -127,12 +127,12 @@ def _check_plain(raw: bytes) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError("an object holds the same key twice")
+        raise ValueError("an object has the same key twice")
     return fields
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _small_int(text: str) -> int:

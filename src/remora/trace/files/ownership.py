@@ -50,7 +50,7 @@ def private_folder(folder: Path) -> Path:
     except OSError as error:
         raise ConfigError(
             f"`{folder}` cannot be made: {error.strerror}",
-            hint="Remora keeps there what must not lie in a project. Set `XDG_STATE_HOME` to a folder of yours",
+            hint="Remora stores state there that must not be in a project. Set `XDG_STATE_HOME` to a folder of yours",
         ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise ConfigError(
@@ -67,7 +67,7 @@ def check_state_dir(state_dir: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ConfigError(f"`{state_dir}` cannot be looked at: {error.strerror}") from error
+        raise ConfigError(f"`{state_dir}` cannot be read: {error.strerror}") from error
     if stat.S_ISLNK(found.st_mode):
         raise _refused(state_dir, "is a link: expected a folder of Remora's own")
     if not stat.S_ISDIR(found.st_mode):
@@ -122,7 +122,7 @@ def _is_unused(state_dir: Path) -> bool:
     except FileNotFoundError:
         return True
     except OSError as error:
-        raise ConfigError(f"`{state_dir}` cannot be looked at: {error.strerror}") from error
+        raise ConfigError(f"`{state_dir}` cannot be read: {error.strerror}") from error
 
 
 def _links(state_dir: Path) -> Iterator[Path]:

@@ -159,7 +159,7 @@ def _blame(
 ) -> NoReturn:
     """Raise at the damaged one of two records that do not fit: the next line, or a known head, shows which."""
     if held is None:
-        _damaged(path, record.line, record.seq, "`prev` is not what the line before it gives")
+        _damaged(path, record.line, record.seq, "`prev` is not the digest of the line before it")
     try:
         following = next(found, None)
     except TraceDamaged:
@@ -168,7 +168,7 @@ def _blame(
     if confirmed is None and heads.get(held.line) == held.digest:
         confirmed = "another"
     if confirmed is None or confirmed == record.digest:
-        _damaged(path, held.line, held.seq, "the line's bytes are not those that the next line's `prev` was taken over")
+        _damaged(path, held.line, held.seq, "the line's digest is not the next line's `prev`")
     _damaged(path, record.line, record.seq, "`prev` is not the digest of the line before it")
 
 

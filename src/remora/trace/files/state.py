@@ -87,7 +87,7 @@ def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> P
         raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
     if len(found) > 1:
         names = _names(sorted(found, key=_order))
-        raise TraceError(f"`{fragment}` fits {len(found)} streams: {names}", hint="Give more of the id")
+        raise TraceError(f"`{fragment}` matches {len(found)} streams: {names}", hint="Give more of the id")
     return _path(state_dir, found[0])
 
 

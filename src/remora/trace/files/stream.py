@@ -188,7 +188,7 @@ class OpenStream:
     def _refuse_if_replaced(self, handle: int) -> None:
         """Raise if a prune deleted the file between opening and locking: appended events would be lost."""
         if not self.path.exists() or not os.path.samestat(os.fstat(handle), self.path.stat()):
-            raise TraceLocked(f"`{self.path}` was just deleted by someone else: expected to be the only one at it")
+            raise TraceLocked(f"`{self.path}` was deleted by another process: expected to be its only writer")
 
     def _poisoned(self, error: BaseException) -> TracePoisoned:
         self.poison = f"`{self.path}` takes no more events: {_reason(error)}"

@@ -155,7 +155,7 @@ def _head(path: Path) -> str:
     for line in read_lines(path):
         last = line if line.endswith(b"\n") else last
     if not last:
-        raise TraceNotFound(f"`{path}` holds no record yet")
+        raise TraceNotFound(f"`{path}` has no record yet")
     return digest(last[:-1])
 
 

@@ -84,7 +84,7 @@ class Updater:
         with self._file.lock() as ours:
             if not ours:
                 raise TraceLocked(f"`{self._file.path}` cannot be rebuilt: another process is indexing")
-            return replace(self._update(progress, (), "a rebuild was asked for"), notices=())
+            return replace(self._update(progress, (), "a rebuild was requested"), notices=())
 
     def tail(
         self,
@@ -120,7 +120,7 @@ class Updater:
         events = 0
         if changes:
             events, again = self._write(changes, progress)
-            notices += [f"Stream `{name}` is not as it was indexed: it was read again" for name in again]
+            notices += [f"Stream `{name}` differs from the index: it was read again" for name in again]
         self._file.settle(folders)
         return CatchUp(True, len(changes.sizes), events, len(changes.gone), tuple(notices), current)
 
@@ -129,13 +129,13 @@ class Updater:
         if problem is None:
             return []
         self._file.discard()
-        return [f"The index was thrown away and made anew: {problem}"]
+        return [f"The index was rebuilt: {problem}"]
 
     def _lacks_text(self) -> str | None:
         if not self._text or not self._file.exists():
             return None
         with closing(self._file.reader()) as db:
-            return None if has_text(db) else "it holds no texts"
+            return None if has_text(db) else "it has no texts"
 
     def _find_changes(self, current: Mapping[str, str], reread: Collection[str]) -> _Changes:
         if not self._file.exists():

@@ -68,7 +68,7 @@ class _Prune:
         for stream in sorted(self._plan.streams, key=lambda each: each.stream_id.startswith("runs/")):
             is_run = stream.stream_id.startswith("runs/")
             if is_run and stream.run_id in needed:
-                self.skipped.append(f"`{stream.stream_id}`: an agent of it stays")
+                self.skipped.append(f"`{stream.stream_id}`: one of its agents is kept")
             elif not self._delete_stream(stream):
                 needed.add(stream.run_id)
         for folder in (self._plan.state_dir / kind for kind in KINDS):
@@ -81,7 +81,7 @@ class _Prune:
         named = self._named_now(there)
         for planned in self._plan.blobs:
             if planned.digest in named:
-                self.skipped.append(f"`{planned.digest}`: a stream that stays names it")
+                self.skipped.append(f"`{planned.digest}`: a kept stream references it")
             elif planned.digest in there:
                 self._delete_blob(planned, there[planned.digest])
 
@@ -89,7 +89,7 @@ class _Prune:
         """Remove the text of deleted blobs from the index."""
         with TraceIndex(self._plan.state_dir, text=False) as index:
             if not index.read_again([stream.stream_id for stream in self._plan.streams]).complete:
-                self.skipped.append("`index.db`: it may hold words of pruned blobs until it is rebuilt")
+                self.skipped.append("`index.db`: it may contain words of pruned blobs until it is rebuilt")
 
     def _delete_stream(self, stream: PrunedStream) -> bool:
         path = self._plan.state_dir / f"{stream.stream_id}.jsonl"
@@ -108,7 +108,7 @@ class _Prune:
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
         except BlockingIOError:
-            self.skipped.append(f"`{stream.stream_id}`: somebody writes it")
+            self.skipped.append(f"`{stream.stream_id}`: it is being written")
             return False
         finally:
             os.close(handle)
@@ -134,7 +134,7 @@ class _Prune:
         if len(gone) == len(files):
             self.blobs.append(planned.digest)
         else:
-            self.skipped.append(f"`{planned.digest}`: it was put again")
+            self.skipped.append(f"`{planned.digest}`: it was written again")
 
     def _delete_file(self, path: Path) -> bool:
         """Delete a file unless it was written again after the plan; return whether it is gone."""

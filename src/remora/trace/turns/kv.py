@@ -192,7 +192,7 @@ class KVTraceView(TurnView):
             return
         for suffix in ("", "-wal", "-shm"):
             aside.with_name(aside.name + suffix).unlink(missing_ok=True)
-        self._notify(f"The key-value view was thrown away and made anew: {damage.problem}")
+        self._notify(f"The key-value view was rebuilt: {damage.problem}")
 
     def _notify(self, notice: str) -> None:
         if notice not in self.notices:

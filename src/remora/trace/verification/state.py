@@ -216,21 +216,21 @@ def _heads(state_dir: Path) -> tuple[Heads, str]:
 
 def _not_checked(found: Sequence[StreamReport], blobs: BlobCounts, heads: HeadCounts, quick: bool) -> Iterator[str]:
     if quick:
-        yield "Blobs were only looked for, not read: one that was altered is not found without reading it"
+        yield "Blobs were only looked up, not read: altered blobs are not found without reading them"
     elif blobs.not_read:
         yield f"Of {blobs.not_read} blobs only the first {MAX_PROVEN:,} bytes were unpacked: their digests are unproven"
     if heads.torn_lines:
-        yield f"`{heads.file}` has {len(heads.torn_lines)} lines that were never written to their end"
+        yield f"`{heads.file}` has {len(heads.torn_lines)} incomplete lines"
     if not heads.there and not heads.problem:
         yield (
-            f"There is no `{FILE}`, as in the state of earlier versions: the last line of a run's stream is vouched "
-            "for by nothing, and a run that was deleted as a whole is not missed"
+            f"There is no `{FILE}`, as in the state of earlier versions: the last line of a run's stream is not "
+            "confirmed by anything, and a deleted run is not noticed"
         )
     open_ends = sum(report.status != "damaged" and report.covered < report.events for report in found)
     if open_ends:
         streams = "1 stream" if open_ends == 1 else f"{open_ends:,} streams"
         yield (
-            f"The last line of {streams} is vouched for by nothing: open now, cut off by a crash, "
+            f"The last line of {streams} is not confirmed by anything: open now, cut off by a crash, "
             f"or closed before there was a `{FILE}`"
         )
 
