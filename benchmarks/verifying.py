@@ -24,7 +24,7 @@ from benchmarks.measure import disk_bytes, folder, machine, now, rate, say, vers
 from benchmarks.workload import Case
 from remora.events import AgentEndEvent, digest
 from remora.trace import Disk, FileBlobs, Library
-from remora.trace._ledger import Ledger, Note
+from remora.trace.files.heads import Ledger, Note
 
 TURNS = Case(3, 0.5)
 AGENTS_A_RUN = 100

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from remora.context.calls import BadCall
 from remora.context.contracts import ToolSpec
 from remora.context.summary import Summarized, Summarizer
-from remora.events import BlobRef, Call, CandidateAction, Event, FileChange
+from remora.events import MAX_BLOB, BlobRef, Call, CandidateAction, Event, FileChange
 from remora.nodes import CodeNode
 
 Draft = Event
@@ -54,10 +54,6 @@ class TraceWriter(Protocol):
     async def close(self, stream_id: str) -> None:
         """Let go of the stream: another writer may have it."""
         ...
-
-
-MAX_BLOB = 64 * 1024 * 1024
-"""Bytes of one blob that are held in memory, unless its reader says otherwise: as many as a workspace's file has."""
 
 
 def blob_limit(reference: BlobRef) -> int:

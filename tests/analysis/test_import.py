@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora.analysis import Chat, ChatProblem, Said, Took, read_chats
+from remora.analysis import AssistantTurn, Chat, ChatProblem, UserMessage, read_chats
 from strategies import json_values
 
 USER = {"role": "user", "content": "Why is it slow?"}
@@ -46,11 +46,11 @@ def test_a_conversation_is_its_task_and_then_its_turns() -> None:
     found = chat([system, USER, calling(), returned(), {"role": "user", "content": "Go on"}, DONE])
     assert (found.system, found.goal, found.source) == ("You find bugs.", "Why is it slow?", "log.json")
     first, said, last = found.steps
-    assert isinstance(first, Took)
+    assert isinstance(first, AssistantTurn)
     assert [(call.tool, call.args) for call in first.calls] == [("grep", {"text": "loop"})]
     assert first.results == {0: "3 matches"}
-    assert said == Said("Go on")
-    assert isinstance(last, Took)
+    assert said == UserMessage("Go on")
+    assert isinstance(last, AssistantTurn)
     assert (last.text, last.calls) == ("It is fixed.", ())
 
 
@@ -107,7 +107,7 @@ def test_a_mistake_in_a_log_is_told_with_its_place(document: Any, words: str) ->
 def test_arguments_that_are_no_object_are_kept_as_the_model_wrote_them() -> None:
     written = ['{"a": ', "[1]", "", {"a": 1}, None]
     steps = chat([USER, *(calling(arguments=text) for text in written)]).steps
-    args = [call.args for step in steps if isinstance(step, Took) for call in step.calls]
+    args = [call.args for step in steps if isinstance(step, AssistantTurn) for call in step.calls]
     assert args == [{"_arguments": '{"a": '}, {"_arguments": "[1]"}, {}, {"a": 1}, {}]
 
 
@@ -115,7 +115,7 @@ def test_results_find_their_calls_by_id_and_a_repeated_id_finds_the_newest() -> 
     two = calling()
     two["tool_calls"] += calling("read", call_id="c2")["tool_calls"]
     found = chat([USER, two, returned("second", "c2"), returned("first"), calling(), returned("again")])
-    assert [step.results for step in found.steps if isinstance(step, Took)] == [
+    assert [step.results for step in found.steps if isinstance(step, AssistantTurn)] == [
         {0: "first", 1: "second"},
         {0: "again"},
     ]
@@ -125,14 +125,14 @@ def test_a_result_is_its_object_its_text_or_its_parts() -> None:
     text, image = {"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "x"}}
     contents = ['{"summary": "3 left"}', "{not json", "[1]", [text, text], [text, image], None]
     messages = [part for content in contents for part in (calling(), returned(content))]
-    results = [step.results[0] for step in chat([USER, *messages]).steps if isinstance(step, Took)]
+    results = [step.results[0] for step in chat([USER, *messages]).steps if isinstance(step, AssistantTurn)]
     assert results == [{"summary": "3 left"}, "{not json", "[1]", "a\na", [text, image], ""]
 
 
 def test_the_older_function_calls_are_read() -> None:
     old = {"role": "assistant", "content": None, "function_call": {"name": "grep", "arguments": "{}"}}
     (step,) = chat([USER, old, {"role": "function", "name": "grep", "content": "none"}]).steps
-    assert isinstance(step, Took)
+    assert isinstance(step, AssistantTurn)
     assert (step.calls[0].tool, step.results) == ("grep", {0: "none"})
 
 
@@ -163,7 +163,7 @@ def test_a_trajectory_by_text_actions_pairs_each_with_what_was_observed() -> Non
     steps = [{"action": "ls -a", "observation": "…"}, {"action": "./run"}, {"action": "submit", "observation": "sent"}]
     found = chat({"history": history, "trajectory": steps, "info": {}})
     assert (found.system, found.goal) == ("A demonstration", "Why is it slow?")
-    assert [(step.calls[0].tool, step.results[0]) for step in found.steps if isinstance(step, Took)] == [
+    assert [(step.calls[0].tool, step.results[0]) for step in found.steps if isinstance(step, AssistantTurn)] == [
         ("ls", "a.py b.py"),
         ("shell", "boom"),
         ("submit", "sent"),
@@ -173,7 +173,7 @@ def test_a_trajectory_by_text_actions_pairs_each_with_what_was_observed() -> Non
 def test_a_trajectory_without_messages_is_read_from_its_steps() -> None:
     steps = [{"action": "ls", "observation": "a.py", "response": "Look"}, {"action": "", "thought": "Hm"}]
     found = chat({"trajectory": steps})
-    assert [(step.text, step.results) for step in found.steps if isinstance(step, Took)] == [
+    assert [(step.text, step.results) for step in found.steps if isinstance(step, AssistantTurn)] == [
         ("Look", {0: "a.py"}),
         ("Hm", {}),
     ]
@@ -181,7 +181,7 @@ def test_a_trajectory_without_messages_is_read_from_its_steps() -> None:
 
 def test_a_call_without_an_answer_is_left_open() -> None:
     (step, _) = chat([USER, calling(), DONE]).steps
-    assert isinstance(step, Took)
+    assert isinstance(step, AssistantTurn)
     assert step.results == {}
 
 

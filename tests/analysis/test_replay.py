@@ -11,7 +11,7 @@ import pytest
 from remora.analysis import explain, replay
 from remora.context.projection import project
 from remora.events import ModelRequestEvent
-from remora.trace import read_events
+from remora.trace import read_changes, read_events
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "format-1-lint.jsonl"
 SRC = Path(__file__).parents[2] / "src"
@@ -53,6 +53,12 @@ def test_what_was_never_known_or_is_no_longer_known_is_said_so() -> None:
     gone = explain(read_events(GOLDEN), "lint_errors_remaining", at=2)
     assert not gone.known
     assert len(gone.sources) == 1
+
+
+@pytest.mark.parametrize("key", ["lint_errors_remaining", "left", "last_error", "recent_actions", "colour"])
+@pytest.mark.parametrize("turn", [None, 0, 1, 2, 3])
+def test_an_explanation_from_changes_alone_is_that_from_all_events(key: str, turn: int | None) -> None:
+    assert explain(read_changes(GOLDEN, turn), key, turn) == explain(read_events(GOLDEN), key, turn)
 
 
 def test_fields_of_the_packet_are_explained_too() -> None:

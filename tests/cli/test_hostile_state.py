@@ -170,7 +170,7 @@ def test_verify_names_the_stream_the_seq_and_the_blob_that_was_altered(
     assert re.search(rf"\.jsonl:\d+  seq \d+: names blob {name}, which is damaged", done.stdout)
     quick = remora("trace", "verify", "--quick")
     assert quick.returncode == 0
-    assert "not checked: Blobs were only looked for, not read" in quick.stdout
+    assert "not checked: Blobs were only looked up, not read" in quick.stdout
 
 
 def test_verify_misses_a_run_that_was_deleted_and_a_decision_that_was_cut_off(

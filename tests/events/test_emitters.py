@@ -49,7 +49,7 @@ async def test_emitted_events_are_a_stream_like_any_other(tmp_path: Path) -> Non
 
 async def test_a_value_that_json_cannot_hold_is_refused_and_the_stream_stays_whole(tmp_path: Path) -> None:
     async with JsonlEventEmitter(tmp_path, "01EMIT") as emitter:
-        with pytest.raises(TraceError, match="holds a value that JSON cannot"):
+        with pytest.raises(TraceError, match="has a value that JSON cannot"):
             await emitter.emit({"type": "mine", "value": object()})
         await emitter.emit({"type": "mine", "value": 1})
     assert len(list(read_events(emitter.path))) == 1

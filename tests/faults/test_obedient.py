@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import remora
-from remora.app import _running as running
+from remora.app import _session as running
 from remora.app._deciding import Deciders
 from remora.context.call_text import calls_in_text
 from remora.events import Call, ToolCallEvent

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,21 @@ def test_importing_the_context_package_loads_none_of_its_parts() -> None:
 def test_the_packet_needs_no_hand() -> None:
     loaded = loaded_after("from remora.context import ContextManager")
     assert not {f"remora.{hand}" for hand in HANDS} & loaded
+
+
+def test_listing_streams_loads_no_event_class_and_nothing_that_runs_agents(tmp_path: Path) -> None:
+    list_streams = f"app.open_streams(Path({str(tmp_path)!r})).library.agents()"
+    loaded = loaded_after(f"from pathlib import Path\nfrom remora import app\nimport remora.cli._trace\n{list_streams}")
+    assert "remora.trace.index.index" in loaded
+    assert not {name for name in loaded if name.startswith(("openai", "tree_sitter", "remora.inference"))}
+    assert not {"remora.events._types", "remora.context.models", "remora.ports", "remora.runner"} & loaded
+
+
+@pytest.mark.parametrize("package", ["remora.analysis", "remora.events", "remora.sandbox", "remora.trace"])
+def test_every_public_name_of_a_lazy_package_is_listed_and_can_be_loaded(package: str) -> None:
+    module = import_module(package)
+    assert set(module._HOMES) == set(module.__all__) == set(dir(module))
+    assert all(getattr(module, name) is not None for name in module.__all__)
 
 
 def test_importing_changes_nothing_on_the_disk(tmp_path: Path) -> None:

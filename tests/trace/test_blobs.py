@@ -16,8 +16,9 @@ import pytest
 
 from remora.errors import TraceError
 from remora.events import digest
-from remora.trace import Disk, FileBlobs, _unpacked
-from remora.trace._unpacked import CHUNK
+from remora.trace import Disk, FileBlobs
+from remora.trace.files import blobs as blob_files
+from remora.trace.files.blobs import CHUNK
 
 TEXT = b"the same words again and again, " * 1000
 
@@ -143,7 +144,7 @@ async def test_a_bomb_is_refused_without_being_held_or_unpacked_to_its_end(
     name, packed = bomb(200 * 1024 * 1024)
     name = name if right else digest(b"never")
     plant(state_dir, name, packed)
-    unpacked, parts = 0, _unpacked.parts
+    unpacked, parts = 0, blob_files.parts
 
     def counting(*args: Any, **kwargs: Any) -> Iterator[bytes]:
         nonlocal unpacked
@@ -151,7 +152,7 @@ async def test_a_bomb_is_refused_without_being_held_or_unpacked_to_its_end(
             unpacked += len(part)
             yield part
 
-    monkeypatch.setattr(_unpacked, "parts", counting)
+    monkeypatch.setattr(blob_files, "parts", counting)
     tracemalloc.start()
     with pytest.raises(TraceError, match="unpacks to more than 67,108,864 bytes"):
         await blobs.get(name)
@@ -191,14 +192,14 @@ def test_unpacking_in_parts_gives_what_gzip_gives_and_sees_every_cut(tmp_path: P
     for level in (1, 3, 9):
         packed = gzip.compress(data, level)
         file.write_bytes(packed)
-        with _unpacked.opened(str(file)) as opened:
-            found = list(_unpacked.parts(opened, size, packed=True))
+        with blob_files.open_plain(str(file)) as opened:
+            found = list(blob_files.parts(opened, size, packed=True))
         assert b"".join(found) == data
         assert all(len(part) <= CHUNK for part in found)
         for other in (packed[:-1], packed[: len(packed) // 2], packed + b"x", packed + packed):
             file.write_bytes(other)
-            with _unpacked.opened(str(file)) as opened, pytest.raises((EOFError, zlib.error)):
-                list(_unpacked.parts(opened, 10 * CHUNK, packed=True))
+            with blob_files.open_plain(str(file)) as opened, pytest.raises((EOFError, zlib.error)):
+                list(blob_files.parts(opened, 10 * CHUNK, packed=True))
 
 
 async def test_a_pipe_or_a_folder_in_place_of_a_blob_is_no_blob(blobs: FileBlobs, state_dir: Path) -> None:

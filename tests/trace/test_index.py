@@ -41,9 +41,8 @@ from remora.events import (
     new_id,
     next_id,
 )
-from remora.trace import FileBlobs, FileTrace, Filter, MemoryTrace, TraceIndex, TraceKey, read_events
-from remora.trace._index_file import IndexFile
-from remora.trace._index_schema import SCHEMA
+from remora.trace import FileBlobs, Filter, MemoryTrace, TraceIndex, TraceKey, read_events
+from remora.trace.index.database import SCHEMA, IndexFile
 from strategies import events, texts
 
 MakeStream = Callable[..., Awaitable[Path]]
@@ -515,7 +514,7 @@ async def test_an_index_without_texts_finds_events_and_refuses_words(state_dir: 
             index.search("result")
     with TraceIndex(state_dir) as index:
         assert len(index.search("result")) == 2
-        assert "holds no texts" in index.notices[0]
+        assert "has no texts" in index.notices[0]
     with TraceIndex(state_dir, text=False) as index:  # does not take the texts away from others
         await make_stream(3, stream_id="traces/B")
         assert len(index.find_events()) == 6
@@ -588,44 +587,8 @@ async def test_a_folder_that_has_just_changed_is_not_called_settled(
     assert not IndexFile(state_dir).is_settled()
 
 
-async def test_a_checkpoint_is_given_back_for_its_projector_and_turn(
-    state_dir: Path, index: TraceIndex, clock: Any
-) -> None:
-    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
-        await trace.append("traces/01TEST", [NoticeEvent(code=str(turn), turn=turn) for turn in range(6)])
-    lines = trace.path("traces/01TEST").read_bytes().splitlines()
-    assert index.save_checkpoints("traces/01TEST", "1", {2: b'{"turn":1}'}) == 1
-    assert index.save_checkpoints("traces/01TEST", "1", {4: b'{"turn":2}'}) == 1
-    found = index.load_checkpoint("traces/01TEST", "1")
-    assert found is not None
-    assert (found.seq, found.packet_json, found.line) == (4, b'{"turn":2}', lines[4])
-    assert found.behind == (5, len(b"\n".join(lines[:5])) + 1, digest(lines[4]))
-    earlier = index.load_checkpoint("traces/01TEST", "1", turn=3)
-    assert earlier is not None
-    assert earlier.seq == 2
-    assert index.load_checkpoint("traces/01TEST", "2") is None
-    assert index.load_checkpoint("traces/01TEST", "1", turn=1) is None
-    assert index.save_checkpoints("traces/01TEST", "1", {99: b"{}"}) == 0
-    assert index.save_checkpoints("traces/OTHER", "1", {0: b"{}"}) == 0
-    with somebody_is_indexing(state_dir):
-        assert index.save_checkpoints("traces/01TEST", "1", {3: b"{}"}) == 0
-    assert len(index.find_events()) == 6
-    assert index.notices == []
-
-
-async def test_a_checkpoint_is_not_given_back_for_another_history(
-    state_dir: Path, index: TraceIndex, make_stream: MakeStream
-) -> None:
-    path = await make_stream(6)
-    assert index.save_checkpoints("traces/01TEST", "1", {4: b"{}"}) == 1
-    other = await make_stream(6, stream_id="traces/OTHER", goal="x")
-    path.write_bytes(other.read_bytes())
-    assert index.load_checkpoint("traces/01TEST", "1") is None
-
-
 def test_where_nothing_is_recorded_nothing_is_found_and_nothing_made(state_dir: Path, index: TraceIndex) -> None:
     assert index.find_events() == index.find_streams_by() == index.search("x") == index.turns() == []
-    assert index.load_checkpoint("traces/A", "1") is None
     assert not state_dir.exists()
 
 
@@ -706,8 +669,6 @@ async def test_a_reader_goes_on_after_the_index_was_made_anew_under_it(
         await make_stream(3, stream_id="traces/B")
         writer.catch_up()
         assert len(reader.find_events()) == 6
-        assert writer.save_checkpoints("traces/B", "1", {1: b"{}"}) == 1
-        assert reader.load_checkpoint("traces/B", "1") is not None
         reader.close()
         assert len(writer.find_events()) == 6
 

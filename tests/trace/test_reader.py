@@ -14,7 +14,10 @@ import pytest
 from flips import flip_bits
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
 from remora.events import AgentStartEvent, NoticeEvent, ToolResultEvent, UnknownEvent, digest
-from remora.trace import FileTrace, Position, _lines, _reader, _verify, read_events, read_lines, read_records, verify
+from remora.trace import FileTrace, Position, read_events, read_lines, read_records, verify
+from remora.trace.files import lines as line_files
+from remora.trace.files import reader
+from remora.trace.verification import stream as verifying
 
 MakeStream = Callable[..., Awaitable[Path]]
 
@@ -258,7 +261,7 @@ async def test_every_flipped_bit_is_detected_and_the_first_bad_seq_named(
     assert (flips.missed, flips.misnamed, flips.read_on) == (0, 0, 0)
 
 
-class Unskimmed(_verify.Skim):
+class Unskimmed(verifying.Skim):
     """Leaves all lines to the reader."""
 
     def __iter__(self) -> Iterator[list[bytes]]:
@@ -274,15 +277,15 @@ def hash_what_was_parsed(patch: pytest.MonkeyPatch) -> None:
         except ValueError:
             return digest(raw)
 
-    for module in (_lines, _reader):
+    for module in (line_files, reader):
         patch.setattr(module, "digest", of_meaning)
-    patch.setattr(_verify, "Skim", Unskimmed)
+    patch.setattr(verifying, "Skim", Unskimmed)
 
 
 def skip_the_chain(patch: pytest.MonkeyPatch) -> None:
     """The seeded mistake: numbers are checked, and `prev` is not."""
-    patch.setattr(_reader, "_blame", lambda *_, **__: None)
-    patch.setattr(_verify, "Skim", Unskimmed)
+    patch.setattr(reader, "_blame", lambda *_, **__: None)
+    patch.setattr(verifying, "Skim", Unskimmed)
 
 
 def skim_without_looking(patch: pytest.MonkeyPatch) -> None:
@@ -294,7 +297,7 @@ def skim_without_looking(patch: pytest.MonkeyPatch) -> None:
             lines = path.read_bytes().splitlines(keepends=True)[:-1]
             self.here = Position(len(lines), len(b"".join(lines)), digest(lines[-1][:-1]))
 
-    patch.setattr(_verify, "Skim", Believing)
+    patch.setattr(verifying, "Skim", Believing)
 
 
 @pytest.mark.parametrize("mistake", [hash_what_was_parsed, skip_the_chain, skim_without_looking])

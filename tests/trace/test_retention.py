@@ -39,15 +39,15 @@ from remora.trace import (
     Retention,
     TraceIndex,
     TraceStore,
-    _disk,
     find_streams,
     plan_prune,
     prune,
     trace_key,
     verify,
 )
-from remora.trace._retention import decide
-from remora.trace._retention_scan import BlobFacts, StreamFacts, is_locked
+from remora.trace.files import disk as disk_module
+from remora.trace.retention.plan import decide
+from remora.trace.retention.scan import BlobFacts, StreamFacts, is_locked
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -232,7 +232,7 @@ async def test_a_locked_stream_never_goes(project: Project) -> None:
         assert going(project.runs.plan(max_age_days=30)) == []
         result = prune(plan)
         assert result.streams == ()
-        assert "somebody writes it" in result.skipped[0]
+        assert "it is being written" in result.skipped[0]
     assert project.names() == ["A"]
 
 
@@ -244,7 +244,7 @@ async def test_looking_for_a_writer_makes_no_writer_fail(project: Project, monke
         assert not disk.has_writer(looker.fileno())
         # The looker is still there at the writer's first try, and gone at the next.
         gone = SimpleNamespace(sleep=lambda _: fcntl.flock(looker, fcntl.LOCK_UN))
-        monkeypatch.setattr(_disk, "time", gone)
+        monkeypatch.setattr(disk_module, "time", gone)
         disk.lock(writer, path)
         assert disk.has_writer(looker.fileno())
         assert is_locked(path)

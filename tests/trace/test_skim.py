@@ -8,8 +8,8 @@ from pathlib import Path
 
 from remora.errors import TraceDamaged
 from remora.trace import Position, Record, read_records
-from remora.trace._reader import after
-from remora.trace._skim import skim
+from remora.trace.files.reader import after
+from remora.trace.files.skim import skim
 
 MakeStream = Callable[..., Awaitable[Path]]
 

@@ -46,7 +46,7 @@ def test_runs_are_found_too_unless_only_traces_are_wanted(state: Path) -> None:
 
 
 def test_several_candidates_are_named(state: Path) -> None:
-    with pytest.raises(TraceError, match="fits 2 streams: `01JBBBBBBB2222`, `01JBBBBBBB3333`"):
+    with pytest.raises(TraceError, match="matches 2 streams: `01JBBBBBBB2222`, `01JBBBBBBB3333`"):
         resolve(state, "01JB")
 
 

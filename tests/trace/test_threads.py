@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from remora.errors import TraceError
-from remora.trace._threads import THREADS, Threads
+from remora.trace.files.disk import THREADS, Threads
 
 
 def disk_threads() -> set[threading.Thread]:

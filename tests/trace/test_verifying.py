@@ -18,8 +18,8 @@ from remora.errors import TraceError
 from remora.events import AgentEndEvent, BlobRef, Event, FileChange, NoticeEvent, ToolResultEvent, digest
 from remora.ports import Clock
 from remora.trace import Disk, FileBlobs, FileTrace, Library, Retention, StreamReport
-from remora.trace._index_fill import read_at
-from remora.trace._ledger import Note, _line, read_heads
+from remora.trace.files.heads import Note, _line, read_heads
+from remora.trace.index.fill import read_at
 
 STREAM = "traces/01TEST"
 
@@ -151,7 +151,7 @@ async def test_the_quick_way_reads_no_blob_and_says_so(state_dir: Path, clock: C
     quick = Library(state_dir).verify(quick=True)
     assert not quick.damaged
     assert (quick.blobs.named, quick.blobs.read, quick.blobs.not_read) == (6, 0, 6)
-    assert "only looked for, not read" in " ".join(quick.not_checked)
+    assert "only looked up, not read" in " ".join(quick.not_checked)
     files[1].unlink()
     assert Library(state_dir).verify(quick=True).damaged
 
@@ -201,15 +201,15 @@ async def test_a_blob_that_unpacks_beyond_what_its_event_says_is_damage_and_is_n
 
 async def test_records_after_the_noted_head_are_said_to_be_uncovered(state_dir: Path, clock: Clock) -> None:
     path = (await closed_streams(state_dir, clock))["closed without an end"]
-    assert "vouched for by nothing" not in sentences(state_dir)
+    assert "not confirmed by anything" not in sentences(state_dir)
     trace = FileTrace(state_dir, clock=clock, sync="off")
     await trace.append("traces/01OPEN", [NoticeEvent(message="one more")])
     report = report_of(state_dir, path)
     assert (report.status, report.covered, report.events) == ("unsealed", 2, 3)
-    assert "The last line of 1 stream is vouched for by nothing" in sentences(state_dir)
+    assert "The last line of 1 stream is not confirmed by anything" in sentences(state_dir)
     await trace.aclose()
     assert report_of(state_dir, path).covered == 3
-    assert "vouched for by nothing" not in sentences(state_dir)
+    assert "not confirmed by anything" not in sentences(state_dir)
 
 
 async def test_a_state_without_a_ledger_verifies_and_says_what_nothing_vouches_for(
@@ -220,7 +220,7 @@ async def test_a_state_without_a_ledger_verifies_and_says_what_nothing_vouches_f
     found = Library(state_dir).verify()
     assert not found.damaged
     assert not found.heads.there
-    assert "the last line of a run's stream is vouched for by nothing" in " ".join(found.not_checked)
+    assert "the last line of a run's stream is not confirmed by anything" in " ".join(found.not_checked)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ import sys
 import tracemalloc
 from pathlib import Path
 from remora.trace import Disk
-from remora.trace._ledger import Ledger, Note
+from remora.trace.files.heads import Ledger, Note
 
 for number in range(500):
     note = Note(f"traces/{sys.argv[2]}x{number}", number + 1, "sha256:" + "0" * 64)

@@ -422,5 +422,5 @@ async def test_a_file_deleted_between_opening_and_locking_takes_no_event(
             path.unlink()
 
     async with FileTrace(state_dir, clock=clock, disk=PrunedMeanwhile()) as trace:
-        with pytest.raises(TraceLocked, match="was just deleted by someone else"):
+        with pytest.raises(TraceLocked, match="was deleted by another process"):
             await trace.append("traces/01GONE", [draft()])

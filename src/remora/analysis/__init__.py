@@ -1,38 +1,61 @@
-"""Reading the Long Track: pure functions over events."""
+"""Reading the Long Track: pure functions over events. Names are loaded when they are first used."""
 
-from remora.analysis._checkpoints import Folded, fold, restored
-from remora.analysis._import import Chat, read_chats
-from remora.analysis._messages import ChatProblem, Said, Took
-from remora.analysis._replay import Explanation, Replay, Source, explain, replay
-from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
-from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
-from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from remora.analysis._import import Chat, read_chats
+    from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
+    from remora.analysis._replay import Explanation, Replay, Source, explain, replay
+    from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
+    from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
+    from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
 
 __all__ = [
+    "AssistantTurn",
     "CallRow",
     "Chat",
     "ChatProblem",
     "Entry",
     "Explanation",
-    "Folded",
     "LlmConversationLogger",
     "Replay",
-    "Said",
     "Source",
     "StreamSummary",
     "TokenReport",
     "TokenRow",
-    "Took",
     "TurnRow",
+    "UserMessage",
     "chat_tokens",
     "explain",
-    "fold",
     "fold_files",
     "history_tokens",
     "read_chats",
     "replay",
-    "restored",
     "summarize",
     "token_report",
     "transcript",
 ]
+
+_MODULES = {
+    "_import": "Chat read_chats",
+    "_messages": "ChatProblem UserMessage AssistantTurn",
+    "_replay": "Explanation Replay Source explain replay",
+    "_tokens": "TokenReport TokenRow chat_tokens token_report",
+    "_transcript": "Entry LlmConversationLogger transcript",
+    "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
+}
+_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found

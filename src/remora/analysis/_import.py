@@ -1,7 +1,8 @@
-"""Chat logs of other programs, as steps that both tracks can take. Pure: bytes in, conversations and problems out.
+"""Reading chat logs of other programs as steps to record on both tracks. Pure: bytes in, conversations and problems
+out.
 
-Read are OpenAI-style messages (`tool_calls`, the older `function_call`, role `tool`) and SWE-agent's trajectories, by
-function calls or by text actions. A file holds one conversation a line (JSONL), or one JSON document: a list of
+Formats: OpenAI-style messages (`tool_calls`, the older `function_call`, role `tool`) and SWE-agent trajectories, with
+function calls or text actions. A file contains one conversation per line (JSONL), or one JSON document: a list of
 messages, an object with `messages`, `history` or `trajectory`, or a list of those.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from remora.analysis._messages import ChatProblem, Said, Took, read_messages, read_steps, text_of
+from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage, read_messages, read_steps, text_of
 from remora.context.contracts import ToolSpec
 from remora.events import digest
 
@@ -24,22 +25,22 @@ _EXPECTED = "expected a list of messages, or an object with `messages`, `history
 
 @dataclass(frozen=True)
 class Chat:
-    """One conversation, checked as a whole: nothing of it is recorded before all of it could be read."""
+    """One conversation. It is recorded only if all of it could be read."""
 
     source: str
     """File name and line, or file name and index."""
     sha256: str
     """Of the whole file."""
     system: str
-    """Everything that was sent before the task: system messages, demonstrations."""
+    """Everything before the task: system messages and demonstrations."""
     goal: str
     tools: tuple[ToolSpec, ...]
-    steps: tuple[Said | Took, ...]
+    steps: tuple[UserMessage | AssistantTurn, ...]
     model: str = ""
 
 
 def read_chats(name: str, data: bytes) -> Iterator[Chat | ChatProblem]:
-    """Every conversation of a file, in order; a problem, with its place, for each that cannot be read."""
+    """Yield every conversation of a file, in order; a problem with its place for each that cannot be read."""
     sha256 = digest(data)
     for place, document in _documents(name, data):
         try:
@@ -92,8 +93,8 @@ def _chat(source: str, sha256: str, document: Any) -> Chat:
         raise ChatProblem("a single message; expected a whole conversation a line, as a list of messages")
     steps, key = _steps(document, around)
     system, rest = _opening(steps)
-    goal = rest.pop(0).text if rest and isinstance(rest[0], Said) else ""
-    if not any(isinstance(step, Took) for step in rest):
+    goal = rest.pop(0).text if rest and isinstance(rest[0], UserMessage) else ""
+    if not any(isinstance(step, AssistantTurn) for step in rest):
         raise ChatProblem(f"`{key}` holds no message of an assistant")
     return Chat(
         source=source,
@@ -106,7 +107,7 @@ def _chat(source: str, sha256: str, document: Any) -> Chat:
     )
 
 
-def _steps(document: Any, around: Mapping[str, Any]) -> tuple[list[Said | Took], str]:
+def _steps(document: Any, around: Mapping[str, Any]) -> tuple[list[UserMessage | AssistantTurn], str]:
     if isinstance(document, list):
         return read_messages("messages", document), "messages"
     trajectory = around.get("trajectory")
@@ -119,14 +120,14 @@ def _steps(document: Any, around: Mapping[str, Any]) -> tuple[list[Said | Took],
     raise ChatProblem(f"no conversation: {_EXPECTED}")
 
 
-def _opening(steps: Sequence[Said | Took]) -> tuple[str, list[Said | Took]]:
-    """What was sent around the task, and the rest. A system message counts wherever it stands."""
-    fixed = [step.text for step in steps if isinstance(step, Said) and step.fixed]
-    return "\n\n".join(fixed), [step for step in steps if not (isinstance(step, Said) and step.fixed)]
+def _opening(steps: Sequence[UserMessage | AssistantTurn]) -> tuple[str, list[UserMessage | AssistantTurn]]:
+    """System texts and demonstrations, wherever they are, and the remaining steps."""
+    fixed = [step.text for step in steps if isinstance(step, UserMessage) and step.fixed]
+    return "\n\n".join(fixed), [step for step in steps if not (isinstance(step, UserMessage) and step.fixed)]
 
 
 def _tools(offered: Any) -> tuple[ToolSpec, ...]:
-    """The tools that the log says were offered; many logs do not say."""
+    """The tools that the log says were offered. Many logs do not say."""
     specs = map(_spec, offered) if isinstance(offered, list) else ()
     return tuple({spec.name: spec for spec in specs if spec is not None}.values())
 

@@ -1,4 +1,4 @@
-"""Messages of a chat log, and actions of a trajectory, as steps: what was said, and what an assistant did."""
+"""Messages of a chat log, or actions of a trajectory, as steps: user messages and assistant turns."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ class ChatProblem(Exception):
 
 
 @dataclass(frozen=True)
-class Said:
-    """Somebody else than the assistant spoke."""
+class UserMessage:
+    """A message that is not the assistant's."""
 
     text: str
     fixed: bool = False
-    """Part of what every prompt begins with: a system message or a demonstration."""
+    """Whether every prompt begins with it: a system message or a demonstration."""
 
 
 @dataclass(frozen=True)
-class Took:
-    """An assistant's message: one turn, with the results that the log holds for its calls."""
+class AssistantTurn:
+    """An assistant's message: one turn, with the results of its calls."""
 
     text: str
     calls: tuple[Call, ...] = ()
     results: dict[int, Any] = field(default_factory=dict)
-    """What came back, by the position of its call; a call that is not here got no answer in the log."""
+    """Results by the position of the call. The log has none for other calls."""
     by_text: bool = False
-    """Whether the call stands in the text itself, so that its result comes as a user's message."""
+    """Whether the call is part of the text, so that its result is a user message."""
 
     def open_call(self, call_id: str | None) -> int | None:
-        """The first call that still waits for a result: of that id, or of any where the log gives none."""
+        """The first call without a result: with that id, or any if the log gives none."""
         waiting = (index for index in range(len(self.calls)) if index not in self.results)
         return next((index for index in waiting if call_id in (None, self.calls[index].call_id)), None)
 
 
-def read_messages(key: str, messages: Sequence[Any], observed: Sequence[Any] = ()) -> list[Said | Took]:
-    """The steps of a list of messages. `observed` are the steps of the same trajectory, for a result it lacks."""
-    steps: list[Said | Took] = []
+def read_messages(key: str, messages: Sequence[Any], observed: Sequence[Any] = ()) -> list[UserMessage | AssistantTurn]:
+    """The steps of a list of messages. `observed` are the steps of the same trajectory, for a missing result."""
+    steps: list[UserMessage | AssistantTurn] = []
     for index, message in enumerate(messages):
         place = f"{key}[{index}]"
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
@@ -59,44 +59,48 @@ def read_messages(key: str, messages: Sequence[Any], observed: Sequence[Any] = (
     return steps
 
 
-def read_steps(trajectory: Sequence[Any]) -> list[Said | Took]:
-    """The steps of a trajectory that holds no messages: each an action and what was observed."""
-    steps: list[Said | Took] = []
+def read_steps(trajectory: Sequence[Any]) -> list[UserMessage | AssistantTurn]:
+    """The steps of a trajectory without messages: each an action and its observation."""
+    steps: list[UserMessage | AssistantTurn] = []
     for index, item in enumerate(trajectory):
         if not isinstance(item, Mapping):
             raise ChatProblem(f"trajectory[{index}]: expected an object with `action` and `observation`")
         calls = _action(item.get("action"), index)
         results = {0: item["observation"]} if calls and "observation" in item else {}
-        steps.append(Took(text_of(item.get("response") or item.get("thought") or ""), calls, results, by_text=True))
+        steps.append(
+            AssistantTurn(text_of(item.get("response") or item.get("thought") or ""), calls, results, by_text=True)
+        )
     return steps
 
 
-def _take(steps: list[Said | Took], message: Mapping[str, Any], place: str) -> None:
+def _take(steps: list[UserMessage | AssistantTurn], message: Mapping[str, Any], place: str) -> None:
     role, last = message["role"], steps[-1] if steps else None
     text = _text(message.get("content"), place)
     if role in _FIXED_ROLES or message.get("is_demo"):
-        steps.append(Said(text, fixed=True))
+        steps.append(UserMessage(text, fixed=True))
     elif role == "assistant":
         steps.append(_assistant(message, text, len(steps), place))
     elif role in ("tool", "function"):
         _result(steps, message, place)
     elif role != "user":
         raise ChatProblem(f"{place}: `role` is `{role:.40}`; expected system, user, assistant or tool")
-    elif isinstance(last, Took) and last.by_text and last.open_call(None) is not None:
+    elif isinstance(last, AssistantTurn) and last.by_text and last.open_call(None) is not None:
         last.results[0] = text
     else:
-        steps.append(Said(text))
+        steps.append(UserMessage(text))
 
 
-def _assistant(message: Mapping[str, Any], text: str, number: int, place: str) -> Took:
+def _assistant(message: Mapping[str, Any], text: str, number: int, place: str) -> AssistantTurn:
     listed = message.get("tool_calls") or ()
     if not isinstance(listed, list | tuple):
         raise ChatProblem(f"{place}.tool_calls: expected a list")
     if message.get("function_call"):
         listed = [*listed, {"function": message["function_call"]}]
     if listed:
-        return Took(text, tuple(_call(item, f"{place}.tool_calls[{at}]", number) for at, item in enumerate(listed)))
-    return Took(text, _action(message.get("action"), number), by_text=True)
+        return AssistantTurn(
+            text, tuple(_call(item, f"{place}.tool_calls[{at}]", number) for at, item in enumerate(listed))
+        )
+    return AssistantTurn(text, _action(message.get("action"), number), by_text=True)
 
 
 def _call(item: Any, place: str, number: int) -> Call:
@@ -109,7 +113,7 @@ def _call(item: Any, place: str, number: int) -> Call:
 
 
 def _args(arguments: Any) -> dict[str, Any]:
-    """The arguments by name. What a model wrote that is no JSON object is kept as it wrote it."""
+    """The arguments by name. Text that is not a JSON object is kept as the model wrote it."""
     if isinstance(arguments, str):
         try:
             loaded = orjson.loads(arguments or "{}")
@@ -120,20 +124,20 @@ def _args(arguments: Any) -> dict[str, Any]:
 
 
 def _action(action: Any, number: int) -> tuple[Call, ...]:
-    """A text action as a call: its first word is the tool, if it is a name."""
+    """A text action as a call. Its first word is the tool, if it is a name."""
     if not isinstance(action, str) or not action.strip():
         return ()
     named = _COMMAND.match(action)
     return (Call(call_id=f"call-{number}", tool=named[1] if named else SHELL, args={"command": action}),)
 
 
-def _result(steps: list[Said | Took], message: Mapping[str, Any], place: str) -> None:
+def _result(steps: list[UserMessage | AssistantTurn], message: Mapping[str, Any], place: str) -> None:
     ids = message.get("tool_call_ids") or [message.get("tool_call_id")]
     for call_id in ids if isinstance(ids, list) else [ids]:
         wanted = str(call_id) if call_id else None
         for step in reversed(steps):
-            at = step.open_call(wanted) if isinstance(step, Took) else None
-            if isinstance(step, Took) and at is not None:
+            at = step.open_call(wanted) if isinstance(step, AssistantTurn) else None
+            if isinstance(step, AssistantTurn) and at is not None:
                 step.results[at] = _returned(message.get("content"), place)
                 break
         else:
@@ -141,7 +145,7 @@ def _result(steps: list[Said | Took], message: Mapping[str, Any], place: str) ->
 
 
 def _returned(content: Any, place: str) -> Any:
-    """What a tool returned: the object, where the text is one in JSON; else the text; else the parts as they are."""
+    """A tool's result: the object if the text is a JSON object, else the text, else the parts."""
     if isinstance(content, list) and not all(_is_text(part) for part in content):
         return content
     text = _text(content, place)
@@ -153,16 +157,16 @@ def _returned(content: Any, place: str) -> Any:
     return text
 
 
-def _complete(steps: Sequence[Said | Took], observed: Sequence[Any]) -> None:
-    """A trajectory also holds the last observation, which no message was sent for any more."""
-    acted = [step for step in steps if isinstance(step, Took) and step.calls]
+def _complete(steps: Sequence[UserMessage | AssistantTurn], observed: Sequence[Any]) -> None:
+    """Add the last observation, which only the trajectory has: no message was sent after it."""
+    acted = [step for step in steps if isinstance(step, AssistantTurn) and step.calls]
     final = observed[-1] if observed and len(acted) == len(observed) else None
     if isinstance(final, Mapping) and "observation" in final and acted[-1].open_call(None) is not None:
         acted[-1].results[0] = final["observation"]
 
 
 def text_of(content: Any) -> str:
-    """Text, or the texts of a message's parts; a part that is no text is named."""
+    """Text, or the text of a message's parts. Parts that are not text are named."""
     if isinstance(content, list):
         return "\n".join(str(part["text"]) if _is_text(part) else f"[{_kind(part)}]" for part in content)
     return content if isinstance(content, str) else ""

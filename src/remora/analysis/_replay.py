@@ -1,30 +1,31 @@
-"""A stream folded again: the packet at any turn, and whether it is the one that was really shown."""
+"""Replaying a stream: the packet at any turn, and whether it is the one that was shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from remora.context.models import DecisionPacket
-from remora.context.projection import EMPTY, apply
-from remora.events import Event, ModelRequestEvent, PacketDelta, canonical, digest
+from remora.context.projection import EMPTY, apply, project
+from remora.events import Change, Event, ModelRequestEvent, PacketDelta, PlainDelta, canonical, digest
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a stream folds to."""
+    """The result of folding a stream."""
 
     packet: DecisionPacket
     receipts: int
-    """Prompts whose recorded packet was held against the one folded now."""
+    """Number of prompts whose recorded packet digest was compared."""
     first_difference: int | None
-    """The `seq` of the first receipt that names another packet."""
+    """The `seq` of the first receipt with another packet digest."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An event that set what was asked for."""
+    """An event that set the value."""
 
     seq: int
     turn: int
@@ -36,18 +37,18 @@ class Source:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a packet held what it held."""
+    """Why a packet had a value."""
 
     key: str
     turn: int
     value: Any
     known: bool
     sources: tuple[Source, ...]
-    """Every event that set it up to then, oldest first; the last one is why."""
+    """Every event that set it up to that turn, oldest first. The last one is the reason."""
 
 
 def replay(events: Iterable[Event], to: int | None = None) -> Replay:
-    """The packet after turn `to`, or after everything. Raises `ProjectionStopped`."""
+    """Fold up to turn `to`, or all events, and compare every receipt. Raises `ProjectionStopped`."""
     packet, receipts, different = EMPTY, 0, None
     for event in events:
         if to is not None and event.turn > to:
@@ -60,21 +61,22 @@ def replay(events: Iterable[Event], to: int | None = None) -> Replay:
     return Replay(packet, receipts, different)
 
 
-def explain(events: Iterable[Event], key: str, at: int | None = None) -> Explanation:
-    """What the packet held under `key` after turn `at`, and which events set it."""
+def explain(events: Iterable[Event | Change], key: str, at: int | None = None) -> Explanation:
+    """The value of `key` after turn `at`, and the events that set it. Raises `ProjectionStopped`."""
     sources: list[Source] = []
-    packet = EMPTY
-    for event in events:
-        if at is not None and event.turn > at:
-            break
-        packet = apply(packet, event)
-        if isinstance(event.delta, PacketDelta) and (found := _set_by(event, event.delta, key)):
-            sources.append(found)
+
+    def collect() -> Iterator[Event | Change]:
+        for event in takewhile(lambda event: at is None or event.turn <= at, events):
+            yield event
+            if isinstance(event.delta, PacketDelta | PlainDelta) and (found := _set_by(event, event.delta, key)):
+                sources.append(found)
+
+    packet = project(collect())
     value = _held(packet, key)
     return Explanation(key, packet.turn, value, value is not None, tuple(sources))
 
 
-def _set_by(event: Event, delta: PacketDelta, key: str) -> Source | None:
+def _set_by(event: Event | Change, delta: PacketDelta | PlainDelta, key: str) -> Source | None:
     tool = str(getattr(event, "tool", ""))
     if key in delta.knowledge:
         item = delta.knowledge[key]

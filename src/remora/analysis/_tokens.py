@@ -1,4 +1,4 @@
-"""What a run sent, turn by turn, beside what chat history would have sent: both counted by one counter."""
+"""The tokens that a run sent, turn by turn, and what chat history would have sent, counted by the same counter."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class TokenRow:
 
     turn: int
     history: int
-    """Everything said, called and returned so far, as a chat would send it."""
+    """All messages, calls and results so far, as a chat would send them."""
     packet: int
-    """The whole prompt that was sent instead: system text, tools and packet."""
+    """The whole prompt that was sent: system text, tools and packet."""
     limit: int
     left_out: dict[str, int] = field(default_factory=dict)
-    """Parts of the packet that were not shown, by field."""
+    """Parts of the packet that were left out, by field."""
 
 
 @dataclass(frozen=True)
 class TokenReport:
-    """A run in tokens."""
+    """The tokens of a run."""
 
     agent_id: str
     counter: str
-    """Who counted."""
+    """Which counter counted."""
     exact: bool
     kept_by: str
-    """Who counted when the prompts were made, and so held them to their limit."""
+    """Which counter kept the prompts within their limit during the run."""
     rows: tuple[TokenRow, ...]
     largest_packet: int
     largest_history: int
@@ -49,7 +49,7 @@ class TokenReport:
     history_sent: int
     """The same for chat history."""
     left_out: dict[str, int]
-    """By field, in how many turns something of it was left out."""
+    """By field, in how many turns some of it was left out."""
 
 
 def token_report(
@@ -77,13 +77,13 @@ def token_report(
 def chat_tokens(
     events: Sequence[Event], system: str, raw_text: Callable[[ToolResultEvent], str], counter: TokenCounter
 ) -> dict[int, int]:
-    """By turn, what chat history would have sent, with the tools that were sent beside the messages."""
+    """By turn, what chat history would have sent, including tools that were sent outside the messages."""
     tools = counter.count(tools_beside(events, system))
     return {turn: sent + tools for turn, sent in history_tokens(events, system, raw_text, counter).items()}
 
 
 def tools_beside(events: Iterable[Event], system: str) -> str:
-    """The tools that a run sent beside its messages, as JSON: those that its system text does not list."""
+    """The tools that were sent outside the messages, as JSON: those that the system text does not list."""
     start = next((event for event in events if isinstance(event, AgentStartEvent)), AgentStartEvent())
     beside = [_sent(tool) for tool in start.tools if f'"name":{_json(tool.get("name"))}' not in system]
     return _json(beside) if beside else ""

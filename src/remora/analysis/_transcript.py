@@ -1,6 +1,6 @@
-"""A run as a conversation to read: each prompt as it was sent, each reply, call and result, in order.
+"""A run as a conversation: each prompt as sent, each reply, call and result, in order.
 
-Made from the stream when someone asks for it; nothing else is kept for it.
+Computed from the stream on demand.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from remora.events import (
 )
 
 MAX_SHOWN = 2000
-"""Characters of a result that are shown unless all of it is asked for. Prompts and replies are always whole."""
+"""Characters of a result that are shown by default. Prompts and replies are always complete."""
 
 Blobs = Callable[[str], Awaitable[bytes]]
 Kind = Literal["start", "user", "prompt", "reply", "call", "result", "output", "submit", "notice", "error", "end"]
@@ -41,7 +41,7 @@ Kind = Literal["start", "user", "prompt", "reply", "call", "result", "output", "
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that was said or done."""
+    """One message, call or result."""
 
     turn: int
     seq: int
@@ -50,13 +50,13 @@ class Entry:
     """The role in a prompt, the model in a reply, the tool in a call or result."""
     text: str
     left_out: int = 0
-    """Characters of the text that are not here."""
+    """Characters that were left out of the text."""
 
 
 class LlmConversationLogger:
-    """The specification's name for it: gives the transcript of a stream, with what is large from `blobs`.
+    """The specification's name for the transcript of a stream. Large values are read from `blobs`.
 
-    With `full`, results are whole.
+    With `full`, results are complete.
     """
 
     def __init__(self, blobs: Blobs, *, full: bool = False) -> None:
@@ -65,7 +65,7 @@ class LlmConversationLogger:
         self._system: str | None = None
 
     async def entries(self, events: Iterable[Event]) -> AsyncIterator[Entry]:
-        """What was said and done, in order. A prompt's system text stands where it is new, and holds from there on."""
+        """Yield the entries in order. A prompt's system text is shown only where it changes."""
         for event in events:
             async for kind, who, text in self._of(event):
                 shown = text if kind in ("prompt", "reply", "user") else text[: self._limit]
@@ -117,7 +117,7 @@ class LlmConversationLogger:
             return _gone(error)
 
     async def _kept(self, reference: object, said: str) -> str:
-        """All of a text that may lie in a blob."""
+        """All of a text that may be in a blob."""
         if not reference:
             return said
         try:
@@ -128,12 +128,12 @@ class LlmConversationLogger:
 
 
 async def transcript(events: Iterable[Event], blobs: Blobs, *, full: bool = False) -> list[Entry]:
-    """The stream as a conversation. What retention has let go is named in its place."""
+    """The stream as a conversation. Pruned values are named in their place."""
     return [entry async for entry in LlmConversationLogger(blobs, full=full).entries(events)]
 
 
 def _plain(event: Event) -> Iterable[tuple[Kind, str, str]]:
-    """What needs no blob."""
+    """Entries of events that need no blob."""
     match event:
         case AgentStartEvent(goal=goal, model=model):
             yield "start", str(model.get("policy", "")), goal

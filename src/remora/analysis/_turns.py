@@ -1,4 +1,4 @@
-"""A stream, read for a person: what the model saw, what it chose, and what really came back, turn by turn."""
+"""Summaries of a stream for people: per turn, what the model saw, what it chose, and what came back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CallRow:
     outcome: str
     summary: str
     raw_bytes: int
-    """What the Long Track keeps of it: the raw result, prints and command outputs."""
+    """Bytes in the Long Track: the raw result, prints and command outputs."""
     seq: int
 
 
@@ -49,7 +49,7 @@ class TurnRow:
     limit: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     news: str = ""
-    """What the packet showed that it did not show before."""
+    """What was new in the packet."""
     calls: tuple[CallRow, ...] = ()
     submitted: str | None = None
     last_seq: int = -1
@@ -57,7 +57,7 @@ class TurnRow:
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """An agent's stream in one row."""
+    """A summary of an agent's stream."""
 
     agent_id: str = ""
     run_id: str = ""
@@ -75,7 +75,7 @@ class StreamSummary:
     turns: tuple[TurnRow, ...] = ()
     files: tuple[FileChange, ...] = ()
     notices: tuple[str, ...] = ()
-    """What was wrong from the start, and events that this version does not know: kept in the stream, skipped here."""
+    """Problems at the start, and events that this version does not know."""
 
     @property
     def largest_prompt(self) -> int:
@@ -83,7 +83,7 @@ class StreamSummary:
 
 
 class _Reading:
-    """What has been read of a stream so far."""
+    """Collects the summary of a stream."""
 
     def __init__(self) -> None:
         self.head: dict[str, Any] = {}
@@ -140,11 +140,11 @@ class _Reading:
         self.news = "last error" if event.outcome == "error" else f'"{summary}"'
         self.files.extend(event.files)
         args = self.open_calls.pop(event.call_id, {})
-        return CallRow(event.tool, args, event.outcome, summary, kept_bytes(event), event.seq)
+        return CallRow(event.tool, args, event.outcome, summary, recorded_bytes(event), event.seq)
 
 
 def summarize(events: Iterable[Event]) -> StreamSummary:
-    """A stream in one row, with its turns."""
+    """Summarize a stream, with its turns."""
     reading, count = _Reading(), 0
     for event in events:
         reading.take(event)
@@ -155,8 +155,8 @@ def summarize(events: Iterable[Event]) -> StreamSummary:
     )
 
 
-def kept_bytes(event: ToolResultEvent) -> int:
-    """How much the Long Track keeps of one result."""
+def recorded_bytes(event: ToolResultEvent) -> int:
+    """Bytes of one result in the Long Track."""
     raw = event.raw_ref.size if event.raw_ref else _length(event.raw)
     return raw + sum(map(_size, event.attachments))
 
@@ -164,19 +164,19 @@ def kept_bytes(event: ToolResultEvent) -> int:
 def _length(raw: Any) -> int:
     try:
         return len(canonical(raw))
-    except TypeError:  # nested deeper than JSON is written
+    except TypeError:  # nested deeper than the encoder allows
         return len(repr(raw))
 
 
 def _size(attachment: dict[str, Any]) -> int:
-    """As far as a foreign stream says one."""
+    """The size of an attachment; 0 if the stream gives none."""
     reference = attachment.get("ref")
     size = reference.get("size") if isinstance(reference, dict) else None
     return size if isinstance(size, int) else 0
 
 
 def fold_files(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """One change a path, from its first content to its last; a file that came back to what it was is left out."""
+    """One change per path, from its first content to its last. Files with their first content again are left out."""
     folded: dict[str, FileChange] = {}
     for change in changes:
         first = folded.get(change.path, change)
@@ -187,7 +187,7 @@ def fold_files(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
 def history_tokens(
     events: Sequence[Event], system: str, raw_text: Callable[[ToolResultEvent], str], counter: TokenCounter
 ) -> dict[int, int]:
-    """By turn, the tokens that the same run would have sent as chat history: all that was said, called and returned."""
+    """By turn, the tokens that the same run would have sent as chat history: all messages, calls and results."""
     total, by_turn = counter.count(system), {}
     for event in events:
         match event:

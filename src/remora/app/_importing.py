@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from remora.analysis import (
+    AssistantTurn,
     Chat,
     ChatProblem,
-    Took,
     read_chats,
 )
 from remora.app._deciding import TRAINED_LIMIT
@@ -107,7 +107,7 @@ class ChatImport:
         except TraceError as error:
             hint = "What was imported before stays; this one's stream is not sealed"
             raise TraceError(f"The import stopped at {chat.source}: {error.message}", hint=hint) from error
-        calls = sum(len(step.calls) for step in chat.steps if isinstance(step, Took))
+        calls = sum(len(step.calls) for step in chat.steps if isinstance(step, AssistantTurn))
         return Imported(identity.agent_id, chat.source, track.goal, track.packet.turn, calls, track.limit)
 
     def _import_limit(self, chat: Chat, counter: TokenCounter) -> int:
@@ -133,14 +133,14 @@ async def _play(track: TwoTrack, chat: Chat) -> None:
     parent = {"relation": "import", "source": chat.source, "sha256": chat.sha256}
     await track.start(parent=parent, model={"name": chat.model} if chat.model else None)
     for step in chat.steps:
-        if isinstance(step, Took):
+        if isinstance(step, AssistantTurn):
             await _take_turn(track, step, chat.model)
         else:
             await track.user(step.text)
     await track.end(AgentEndEvent(reason="imported"))
 
 
-async def _take_turn(track: TwoTrack, step: Took, model: str) -> None:
+async def _take_turn(track: TwoTrack, step: AssistantTurn, model: str) -> None:
     await track.request()
     await track.response(Decision(calls=step.calls, text=step.text, model=model))
     for index, call in enumerate(step.calls):

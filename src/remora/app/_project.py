@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 from remora.config import CONFIG_FILE, Config
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
-from remora.ports import Clock, TokenCounter
 from remora.settings import Settings
 from remora.trace import (
     FileBlobs,
     FileTrace,
-    KVTraceView,
     Library,
     check_state_dir,
     claim,
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from remora.app._runs import Runs
     from remora.app._streams import Streams
     from remora.app._tools import ProjectTools
+    from remora.ports import Clock, TokenCounter
+    from remora.trace import KVTraceView
 
 STATE_DIR = ".agentfs"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
@@ -200,6 +200,8 @@ class Project:
 
     def trace_view(self) -> KVTraceView:
         """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""
+        from remora.trace import KVTraceView  # loads the event classes, which most readers do not need
+
         return KVTraceView(self.own_state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
     def writer(self) -> FileTrace:

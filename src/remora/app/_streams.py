@@ -13,8 +13,6 @@ from remora.analysis import (
     TokenReport,
     chat_tokens,
     explain,
-    fold,
-    restored,
     summarize,
     token_report,
     transcript,
@@ -22,7 +20,7 @@ from remora.analysis import (
 from remora.app._importing import ChatImport, Imports
 from remora.app._project import Project, counter_of
 from remora.context.models import DecisionPacket
-from remora.context.projection import PROJECTOR
+from remora.context.projection import project
 from remora.errors import TraceError
 from remora.events import (
     BlobRef,
@@ -30,7 +28,6 @@ from remora.events import (
     ModelRequestEvent,
     ToolResultEvent,
     canonical,
-    decode,
     readable,
     unpack,
 )
@@ -48,25 +45,18 @@ class Streams:
         return summarize(self._project.library.events(fragment))
 
     def packet(self, fragment: str, to: int | None = None) -> DecisionPacket:
-        """The packet after turn `to`, or after everything: what folding the whole stream gives, and mostly sooner.
+        """The packet after turn `to`, or after everything: what folding the whole stream gives, but faster.
 
         Raises `ProjectionStopped`.
         """
-        kept = self._project.library.checkpoint(fragment, PROJECTOR, to)
-        start = restored(kept.packet_json, decode(kept.line)) if kept else None
-        if kept is None or start is None or (to is not None and start.turn > to):
-            folded = fold(self._project.library.events(fragment), to=to)
-        else:
-            folded = fold(self._project.library.events(fragment, start=kept.behind), start, after=kept.seq, to=to)
-        self._project.library.keep_checkpoints(fragment, PROJECTOR, folded.proven)
-        return folded.packet
+        return project(self._project.library.changes(fragment, to))
 
     async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
         """Why a packet held what it held, and the raw result that it came from."""
-        found = explain(self._project.library.events(fragment), key, at)
+        found = explain(self._project.library.changes(fragment, at), key, at)
         if not found.sources:
             return found, ""
-        why = next(event for event in self._project.library.events(fragment) if event.seq == found.sources[-1].seq)
+        why = self._project.library.event(fragment, found.sources[-1].seq)
         try:
             return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
         except TraceError as error:

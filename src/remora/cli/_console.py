@@ -13,7 +13,6 @@ import orjson
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from remora.context.text import escaped_json, visible
@@ -56,6 +55,8 @@ def errors_as_sentences() -> Iterator[None]:
 @contextmanager
 def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr once a second has passed, moved by calls with how many are done, and of how many."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # slow to load
+
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
     task = bar.add_task(what, total=None)

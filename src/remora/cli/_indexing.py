@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from remora.cli._console import err
 
 if TYPE_CHECKING:
-    from remora.app import Project
+    from remora.app._project import Project
 
 _LONG = 8 * 1024 * 1024
 """Bytes of streams; fewer are read too fast for anybody to wonder."""

@@ -5,22 +5,27 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from remora import app, events
 from remora._version import __version__
-from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
-from remora.app import EMBEDDED, NO_MODEL, Imports
 from remora.cli._console import json_text, out, say, tell
-from remora.cli._doctor import Finding
 from remora.context.text import number, one_line, visible
-from remora.events import Event, encode, readable, short_id
-from remora.orchestrator import Plan
-from remora.ports import AgentResult
-from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamInfo, StreamReport, Verification
+from remora.events import short_id
+
+if TYPE_CHECKING:
+    from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
+    from remora.app import Imports
+    from remora.cli._doctor import Finding
+    from remora.events import Event
+    from remora.orchestrator import Plan
+    from remora.ports import AgentResult
+    from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamInfo, StreamReport, Verification
 
 RAW_LINES = 20
 WHY = 150
@@ -30,7 +35,7 @@ BAR_WIDTH = 60
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
     """What is about to run, and under which limits."""
-    local = plan.policy in (*NO_MODEL, EMBEDDED)
+    local = plan.policy in (*app.NO_MODEL, app.EMBEDDED)
     network = "not used" if local else f"only {plan.policy}"
     say(f"remora {__version__} · {_who(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
@@ -48,11 +53,11 @@ def dry_run(plan: Plan) -> None:
 
 
 def _who(plan: Plan) -> str:
-    if plan.policy in NO_MODEL:
+    if plan.policy in app.NO_MODEL:
         return f"no model: policy {plan.policy}"
     return (
         f"{plan.model or 'its first model'} ({plan.policy})"
-        if plan.policy != EMBEDDED
+        if plan.policy != app.EMBEDDED
         else f"{plan.model} (embedded, CPU)"
     )
 
@@ -209,7 +214,7 @@ def event_line(event: Event) -> None:
 
 def event_json(event: Event) -> None:
     """An event as one line of JSON: on a terminal with escapes, else byte for byte as its stream holds it."""
-    line = encode(event)
+    line = events.encode(event)
     sys.stdout.write((json_text(line) if out.is_terminal else line.decode()) + "\n")
     sys.stdout.flush()
 
@@ -242,7 +247,7 @@ def pruned(plan: PrunePlan, result: PruneResult | None) -> None:
 
 def replayed(result: Replay) -> None:
     """The packet, and whether the receipts agree with it."""
-    say(readable(result.packet.model_dump(mode="json", exclude_defaults=True)))
+    say(events.readable(result.packet.model_dump(mode="json", exclude_defaults=True)))
     if result.first_difference is None:
         tell([f"{result.receipts} receipts name exactly the packets folded now"])
     else:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from remora.analysis import Entry
 from remora.cli._console import say
+
+if TYPE_CHECKING:
+    from remora.analysis import Entry
 
 _TITLES = {"prompt": "prompt", "reply": "reply", "call": "call", "result": "result", "output": "output of"}
 

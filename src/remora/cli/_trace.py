@@ -9,9 +9,7 @@ from typing import Annotated
 
 import typer
 
-from remora.analysis import replay as fold_again
-from remora.analysis import summarize
-from remora.app import open_project
+from remora import analysis, app
 from remora.cli import _render as render
 from remora.cli._console import (
     ALL_FAILED,
@@ -76,7 +74,7 @@ def ls(
         if every and limit is not None:
             raise ConfigError("`--all` and `--limit` contradict each other: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        opened = open_project(project, state_dir=state_dir)
+        opened = app.open_project(project, state_dir=state_dir)
         with shown_indexing(opened, quiet=json):
             library = opened.library
             rows = library.agents(wanted)
@@ -103,14 +101,14 @@ def show(
       remora trace show 7GX2KQF --events
     """
     with errors_as_sentences():
-        library = open_project(project, state_dir=state_dir).library
+        library = app.open_project(project, state_dir=state_dir).library
         found = library.intact(stream)
         if json:
             print_json([event.model_dump(exclude_defaults=True) for event in found])
         elif events or library.is_run(stream):
             for event in found:
                 render.event_line(event)
-        elif (summary := summarize(found)).events:
+        elif (summary := analysis.summarize(found)).events:
             tell(summary.notices)
             render.both_tracks(summary, {})
         if found.damage:
@@ -133,7 +131,7 @@ def tail(
     """
 
     async def follow_it() -> None:
-        async for event in open_project(project, state_dir=state_dir).library.tail(stream, follow=follow):
+        async for event in app.open_project(project, state_dir=state_dir).library.tail(stream, follow=follow):
             render.event_json(event) if json else render.event_line(event)
 
     with errors_as_sentences():
@@ -164,7 +162,7 @@ def search(
     """
     with errors_as_sentences():
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        opened = open_project(project, state_dir=state_dir)
+        opened = app.open_project(project, state_dir=state_dir)
         with shown_indexing(opened, quiet=json):
             library = opened.library
             hits = library.search(" ".join(words), wanted, limit=limit)
@@ -191,7 +189,7 @@ def replay(
       remora trace replay 7GX2KQF --to 2
     """
     with errors_as_sentences():
-        result = fold_again(open_project(project, state_dir=state_dir).library.events(stream), to)
+        result = analysis.replay(app.open_project(project, state_dir=state_dir).library.events(stream), to)
         print_json(result) if json else render.replayed(result)
     raise typer.Exit(0 if result.first_difference is None else SOME_FAILED)
 
@@ -212,7 +210,7 @@ def explain(
       remora trace explain lint_errors_remaining 7GX2KQF --at 2
     """
     with errors_as_sentences():
-        found, raw = asyncio.run(open_project(project, state_dir=state_dir).streams.explain(key, stream, at))
+        found, raw = asyncio.run(app.open_project(project, state_dir=state_dir).streams.explain(key, stream, at))
         print_json({"explanation": found, "raw": raw}) if json else render.explained(found, raw)
     raise typer.Exit(0 if found.known else SOME_FAILED)
 
@@ -241,7 +239,7 @@ def verify(
       remora trace verify --quick
     """
     with errors_as_sentences():
-        library = open_project(project, state_dir=state_dir).library
+        library = app.open_project(project, state_dir=state_dir).library
         with slow_progress("streams", quiet=json) as progress:
             found = library.verify(stream, quick=quick, progress=progress)
         print_json(found) if json else render.verified(found)
@@ -272,7 +270,7 @@ def prune(
       remora trace prune --keep-last 100
     """
     with errors_as_sentences():
-        library = open_project(project, state_dir=state_dir).library
+        library = app.open_project(project, state_dir=state_dir).library
         rules = Retention(older_than, max_bytes, keep_last, keep_failed)
         plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
         result = None if dry_run else library.prune(plan)
@@ -297,7 +295,9 @@ def import_(
       remora trace import runs/*.traj --tokenizer model.gguf
     """
     with errors_as_sentences():
-        done = asyncio.run(open_project(project, state_dir=state_dir).streams.import_chats(files, tokenizer=tokenizer))
+        done = asyncio.run(
+            app.open_project(project, state_dir=state_dir).streams.import_chats(files, tokenizer=tokenizer)
+        )
         tell(f"skipped: {problem}" for problem in done.problems)
         print_json(done) if json else render.imports(done)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
@@ -319,7 +319,7 @@ def tokens(
       remora trace tokens 7GX2KQF --tokenizer model.gguf --json
     """
     with errors_as_sentences():
-        report = asyncio.run(open_project(project, state_dir=state_dir).streams.tokens(stream, tokenizer=tokenizer))
+        report = asyncio.run(app.open_project(project, state_dir=state_dir).streams.tokens(stream, tokenizer=tokenizer))
         print_json(report) if json else render.tokens(report)
 
 
@@ -341,5 +341,5 @@ def transcript(
       remora trace transcript 7GX2KQF --full --json
     """
     with errors_as_sentences():
-        entries = asyncio.run(open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
+        entries = asyncio.run(app.open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)

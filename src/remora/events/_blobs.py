@@ -1,28 +1,31 @@
-"""Which blobs an event names."""
+"""The blobs that an event references."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+MAX_BLOB = 64 * 1024 * 1024
+"""Bytes of one blob that are held in memory, unless the reader sets another limit: the limit of a workspace's file."""
+
 _FILES = ("tool_result", "workspace_accepted", "accept_undone")
 _TEXTS = ("model_response", "user_input")
 
 
 class Reference(NamedTuple):
-    """A blob that an event names."""
+    """A reference to a blob."""
 
     digest: str
     size: int | None = None
-    """How many bytes the event says that it unpacks to; None where it does not, as of a file's content."""
+    """Uncompressed bytes, as the event says; None if it does not, such as for a file's content."""
     ours: bool = True
-    """Whether Remora wrote the reference. Where False it stands among a model's words, which can name anything."""
+    """Whether Remora wrote the reference. False inside a model's words, which can name anything."""
 
 
 def references_of(kind: str, data: Any) -> Iterator[Reference]:
-    """The blobs that a parsed record of type `kind` names in its `data`, whatever a foreign hand put into it.
+    """The blobs that a parsed record of type `kind` references in its `data`. Values of the wrong type are ignored.
 
-    A reference inside `raw` is a tool's words, and none of ours.
+    A reference inside `raw` comes from a tool, and does not count.
     """
     if not isinstance(data, dict):
         return
@@ -44,7 +47,7 @@ def references_of(kind: str, data: Any) -> Iterator[Reference]:
 
 
 def _arguments(data: dict[str, Any]) -> Iterator[Reference]:
-    """Arguments that were too large for an event. A model can spell the same, so that they are not `ours`."""
+    """Arguments that were too large for an event. A model could write the same words, so they are not `ours`."""
     for call in (data, *_objects(data.get("calls"))):
         args = call.get("args")
         if isinstance(args, dict) and args.keys() == {"too_large", "blob"} and isinstance(args["blob"], str):

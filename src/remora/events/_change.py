@@ -1,12 +1,13 @@
-"""The little of an event that the fold needs, for those who only want to know where a run stands."""
+"""`Change`: the part of an event that the fold needs. Cheaper to read than a typed event."""
 
 from __future__ import annotations
 
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from remora.events._codec import FORMAT, from_record
+from remora.events._codec import from_record
 from remora.events._delta import PacketDelta, UnreadableDelta
+from remora.events._lines import FORMAT
 from remora.events._plain import PlainDelta, plain_delta
 from remora.events._types import Event, _readable_delta
 
@@ -15,22 +16,23 @@ _NEEDS_ALL = "agent_start"
 
 
 class Change(NamedTuple):
-    """What one event changes in the Decision Packet. Folded, it does what its typed event would do."""
+    """What one event changes in the Decision Packet. Folds to the same packet as its typed event."""
 
     type: str
     seq: int
     turn: int
     ts: str
     delta: PacketDelta | PlainDelta | UnreadableDelta | None
+    tool: str = ""
 
 
 def change_of(record: dict[str, Any]) -> Change | Event:
-    """The change of a parsed record; the typed event where the fold needs more, or where the record is not plain.
+    """The change of a parsed record; the typed event if the fold needs more, or if the record is unusual.
 
     Raises `TraceError` as `from_record` does.
     """
     try:
-        # Joining refuses what is not text: the cheapest way to know that no part of the envelope is a misfit.
+        # `join` raises for anything but text: the cheapest check of the envelope's types.
         "".join(_TEXTS(record))
         kind, turn, data = record["type"], record["turn"], record["data"]
     except (KeyError, TypeError):
@@ -39,4 +41,4 @@ def change_of(record: dict[str, Any]) -> Change | Event:
         return from_record(record)
     delta = data.get("delta")
     read = None if delta is None else plain_delta(delta) or _readable_delta(delta)
-    return Change(kind, record["seq"], turn, record["ts"], read)
+    return Change(kind, record["seq"], turn, record["ts"], read, str(data.get("tool", "")))

@@ -9,40 +9,27 @@ it. A line is never rewritten: older formats are brought forward by `upcast` whi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
 from remora.errors import TraceError
+from remora.events._lines import FORMAT
 from remora.events._types import EVENT_TYPES, Event, UnknownEvent
 
-FORMAT = 1
-
 UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""How a record of an older format becomes one of the next. Empty while format 1 is the only one."""
-
-
-def timestamp(moment: datetime) -> str:
-    """The moment as records hold it: UTC, always six digits of a second."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
-
-
-def digest(data: bytes) -> str:
-    """The SHA-256 of the bytes, with the algorithm in its prefix."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+"""Converts a record of an older format to the next one. Empty while format 1 is the only one."""
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys and without default-valued fields: the bytes that digests of values are taken over."""
+    """JSON with sorted keys and without default-valued fields. Digests of values are taken over these bytes."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_SORT_KEYS)
 
 
 def readable(value: Any) -> str:
-    """Any value as text for a person: a text as it is, anything else as indented JSON where JSON can hold it."""
+    """A value as text for people: text unchanged, anything else as indented JSON if possible."""
     if isinstance(value, str):
         return value
     try:
@@ -52,7 +39,7 @@ def readable(value: Any) -> str:
 
 
 def encode(event: Event) -> bytes:
-    """The record's line, without its newline. Raises `TraceError` for a value that JSON cannot hold."""
+    """The record's line, without its newline. Raises `TraceError` for a value that JSON cannot represent."""
     record = {
         "v": FORMAT,
         "seq": event.seq,
@@ -69,17 +56,17 @@ def encode(event: Event) -> bytes:
     try:
         return orjson.dumps(record, default=_plain)
     except (TypeError, ValueError) as error:
-        raise TraceError(f"Event `{event.type}` holds a value that JSON cannot: {error}") from error
+        raise TraceError(f"Event `{event.type}` has a value that JSON cannot represent: {error}") from error
 
 
 def json_value(event: Event) -> dict[str, Any]:
-    """The event as its record would be parsed. Raises `TraceError` for a value that JSON cannot hold."""
+    """The event as its parsed record. Raises `TraceError` for a value that JSON cannot represent."""
     record: dict[str, Any] = orjson.loads(encode(event))
     return record
 
 
 def decode(line: bytes) -> Event:
-    """The event of one line. Raises `TraceError` if it is not a record; an unknown type or shape is kept verbatim."""
+    """The event of one line. Raises `TraceError` if it is not a record. Keeps an unknown type or shape verbatim."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:

@@ -1,7 +1,7 @@
-"""Ids of runs, agents and accepts: 26 characters (the ULID layout) that sort in the order in which they were given.
+"""Ids of runs, agents and accepts: 26 characters (the ULID layout) that sort in the order in which they were created.
 
-48 bits   milliseconds since 1970, or one more than the last id has, if the clock is not beyond that
-45 bits   random; for the agents of one run, counted on from the run's own
+48 bits   milliseconds since 1970, or one more than in the last id if the clock is behind that
+45 bits   random; for the agents of one run, counted up from the run's own
 35 bits   random: the 7 characters that people read and type
 """
 
@@ -22,33 +22,33 @@ _ID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 
 
 def new_id(now: datetime, entropy: bytes | None = None) -> str:
-    """A fresh id: 48 bits of milliseconds, then 80 random bits. Safe as a file name on every platform."""
+    """A new id: 48 bits of milliseconds, then 80 random bits. Safe as a file name on every platform."""
     return _encoded(_milliseconds(now) << _RANDOM_BITS | int.from_bytes(entropy or os.urandom(10), "big"))
 
 
 def next_id(now: datetime, after: str) -> str:
-    """A fresh id that sorts behind `after`, also where the clock was set back; only an id of ours is followed."""
+    """A new id that sorts after `after`, even if the clock was set back. Ignores an `after` that is not our id."""
     least = _decoded(after) >> _RANDOM_BITS if is_id(after) else -1
     at = min(max(_milliseconds(now), least + 1), _LAST_MS)
     return _encoded(at << _RANDOM_BITS | int.from_bytes(os.urandom(10), "big"))
 
 
 def ids_behind(id_: str) -> Iterator[str]:
-    """Fresh ids without end, each behind the one before, the first behind `id_`, and all before the next of `next_id`.
+    """Endless new ids: each sorts after the one before, the first after `id_`, and all before the next of `next_id`.
 
-    They are counted on within the millisecond of `id_`: so a later run is behind also those that were never used.
+    They count up within the millisecond of `id_`, so that a later run sorts after all of them, used or not.
     """
     for number in count((_decoded(id_) >> _SHORT_BITS) + 1):
         yield _encoded(number << _SHORT_BITS | int.from_bytes(os.urandom(5), "big") >> 5)
 
 
 def is_id(text: str) -> bool:
-    """Whether Remora could have given this id. Beyond the year 9999 no clock goes, so no such id is followed."""
+    """Whether Remora can have created this id. Ids beyond the year 9999 are rejected."""
     return len(text) == _LENGTH and text[:10] <= _LAST and _ID.fullmatch(text) is not None
 
 
 def order_of(name: str, ts: str = "") -> str:
-    """What a name sorts by: itself, if it is an id; else the moment `ts`; else before all ids."""
+    """The sort key of a name: the name if it is an id, else the time `ts`, else before all ids."""
     if is_id(name):
         return name
     try:
@@ -59,7 +59,7 @@ def order_of(name: str, ts: str = "") -> str:
 
 
 def short_id(id_: str) -> str:
-    """The end of an id, where its random bits are: what people read and type."""
+    """The random end of an id, which people read and type."""
     return id_[-SHORT:]
 
 

@@ -1,4 +1,4 @@
-"""Names for those who emit events by hand, one at a time."""
+"""Names for emitting single events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
-from remora.events._codec import FORMAT, from_record
+from remora.events._codec import from_record
+from remora.events._lines import FORMAT
 from remora.events._types import UNRECORDED, Event
 
 
@@ -42,15 +43,15 @@ MemoryEvent = Event
 
 
 class EventEmitter(Protocol):
-    """Where events go, one at a time. `remora.ports.TraceWriter` takes them in batches."""
+    """Records single events. `remora.ports.TraceWriter` records batches."""
 
     async def emit(self, event: Event | Mapping[str, Any]) -> Event:
-        """The event as it was recorded."""
+        """Record the event; return it as recorded."""
         ...
 
 
 class NullEventEmitter:
-    """Keeps nothing."""
+    """Records nothing."""
 
     async def emit(self, event: Event | Mapping[str, Any]) -> Event:
         """The event as it would be recorded."""
@@ -58,7 +59,7 @@ class NullEventEmitter:
 
 
 def as_event(event: Event | Mapping[str, Any]) -> Event:
-    """A plain dict with `type` (or `event`) as a typed event; what does not fit its type is kept as it is."""
+    """A plain dict with `type` (or `event`) as a typed event. One that does not match its type is kept as it is."""
     if isinstance(event, Event):
         return event
     fields = dict(event)

@@ -1,7 +1,7 @@
-"""The deltas that nearly all tool results have, read without building models of their parts.
+"""The deltas of nearly all tool results, read without building pydantic models.
 
-Only whether a stored delta is of this kind is decided here, by the types of its parts. Any other, good or bad, is read
-as a `PacketDelta`; what both can read has the same fields and folds to the same packet.
+`plain_delta` only decides, by the types of its parts, whether a stored delta is of this kind. Any other, valid or not,
+is read as a `PacketDelta`. If both can read it, they have the same fields and fold to the same packet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OUTCOMES = frozenset({"success", "error", "partial"})
 
 @dataclass(slots=True)
 class PlainAction:
-    """As `ActionDelta`, of a call that names no nodes."""
+    """Like `ActionDelta`, without nodes."""
 
     tool: str
     summary: str
@@ -28,7 +28,7 @@ class PlainAction:
 
 @dataclass(slots=True)
 class PlainKnowledge:
-    """As `KnowledgeDelta`, of a value alone."""
+    """Like `KnowledgeDelta`, with only a value."""
 
     value: Any
     supersedes: ClassVar[None] = None
@@ -37,7 +37,7 @@ class PlainKnowledge:
 
 @dataclass(slots=True)
 class PlainError:
-    """As `ErrorDelta`, where it clears."""
+    """Like `ErrorDelta` with `clear`."""
 
     set: ClassVar[None] = None
     clear: ClassVar[bool] = True
@@ -48,7 +48,7 @@ _CLEARED = PlainError()
 
 @dataclass(slots=True)
 class PlainDelta:
-    """As `PacketDelta`, of an action, new values and a cleared error, and nothing else."""
+    """Like `PacketDelta`, with only an action, new values and a cleared error."""
 
     action: PlainAction
     knowledge: dict[str, PlainKnowledge]
@@ -62,7 +62,7 @@ class PlainDelta:
 
 
 def plain_delta(stored: Any) -> PlainDelta | None:
-    """The stored delta, if it is plain."""
+    """The stored delta, if it is of this kind; else None."""
     if type(stored) is not dict or not stored.keys() <= _PARTS:
         return None
     action, known, error = _action(stored.get("action")), stored.get("knowledge", {}), stored.get("error")

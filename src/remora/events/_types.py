@@ -50,7 +50,7 @@ class Call(BaseModel):
 
 
 def _readable_delta(value: Any) -> Any:
-    """A delta read from a stream is never a reason to lose its event: a misfit is kept as `UnreadableDelta`."""
+    """Read a stored delta. An invalid one is kept as `UnreadableDelta`, so that its event is not lost."""
     if value is None or isinstance(value, PacketDelta | UnreadableDelta):
         return value
     version = value.get("v", DELTA_VERSION) if isinstance(value, Mapping) else DELTA_VERSION
@@ -89,7 +89,7 @@ class Event(BaseModel):
     )  # fmt: skip
 
     def body(self) -> dict[str, Any]:
-        """What the record holds under `data`: the event's own fields, those at their default left out."""
+        """What the record has under `data`: the event's own fields, without those at their default."""
         defaults, values = _own_defaults(type(self)), self.__dict__
         own = {name: values[name] for name, default in defaults if values[name] != default}
         return own | self.__pydantic_extra__ if self.__pydantic_extra__ else own
@@ -97,7 +97,7 @@ class Event(BaseModel):
 
 @cache
 def _own_defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    """The fields of `data` with their defaults. Asked for every event, so worked out once a class."""
+    """The fields of `data` with their defaults. Cached, because every event needs them."""
     own = ((name, field) for name, field in kind.model_fields.items() if name not in Event.ENVELOPE)
     return tuple((name, field.get_default(call_default_factory=True)) for name, field in own)
 

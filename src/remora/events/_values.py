@@ -38,7 +38,7 @@ Encoding = Literal["bytes", "utf-8", "json", "exact-json"]
 
 @dataclass(frozen=True)
 class Inline:
-    """A value that its record can hold: a copy, so that nobody changes it afterwards."""
+    """A value that its record can contain: a copy, so that later changes do not affect it."""
 
     value: Any
 
@@ -52,7 +52,7 @@ class Packed:
 
 
 def pack(value: Any, limit: int = INLINE_LIMIT) -> Inline | Packed:
-    """`value` as it can be kept exactly. Raises `TraceError` for a type without an exact form, or too deep nesting."""
+    """`value` in a form that keeps it exactly. Raises `TraceError` for an unknown type, or too deep nesting."""
     if isinstance(value, bytes | bytearray):
         return Packed(bytes(value), "bytes")
     encoded = _plain_json(value)
@@ -76,9 +76,9 @@ def unpack(data: bytes, encoding: Encoding) -> Any:
 
 
 def _plain_json(value: Any) -> bytes | None:
-    """The JSON that gives back exactly `value`, or None if there is none."""
+    """JSON that gives exactly `value` back, or None if there is none."""
     try:
-        # Wrapped, as in its record it will stand some levels deeper, and the encoder stops at 254.
+        # Wrapped, because it will be nested deeper in its record, and the encoder stops at 254 levels.
         encoded = orjson.dumps([[[[value]]]])[4:-4]
         return encoded if orjson.loads(encoded) == value else None
     except (TypeError, ValueError, RecursionError):
@@ -89,11 +89,11 @@ def _exact_json(value: Any) -> bytes:
     try:
         return json.dumps(_tag(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except RecursionError as error:
-        raise TraceError("A value is nested too deeply to be kept: expected some hundred levels at most") from error
+        raise TraceError("A value is nested too deeply: expected a few hundred levels at most") from error
 
 
 def _tag(value: Any) -> Any:
-    """`value` in types that JSON has, what it has not being tagged."""
+    """`value` in JSON types; other types are tagged."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -161,7 +161,7 @@ def _items(values: Any) -> list[Any]:
 
 
 def _sorted_items(values: Any) -> list[Any]:
-    """A set's items in an order that does not depend on hashes, so that equal sets share a blob."""
+    """A set's items in an order that does not depend on hashes, so that equal sets have the same blob."""
     return sorted(_items(values), key=lambda item: json.dumps(item, sort_keys=True))
 
 

@@ -25,7 +25,7 @@ from remora.errors import KVError, WorkspaceError
 from remora.hub._models import EXTRACTOR, FILE_KEY, NODE_KEY, FileIndex, NodeState, node_id_of, split_node_id
 from remora.hub._rows import FileRows, ref_key
 from remora.hub._targets import places_of, resolve, targets_of
-from remora.kv import KVFile, Row
+from remora.kv import KVFile, KVRow
 
 MAX_CALLEES = 20
 
@@ -101,7 +101,7 @@ class Kept:
         self._files: OrderedDict[tuple[str, str], FileRows] = OrderedDict()
         self._records: OrderedDict[tuple[str, int], BaseModel] = OrderedDict()
 
-    def record(self, model: type[Model], row: Row) -> Model:
+    def record(self, model: type[Model], row: KVRow) -> Model:
         """The record. Versions only grow, so one of the same version is the same. Raises `ValidationError`."""
         found = self._records.pop((row.key, row.version), None)
         if not isinstance(found, model):
@@ -129,7 +129,7 @@ class Reader:
         self._own = frozenset(view.changed())
         self._proven: dict[str, _Proven | None] = {}
         self._stored: dict[str, FileIndex | None] = {}
-        self._nodes: dict[str, Row] = {}
+        self._nodes: dict[str, KVRow] = {}
         self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
         self.hashes: dict[str, str] = {}
         """By path, the SHA-256 of the bytes that facts were proven against."""
@@ -142,7 +142,7 @@ class Reader:
         node_ids = list(dict.fromkeys(node_ids))
         self._load([split_node_id(node_id)[0] for node_id in node_ids])
         keys = [NODE_KEY + node_id for node_id in node_ids]
-        self._nodes = {row.key: row for row in self._ask(lambda db: self._kv.pick(db, keys))}
+        self._nodes = {row.key: row for row in self._ask(lambda db: self._kv.rows_of(db, keys))}
         for node_id in node_ids:
             state = self.state(node_id)
             if state is not None:
@@ -215,7 +215,7 @@ class Reader:
         if not name:
             return
         prefix = ref_key(name)
-        rows = self._ask(lambda db: self._kv.begin_with(db, prefix, MAX_REFS))
+        rows = self._ask(lambda db: self._kv.rows_with_prefix(db, prefix, MAX_REFS))
         for row in rows:
             path = row.key[len(prefix) :]
             users = orjson.loads(row.data)
@@ -268,7 +268,7 @@ class Reader:
             return
         keys = [FILE_KEY + path for path in missing]
         self._stored |= dict.fromkeys(missing)
-        for row in self._ask(lambda db: self._kv.pick(db, keys)):
+        for row in self._ask(lambda db: self._kv.rows_of(db, keys)):
             index = self._typed(FileIndex, row)
             if index is not None and row.key == FILE_KEY + index.path:
                 self._stored[index.path] = index
@@ -303,20 +303,20 @@ class Reader:
         """The stored record, if it is of these bytes."""
         key = NODE_KEY + node_id_of(path, qualified)
         at_hand = self._nodes.get(key)
-        for row in [at_hand] if at_hand else self._ask(lambda db: self._kv.pick(db, [key])):
+        for row in [at_hand] if at_hand else self._ask(lambda db: self._kv.rows_of(db, [key])):
             state = self._typed(NodeState, row)
             if state is not None and (state.file_hash, state.node_id) == (digest, row.key[len(NODE_KEY) :]):
                 return state
         return None
 
-    def _typed(self, model: type[Model], row: Row) -> Model | None:
+    def _typed(self, model: type[Model], row: KVRow) -> Model | None:
         try:
             return self._kept.record(model, row)
         except ValidationError:
             self.problem = f"`{self._kv.path}`: the record {row.key!r:.80} is not one of the Hub's"
             return None
 
-    def _ask(self, read: Callable[[Connection], list[Row]]) -> list[Row]:
+    def _ask(self, read: Callable[[Connection], list[KVRow]]) -> list[KVRow]:
         """What the index says; nothing where it cannot be used, and why is remembered."""
         if self.problem or self._db is None:
             return []

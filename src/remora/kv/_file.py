@@ -1,12 +1,12 @@
-"""Typed records under keys, in one SQLite file: the specification's *fsdantic*.
+"""The SQLite file of a key-value store.
 
 {path}            SQLite, WAL: key, value (JSON), version, checksum
-{path}.lock       held (flock) shared by all who write, and alone by whoever sets a damaged file aside
-{path}.damaged    what was set aside
+{path}.lock       locked (flock) shared by writers, exclusively by a process that moves a damaged file aside
+{path}.damaged    a damaged file that was moved aside
 
-Several processes may read while one writes; a second writer waits. Readers open the file read-only, so nobody but a
-holder of the lock ever removes a WAL by its name. Versions are numbers that only grow, over all keys of the file: one
-that was read before a delete never fits again.
+Several processes can read while one writes; a second writer waits. Readers open the file read-only, so only a holder of
+the lock ever deletes a WAL. Versions only grow, over all keys of the file: a version from before a delete never matches
+again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from remora.errors import KVBusy, KVConflict, KVDamaged, KVError
 T = TypeVar("T")
 
 ABSENT = 0
-"""The version of what is not there."""
+"""The version of a missing key."""
 
 BUSY_S = 5.0
 _APPLICATION = 0x52454B56
@@ -42,29 +42,29 @@ _TABLES = (
 )
 _AT_ONCE = 500
 _FILE_MODE = 0o600
-# Not a database, malformed, or not the tables that our statements name.
+# Not a database, malformed, or without our tables.
 _DAMAGED = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
-class Row(NamedTuple):
-    """What a key holds, as it lies in the file."""
+class KVRow(NamedTuple):
+    """The stored record of a key."""
 
     key: str
     data: bytes
     version: int
 
 
-class Done(NamedTuple):
-    """What a commit came to."""
+class CommitResult(NamedTuple):
+    """The result of a commit."""
 
     version: int
-    """Of everything that it wrote."""
+    """The version of everything that it wrote."""
     deleted: int
 
 
 class KVFile:
-    """The database file of one store. Everything here blocks; it may be used from several threads."""
+    """The database file of one store. All methods block. It can be used from several threads."""
 
     def __init__(self, path: Path, *, durable: bool) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class KVFile:
         self._handle: int | None = None
 
     def read(self, ask: Callable[[sqlite3.Connection], T], empty: T) -> T:
-        """The answer of the file as it is now; `empty` where nothing was ever written."""
+        """Query the file; return `empty` if nothing was ever written."""
         with self._reading, self._translated():
             if self._reader is not None and self._reader_inode != self._inode():
                 self._reader.close()
@@ -87,7 +87,7 @@ class KVFile:
             return empty if self._reader is None or not _has_tables(self._reader) else ask(self._reader)
 
     def snapshot(self) -> sqlite3.Connection | None:
-        """A connection of the caller's own, which sees one moment; None where nothing was ever written."""
+        """A new connection that reads a snapshot; None if nothing was ever written."""
         with self._translated():
             db = self._open_reader()
             if db is None:
@@ -99,7 +99,7 @@ class KVFile:
             return None
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` did is in the file, all or nothing."""
+        """Run `work` in a transaction."""
         with self._writing, self._translated():
             db = self._open_writer()
             try:
@@ -115,20 +115,20 @@ class KVFile:
             return result
 
     def check(self) -> None:
-        """Raises `KVDamaged` unless the whole file is in order. Takes as long as reading it."""
+        """Raises `KVDamaged` if the file is damaged. Reads the whole file."""
         found = self.read(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0], "ok")
         if found != "ok":
             raise KVDamaged(self.path, problem=found)
 
     def set_aside(self) -> Path:
-        """The file that this store last saw lies at the path that is returned; where it was, a new one may begin."""
+        """Move the damaged file aside and return its new path. The next write creates a new file."""
         aside = self.path.with_name(self.path.name + ".damaged")
         self.close()
         with self._writing, self._translated():
             self._lock(fcntl.LOCK_EX, wait_s=0)
             try:
-                if self._inode() == self._seen:  # else somebody else has done it
-                    # The database last: a new one beside an old WAL would take over what that holds.
+                if self._inode() == self._seen:  # else another process has moved it
+                    # Move the database last: a new database would apply an old WAL beside it.
                     for suffix in ("-shm", "-wal", ""):
                         with suppress(FileNotFoundError):
                             aside.with_name(aside.name + suffix).unlink()
@@ -139,7 +139,7 @@ class KVFile:
         return aside
 
     def close(self) -> None:
-        """No file is held open."""
+        """Close all connections."""
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
@@ -162,7 +162,7 @@ class KVFile:
             except BaseException:
                 db.close()
                 raise
-            # Replaced between the opening of the database and that of its WAL: they would not belong together.
+            # Replaced between opening the database and its WAL: they do not belong together.
             if before == self._inode():
                 return db
             db.close()
@@ -183,7 +183,7 @@ class KVFile:
 
     def _connect_writer(self) -> sqlite3.Connection:
         with suppress(FileExistsError):
-            # SQLite gives its files the mode of this one.
+            # SQLite creates its other files with the mode of this one.
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _FILE_MODE))
         self._seen = self._inode()
         db = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
@@ -191,14 +191,14 @@ class KVFile:
             self._check_kind(db)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
-            db.execute("PRAGMA secure_delete=ON")  # what was deleted must not stay readable in the file
+            db.execute("PRAGMA secure_delete=ON")  # deleted values must not stay readable in the file
         except BaseException:
             db.close()
             raise
         return db
 
     def _check_kind(self, db: sqlite3.Connection) -> None:
-        db.execute("BEGIN")  # one moment for both: a writer may be making the file just now
+        db.execute("BEGIN")  # one snapshot for both: a writer may be creating the file
         application, version = (
             db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
@@ -236,13 +236,13 @@ class KVFile:
             self._handle = None
 
     def _inode(self) -> int:
-        """Which file it is now; 0 where there is none. A link is refused: it could lead a write elsewhere."""
+        """The inode of the file; 0 if there is none. Raises for a symbolic link: it could redirect a write."""
         try:
             found = self.path.lstat()
         except FileNotFoundError:
             return 0
         if self.path.is_symlink():
-            raise KVError(f"`{self.path}` is a link: expected a file of Remora's own")
+            raise KVError(f"`{self.path}` is a symbolic link: expected a regular file")
         return found.st_ino
 
     @contextmanager
@@ -259,33 +259,35 @@ class KVFile:
         except OSError as error:
             raise KVError(f"`{self.path}` cannot be used: {error.strerror}") from error
 
-    def get(self, keys: Sequence[str]) -> list[Row]:
-        """The records of those of the keys that are there now."""
-        empty: list[Row] = []
-        return self.read(lambda db: self.pick(db, keys), empty)
+    def get(self, keys: Sequence[str]) -> list[KVRow]:
+        """The current records of the keys that exist."""
+        empty: list[KVRow] = []
+        return self.read(lambda db: self.rows_of(db, keys), empty)
 
-    def scan(self, prefix: str, limit: int = -1) -> list[Row]:
-        """The records whose keys begin with `prefix` now, by key; with `limit`, the first so many."""
-        empty: list[Row] = []
-        return self.read(lambda db: self.begin_with(db, prefix, limit), empty)
+    def scan(self, prefix: str, limit: int = -1) -> list[KVRow]:
+        """The current records whose keys begin with `prefix`, by key; with `limit`, the first ones."""
+        empty: list[KVRow] = []
+        return self.read(lambda db: self.rows_with_prefix(db, prefix, limit), empty)
 
-    def pick(self, db: sqlite3.Connection, keys: Sequence[str]) -> list[Row]:
-        """The records of those of the keys that are there."""
+    def rows_of(self, db: sqlite3.Connection, keys: Sequence[str]) -> list[KVRow]:
+        """The records of the keys that exist, in a snapshot."""
         wanted = [to_bytes(key) for key in keys]
         parts = (wanted[place : place + _AT_ONCE] for place in range(0, len(wanted), _AT_ONCE))
         return [row for part in parts for row in self._rows(db, f"key IN ({', '.join('?' * len(part))})", part)]
 
-    def begin_with(self, db: sqlite3.Connection, prefix: str, limit: int = -1) -> list[Row]:
-        """The records whose keys begin with `prefix`, by key; with `limit`, the first so many."""
+    def rows_with_prefix(self, db: sqlite3.Connection, prefix: str, limit: int = -1) -> list[KVRow]:
+        """The records whose keys begin with `prefix`, in a snapshot, by key; with `limit`, the first ones."""
         low = to_bytes(prefix)
-        return self._rows(db, "key >= ? AND key < ?", [low, low + b"\xff"], limit)  # a byte that is in no key
+        return self._rows(db, "key >= ? AND key < ?", [low, low + b"\xff"], limit)  # no key contains this byte
 
-    def commit(self, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
-        """All changes are in the file (None deletes), or none: raises `KVConflict` if a version is another."""
+    def commit(self, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> CommitResult:
+        """Apply all changes (None deletes), or none. Raises `KVConflict` if a version is not the expected one."""
         return self.write(lambda db: self._change(db, changes, expected))
 
-    def _change(self, db: sqlite3.Connection, changes: Mapping[str, bytes | None], expected: Mapping[str, int]) -> Done:
-        there = {row.key: row.version for row in self.pick(db, list(expected))}
+    def _change(
+        self, db: sqlite3.Connection, changes: Mapping[str, bytes | None], expected: Mapping[str, int]
+    ) -> CommitResult:
+        there = {row.key: row.version for row in self.rows_of(db, list(expected))}
         for key, version in expected.items():
             if there.get(key, ABSENT) != version:
                 raise KVConflict(key, expected=version, found=there.get(key, ABSENT))
@@ -295,25 +297,25 @@ class KVFile:
         kept = [(to_bytes(key), data, version) for key, data in changes.items() if data is not None]
         deleted = db.executemany("DELETE FROM records WHERE key = ?", gone).rowcount if gone else 0
         db.executemany("REPLACE INTO records VALUES (?, ?, ?, ?)", ((*each, _sum(*each)) for each in kept))
-        return Done(version, deleted)
+        return CommitResult(version, deleted)
 
-    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes], limit: int = -1) -> list[Row]:
-        """The records that fit, by key, each checked against its sum."""
+    def _rows(self, db: sqlite3.Connection, condition: str, values: Sequence[bytes], limit: int = -1) -> list[KVRow]:
+        """The matching records by key, each checked against its checksum."""
         with self._translated():
             sql = f"SELECT key, value, version, sum FROM records WHERE {condition} ORDER BY key LIMIT ?"  # noqa: S608
             return [self._checked(*row) for row in db.execute(sql, [*values, limit])]
 
-    def _checked(self, key: bytes, data: bytes, version: int, total: int) -> Row:
+    def _checked(self, key: bytes, data: bytes, version: int, total: int) -> KVRow:
         try:
             if _sum(key, data, version) == total:
-                return Row(key.decode("utf-8", "surrogatepass"), data, version)
+                return KVRow(key.decode("utf-8", "surrogatepass"), data, version)
         except (TypeError, ValueError):
-            pass  # other types than we ever write
+            pass  # types that we never write
         raise KVDamaged(self.path, problem=f"the record {key!r:.80} is not as it was written")
 
 
 def to_bytes(key: str) -> bytes:
-    """The key as it lies in the file: any text, also a path that is no UTF-8."""
+    """The key as stored. Any text, including a path that is not valid UTF-8."""
     return key.encode("utf-8", "surrogatepass")
 
 

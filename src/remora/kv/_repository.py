@@ -1,4 +1,4 @@
-"""`TypedKVRepository`: pydantic models under keys that share a prefix."""
+"""`TypedKVRepository`: pydantic models by id, under keys with a common prefix."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from remora.errors import KVError, KVRecordInvalid
-from remora.kv._file import Row
-from remora.kv._manager import Keys, KVManager, encode
+from remora.kv._file import KVRow
+from remora.kv._manager import KVAccess, KVManager, encode
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Versioned(NamedTuple, Generic[Model]):
-    """A record, and the version to give as `expected` when it is saved again."""
+    """A record, and the version to pass as `expected` when it is saved again."""
 
     value: Model
     version: int
@@ -24,24 +24,25 @@ class Versioned(NamedTuple, Generic[Model]):
 class TypedKVRepository(Generic[Model]):
     """Models in a store, or in a transaction of it, each under `prefix` and its id.
 
-    The model is the one named in brackets (`TypedKVRepository[NodeState](kv, prefix="node:")`), or given with a call.
+    The model is named in brackets (`TypedKVRepository[NodeState](kv, prefix="node:")`), or passed with a call.
     """
 
-    def __init__(self, storage: Keys, prefix: str = "", model: type[Model] | None = None) -> None:
+    def __init__(self, storage: KVAccess, prefix: str = "", model: type[Model] | None = None) -> None:
         self._storage = storage
         self._prefix = prefix
         self._model = model
 
     async def save(self, id_: str, record: Model, *, expected: int | None = None) -> int | None:
-        """The record is kept; gives its version (None within a transaction, which has it once it ended).
+        """Save the record; return its version (None within a transaction, which has it at its end).
 
-        Raises `KVConflict` unless what was there had the version `expected`, and `KVError` for what JSON cannot hold.
+        Raises `KVConflict` unless the stored version was `expected`, and `KVError` for a value that JSON cannot
+        represent.
         """
         key = self._prefix + id_
         return await self._storage.put(key, encode(key, record.model_dump(mode="json")), expected)
 
     async def save_many(self, records: Mapping[str, Model]) -> None:
-        """All records are kept, or none."""
+        """Save all records, or none."""
         if isinstance(self._storage, KVManager):
             async with self._storage.transaction() as transaction:
                 await TypedKVRepository[Model](transaction, self._prefix).save_many(records)
@@ -50,7 +51,7 @@ class TypedKVRepository(Generic[Model]):
                 await self.save(id_, record)
 
     async def load(self, id_: str, model: type[Model] | None = None) -> Model | None:
-        """The record, or None. Raises `KVRecordInvalid` if what is kept does not fit the model."""
+        """The record, or None. Raises `KVRecordInvalid` if it does not match the model."""
         found = await self.load_versioned(id_, model)
         return None if found is None else found.value
 
@@ -61,7 +62,7 @@ class TypedKVRepository(Generic[Model]):
         return Versioned(_load(kind, rows[0]), rows[0].version) if rows else None
 
     async def load_many(self, ids: Iterable[str], model: type[Model] | None = None) -> dict[str, Model]:
-        """Those of the records that are there, by id, in the order of `ids`."""
+        """The records that exist, by id, in the order of `ids`."""
         kind, wanted = self._kind(model), list(ids)
         rows = {row.key: row for row in await self._storage.rows([self._prefix + id_ for id_ in wanted])}
         return {id_: _load(kind, rows[key]) for id_ in wanted if (key := self._prefix + id_) in rows}
@@ -76,7 +77,7 @@ class TypedKVRepository(Generic[Model]):
         return [row.key.removeprefix(self._prefix) for row in await self._storage.rows_from(self._prefix)]
 
     async def delete(self, id_: str, *, expected: int | None = None) -> bool:
-        """The record is gone; gives whether it was there. Raises `KVConflict` as `save` does."""
+        """Delete the record; return whether it existed. Raises `KVConflict` as `save` does."""
         return await self._storage.delete(self._prefix + id_, expected=expected)
 
     def _kind(self, model: type[Model] | None) -> type[Model]:
@@ -89,7 +90,7 @@ class TypedKVRepository(Generic[Model]):
         return kind
 
 
-def _load(kind: type[Model], row: Row) -> Model:
+def _load(kind: type[Model], row: KVRow) -> Model:
     try:
         return kind.model_validate_json(row.data)
     except ValidationError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from remora.errors import ConfigError
-from remora.sandbox._spawner import ENVIRONMENT
+from remora.sandbox._environment import ENVIRONMENT
 
 LIMIT_S = 30.0
 MAX_LINE = 16 * 1024

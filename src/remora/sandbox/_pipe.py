@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from remora.sandbox._spawner import ENVIRONMENT, KILL_S
+from remora.sandbox._environment import ENVIRONMENT
+from remora.sandbox._spawner import KILL_S
 from remora.sandbox._spawner import _limit as limit_child
 
 CHILD = Path(__file__).with_name("_guard_child.py")

@@ -15,6 +15,7 @@ from pathlib import Path
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
 from remora.sandbox._allow import RUNS_PROJECT_CODE, allowed, find_program, rules_of
+from remora.sandbox._environment import ENVIRONMENT
 from remora.sandbox._hidden import Hidden
 from remora.sandbox._jail._watch import end_descendants
 from remora.sandbox._plan import Limits
@@ -31,8 +32,6 @@ MAX_MEMORY = 8 * 1024 * MB
 KILL_S = 2.0
 LIMITS = Limits()
 _ROOT = Path("/")
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
-"""All that a child gets: nothing of ours, so no key of ours."""
 
 
 @dataclass(frozen=True)

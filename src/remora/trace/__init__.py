@@ -1,44 +1,58 @@
-"""Everything that writes and reads streams and blobs: the Long Track on the disk, and the disposable views over it."""
+"""The Long Track on disk: writing and reading streams and blobs, and the views over them that can be rebuilt.
 
-from remora.trace._blobs import FileBlobs
-from remora.trace._changes import read_changes
-from remora.trace._disk import Disk
-from remora.trace._emitter import StreamEmitter
-from remora.trace._index import StreamInfo, TraceIndex
-from remora.trace._index_checkpoints import Checkpoint
-from remora.trace._index_update import CatchUp
-from remora.trace._keys import TraceKey, parse_key, trace_key
-from remora.trace._kv_view import KVTraceView
-from remora.trace._library import Library
-from remora.trace._lines import MAX_LINE, StreamKind, check_stream_id
-from remora.trace._memory import MemoryBlobs, MemoryTrace
-from remora.trace._ownership import (
-    Standing,
-    check_state_dir,
-    claim,
-    forget_own,
-    make_own,
-    private_folder,
-    standing,
-    user_state_home,
-)
-from remora.trace._pick import pick_events
-from remora.trace._prune import PruneResult, prune
-from remora.trace._reader import Position, Record, read_events, read_lines, read_records
-from remora.trace._retention import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
-from remora.trace._search import Filter, Found, Hit
-from remora.trace._state import find_streams, new_stream_id, resolve
-from remora.trace._store import TraceEntry, TraceStore
-from remora.trace._stream import SyncMode
-from remora.trace._verification import BlobCounts, HeadCounts, Verification
-from remora.trace._verify import StreamReport, verify
-from remora.trace._writer import FileTrace
+Import names from here; the subpackages are private. Names are loaded when they are first used, so that a reader loads
+no writer.
+
+    files            streams and blobs as files: writer, reader, blobs, heads, ownership of the state folder
+    index            the SQLite index over all streams
+    turns            tool calls by trace key
+    retention        which streams and blobs may be deleted, and deleting them
+    verification     what the bytes prove
+    library          all streams of one project, for readers
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from remora.trace.files.blobs import FileBlobs
+    from remora.trace.files.disk import Disk
+    from remora.trace.files.lines import MAX_LINE, StreamKind, check_stream_id
+    from remora.trace.files.memory import MemoryBlobs, MemoryTrace
+    from remora.trace.files.ownership import (
+        Standing,
+        check_state_dir,
+        claim,
+        forget_own,
+        make_own,
+        private_folder,
+        standing,
+        user_state_home,
+    )
+    from remora.trace.files.reader import Position, Record, read_events, read_lines, read_records
+    from remora.trace.files.skim import pick_events, read_changes
+    from remora.trace.files.state import find_streams, new_stream_id, resolve
+    from remora.trace.files.stream import SyncMode
+    from remora.trace.files.writer import FileTrace, StreamEmitter
+    from remora.trace.index.index import StreamInfo, TraceIndex
+    from remora.trace.index.query import Filter, Found, Hit
+    from remora.trace.index.update import CatchUp
+    from remora.trace.library import Library
+    from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
+    from remora.trace.retention.prune import PruneResult, prune
+    from remora.trace.turns.keys import TraceKey, parse_key, trace_key
+    from remora.trace.turns.kv import KVTraceView
+    from remora.trace.turns.store import TraceStore
+    from remora.trace.turns.view import TraceEntry
+    from remora.trace.verification.state import BlobCounts, HeadCounts, Verification
+    from remora.trace.verification.stream import StreamReport, verify
 
 __all__ = [
     "MAX_LINE",
     "BlobCounts",
     "CatchUp",
-    "Checkpoint",
     "Disk",
     "FileBlobs",
     "FileTrace",
@@ -90,3 +104,40 @@ __all__ = [
     "user_state_home",
     "verify",
 ]
+
+_MODULES = {
+    "files.blobs": "FileBlobs",
+    "files.disk": "Disk",
+    "files.lines": "MAX_LINE StreamKind check_stream_id",
+    "files.memory": "MemoryBlobs MemoryTrace",
+    "files.ownership": "Standing check_state_dir claim forget_own make_own private_folder standing user_state_home",
+    "files.reader": "Position Record read_events read_lines read_records",
+    "files.skim": "pick_events read_changes",
+    "files.state": "find_streams new_stream_id resolve",
+    "files.stream": "SyncMode",
+    "files.writer": "FileTrace StreamEmitter",
+    "index.index": "StreamInfo TraceIndex",
+    "index.query": "Filter Found Hit",
+    "index.update": "CatchUp",
+    "library": "Library",
+    "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
+    "retention.prune": "PruneResult prune",
+    "turns.kv": "KVTraceView",
+    "turns.store": "TraceStore",
+    "turns.keys": "TraceKey parse_key trace_key",
+    "turns.view": "TraceEntry",
+    "verification.state": "BlobCounts HeadCounts Verification",
+    "verification.stream": "StreamReport verify",
+}
+_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found

@@ -1,0 +1,1 @@
+"""Which streams and blobs may be deleted, and deleting them."""

@@ -1,0 +1,1 @@
+"""Tool calls by trace key: one view, over the index or over a key-value file."""

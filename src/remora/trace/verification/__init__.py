@@ -1,0 +1,1 @@
+"""What the bytes of streams, blobs and `heads.log` prove."""
