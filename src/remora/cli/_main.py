@@ -14,39 +14,35 @@ from typer.core import TyperGroup
 
 from remora._version import __version__
 from remora.cli._plugins import Command, installed_plugins
-from remora.context.text import one_line
 
 BAD_INSTALLATION = 3
 """Exit status for a command that is not installed or cannot be loaded."""
 
 COMMANDS = {
-    name: Command(f"remora.cli.{target}", summary)
-    for name, (target, summary) in {
-        "analyze": ("_analyze:run", "Run an agent on every function and file below PATHS."),
-        "watch": (
-            "_watch:watching",
-            "Run agents on the functions and files below PATHS whenever you save a change to them.",
-        ),
-        "resume": ("_analyze:run", "Go on with a run that was interrupted: by a crash, a kill, a power cut."),
-        "diff": ("_review:review", "Show what agents would change and nobody has decided on."),
-        "accept": ("_review:review", "Write agents' changes into your files."),
-        "reject": ("_review:review", "Turn agents' changes down: they are no longer open."),
-        "undo": ("_review:review", "Take back what the latest accept wrote."),
-        "hub": ("_hub:hub", "The live index of the code."),
-        "trace": ("_trace:trace", "Read the Long Track."),
-        "agents": ("_setup:setup", "Agents that can be run here, and new ones."),
-        "tool": ("_tool:tool", "Check, run and describe tool scripts (`.pym`)."),
-        "trust": (
-            "_setup:setup",
-            "Let a project's agents do what the bundled ones may, as long as they stay exactly as they are now.",
-        ),
-        "model": ("_model:model", "The weights of the embedded model."),
-        "init": ("_setup:setup", "Write a commented `remora.yaml`, and change nothing that is there."),
-        "config": ("_setup:setup", "Show every setting and where it came from."),
-        "doctor": ("_setup:setup", "Say what this machine has, and what anything missing would be needed for."),
-    }.items()
+    "analyze": ("_analyze:run", "Run an agent on every function and file below PATHS."),
+    "watch": (
+        "_watch:watching",
+        "Run agents on the functions and files below PATHS whenever you save a change to them.",
+    ),
+    "resume": ("_analyze:run", "Go on with a run that was interrupted: by a crash, a kill, a power cut."),
+    "diff": ("_review:review", "Show what agents would change and nobody has decided on."),
+    "accept": ("_review:review", "Write agents' changes into your files."),
+    "reject": ("_review:review", "Turn agents' changes down: they are no longer open."),
+    "undo": ("_review:review", "Take back what the latest accept wrote."),
+    "hub": ("_hub:hub", "The live index of the code."),
+    "trace": ("_trace:trace", "Read the Long Track."),
+    "agents": ("_setup:setup", "Agents that can be run here, and new ones."),
+    "tool": ("_tool:tool", "Check, run and describe tool scripts (`.pym`)."),
+    "trust": (
+        "_setup:setup",
+        "Let a project's agents do what the bundled ones may, as long as they stay exactly as they are now.",
+    ),
+    "model": ("_model:model", "The weights of the embedded model."),
+    "init": ("_setup:setup", "Write a commented `remora.yaml`, and change nothing that is there."),
+    "config": ("_setup:setup", "Show every setting and where it came from."),
+    "doctor": ("_setup:setup", "Say what this machine has, and what anything missing would be needed for."),
 }
-"""The core's own commands by name."""
+"""The core's own commands by name: where each is, and what it does in one sentence."""
 
 ELSEWHERE = {"bench": "remora-lab", "train": "remora-lab"}
 """Commands that a distribution of ours adds, and which one."""
@@ -58,24 +54,32 @@ def _plugin_commands() -> dict[str, Command]:
     found: dict[str, Command] = {}
     for name, distribution, command, problem in installed_plugins():
         if command is None:
-            _warn(f"command `{name}` of `{distribution}` cannot be loaded: {problem}")
+            _print_line(f"warning: command `{name}` of `{distribution}` cannot be loaded: {problem}")
         elif name in COMMANDS or name in found:
-            _warn(f"command `{name}` of `{distribution}` is ignored: there is another command with this name")
+            _print_line(
+                f"warning: command `{name}` of `{distribution}` is ignored: there is another command with this name"
+            )
         else:
             found[name] = command
     return found
 
 
-def _warn(text: str) -> None:
-    typer.echo(f"warning: {one_line(text)}", err=True)
+def _print_line(text: str) -> None:
+    """One line on stderr without control characters. Imported here: no command needs it on its way."""
+    from remora.context.text import one_line
+
+    typer.echo(one_line(text), err=True)
 
 
 class _Commands(Mapping[str, Any]):
     """All commands. Getting one imports its module; other distributions are not looked at for one of the core's."""
 
     def __getitem__(self, name: str) -> Any:
-        own = COMMANDS.get(name)
-        loaded = own.load() if own else _load_plugin(name, _plugin_commands()[name])
+        if name in COMMANDS:
+            target, summary = COMMANDS[name]
+            loaded = Command(f"remora.cli.{target}", summary).load()
+        else:
+            loaded = _load_plugin(name, _plugin_commands()[name])
         found = typer.main.get_command(loaded)
         return getattr(found, "commands", {}).get(name, found)
 
@@ -96,7 +100,7 @@ def _load_plugin(name: str, command: Command) -> Any:
         if isinstance(loaded, typer.Typer):
             return loaded
         problem = f"`{command.target}` is a `{type(loaded).__name__}`, expected a `typer.Typer`"
-    typer.echo(f"error: command `{name}` cannot be loaded: {one_line(problem)}", err=True)
+    _print_line(f"error: command `{name}` cannot be loaded: {problem}")
     raise typer.Exit(BAD_INSTALLATION)
 
 
@@ -119,9 +123,10 @@ class _Group(TyperGroup):
         return found
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        listed = COMMANDS | _plugin_commands()
+        own = [(name, summary) for name, (_, summary) in COMMANDS.items()]
+        others = [(name, command.summary) for name, command in _plugin_commands().items()]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in listed.items()])
+            formatter.write_dl([*own, *others])
 
 
 app = typer.Typer(

@@ -14,13 +14,9 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from typing import Any, NamedTuple
 
 GROUP = "remora.commands"
-_SECTION = f"[{GROUP}]".encode()
 
 
 class Command(NamedTuple):
@@ -33,8 +29,7 @@ class Command(NamedTuple):
 
     def load(self) -> Any:
         """Import the `typer.Typer`."""
-        module, _, name = self.target.partition(":")
-        return getattr(import_module(module), name)
+        return _imported(self.target)
 
 
 class Plugin(NamedTuple):
@@ -50,41 +45,53 @@ class Plugin(NamedTuple):
 @cache
 def installed_plugins() -> tuple[Plugin, ...]:
     """Every command that an installed distribution offers, by name. Never raises: a broken one has a `problem`."""
-    found = [_load(point, distribution) for point, distribution in _entry_points()]
+    found = [
+        _load(name, target, distribution)
+        for distribution, file in _entry_point_files().items()
+        for name, target in _entry_points(file)
+    ]
     return tuple(sorted(found, key=lambda plugin: (plugin.name, plugin.distribution)))
 
 
-def _entry_points() -> Iterator[tuple[EntryPoint, str]]:
-    """The group's entry points, and the distribution of each."""
-    folders = list(dict.fromkeys(folder for entry in sys.path for folder in _offering(Path(entry))))
-    if not folders:
-        return
-    from importlib.metadata import Distribution
+def _entry_point_files() -> dict[str, Path]:
+    """Where `entry_points.txt` of each installed distribution would be, by the distribution's name.
 
-    for folder in folders:
-        distribution = Distribution.at(folder)
-        for point in distribution.entry_points.select(group=GROUP):
-            yield point, distribution.metadata["Name"]
-
-
-def _offering(entry: Path) -> list[Path]:
-    """Metadata folders in one entry of `sys.path` that name the group.
-
-    `importlib.metadata.entry_points` answers the same question, but importing it and parsing the metadata of every
-    installed package takes longer than all the rest of `remora --help`.
+    `importlib.metadata.entry_points` gives the same. Importing it and parsing the metadata of every package would
+    take longer than all the rest of `remora --help`.
     """
-    try:
-        return [path.parent for path in entry.glob("*.dist-info/entry_points.txt") if _SECTION in path.read_bytes()]
-    except OSError:
-        return []  # not a folder, or not ours to read: Python imports nothing from it either
+    found: dict[str, Path] = {}
+    for entry in sys.path:
+        for folder in Path(entry).glob("*.dist-info"):
+            found.setdefault(folder.name.partition("-")[0].replace("_", "-"), folder / "entry_points.txt")
+    return found
 
 
-def _load(point: EntryPoint, distribution: str) -> Plugin:
+def _entry_points(file: Path) -> Iterator[tuple[str, str]]:
+    """Name and target of the entry points of our group."""
     try:
-        command = point.load()
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return  # a distribution without entry points
+    _, _, section = text.partition(f"[{GROUP}]\n")
+    for line in section.splitlines():
+        if line.startswith("["):
+            return
+        name, equals, target = line.partition("=")
+        if equals:
+            yield name.strip(), target.strip()
+
+
+def _load(name: str, target: str, distribution: str) -> Plugin:
+    try:
+        command = _imported(target)
     except Exception as error:  # noqa: BLE001 - the code of another package may fail in any way
-        return Plugin(point.name, distribution, None, f"{type(error).__name__}: {error}")
+        return Plugin(name, distribution, None, f"{type(error).__name__}: {error}")
     if not isinstance(command, Command):
         kind = type(command).__name__
-        return Plugin(point.name, distribution, None, f"`{point.value}` is a `{kind}`, expected a `remora.cli.Command`")
-    return Plugin(point.name, distribution, command)
+        return Plugin(name, distribution, None, f"`{target}` is a `{kind}`, expected a `remora.cli.Command`")
+    return Plugin(name, distribution, command)
+
+
+def _imported(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
