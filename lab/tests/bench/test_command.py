@@ -19,10 +19,11 @@ from remora.cli._main import app
 from remora.config import ServerConfig
 from remora.errors import ConfigError
 from remora_lab.bench.bench import opened
-from remora_lab.bench.page import BEGIN, END
+from remora_lab.bench.page import BEGIN
 from remora_lab.bench.results import Result, read_results
 from remora_lab.bench.rows import ROWS, Models, chosen_rows
 from remora_lab.cli._models import models_of
+from remora_lab.marks import END
 
 # Whoever is started in the background inherits that Ctrl-C is ignored; a user's terminal does not do that.
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"

@@ -18,10 +18,11 @@ from remora.cli._main import app
 from remora.errors import DefinitionError
 from remora.events import Call
 from remora_lab.bench.oracle import Oracle
-from remora_lab.bench.page import BEGIN, END, PAGE, page_files
+from remora_lab.bench.page import BEGIN, PAGE, page_files
 from remora_lab.bench.results import Stored, read_results
 from remora_lab.bench.summary import summarized
 from remora_lab.bench.tasks import FilesCheck, read_tasks
+from remora_lab.marks import END
 
 ROOT = Path(__file__).parents[3]
 WANTED = made(FilesCheck(files={"rides/fares.py": "x = 1\n", "new.md": "New\n", "rides/__init__.py": None}))

@@ -12,9 +12,10 @@ import pytest
 from bench.test_results import head, result
 from remora.errors import ConfigError
 from remora_lab.bench.charts import MARKS, Bar, Point, dots
-from remora_lab.bench.page import BEGIN, END, PAGE, page_files
+from remora_lab.bench.page import BEGIN, PAGE, page_files
 from remora_lab.bench.results import Stored, read_results
 from remora_lab.bench.summary import summarized
+from remora_lab.marks import END
 
 ROOT = Path(__file__).parents[3]
 STORED = ROOT / "benchmarks" / "results" / "tasks.jsonl"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from remora_lab.bench.rows import Models, TableRow
 from remora_lab.bench.shadow import Oracle
 from remora_lab.bench.tasks import Task
 from remora_lab.bench.trial import Place, Trial, load_agents, run_trial
+from remora_lab.machine import cores
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,6 @@ def _with_adapter(row: TableRow, found: Deciders) -> Deciders:
 def _counter(gguf: Path | None) -> TokenCounter | None:
     """The embedded model's own, also for rows without a model, so that their prompts can be compared."""
     return weights_counter(ServerConfig(gguf=gguf))
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def make_place(results: Path, agents: Path | None, oracle: Callable[[Task], Oracle]) -> Place:

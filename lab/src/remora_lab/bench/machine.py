@@ -7,15 +7,14 @@ import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from remora._version import __version__
 from remora.events import digest
-from remora_lab.bench.bench import cores
 from remora_lab.bench.results import Header
 from remora_lab.bench.suite import task_digest
 from remora_lab.bench.tasks import Task
+from remora_lab.machine import describe_machine
 
 
 def header(command: str, tasks: Sequence[Task], temperature: float) -> Header:
@@ -33,21 +32,7 @@ def header(command: str, tasks: Sequence[Task], temperature: float) -> Header:
 
 def _machine() -> dict[str, Any]:
     load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-    return {
-        "cores": cores(),
-        "cpu": _cpu(),
-        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
-        "load": load,
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return {**describe_machine(), "load": load}
 
 
 def _versions() -> dict[str, str]:

@@ -12,10 +12,10 @@ from remora_lab.bench.results import Header, Stored
 from remora_lab.bench.rows import ROWS
 from remora_lab.bench.stats import Interval
 from remora_lab.bench.summary import Comparison, Line, Summary, summarized
+from remora_lab.marks import between_marks
 
 PAGE = "tasks.md"
 BEGIN = "<!-- figures: `remora bench report` -->"
-END = "<!-- end of figures -->"
 _HEADINGS = ("row", "tasks × seeds", "solved", "right tool", "turns", "prompt tokens a run", "largest prompt", "wall s")
 _SHORT = _HEADINGS[:5]
 """What is told of agents that were never trained on."""
@@ -23,12 +23,9 @@ _SHORT = _HEADINGS[:5]
 
 def page_files(stored: Stored, page: str) -> dict[str, str]:
     """By name: the page with its figures put in, and the charts that it shows. Raises `ConfigError`."""
-    if BEGIN not in page or END not in page.partition(BEGIN)[2]:
-        raise ConfigError(f"`{PAGE}` has no place for figures: expected `{BEGIN}` and `{END}`")
     summary = summarized(stored.results)
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return {PAGE: f"{before}{BEGIN}\n\n{figures(stored, summary)}\n\n{END}{after}", **charts(summary)}
+    told = between_marks(page, BEGIN, figures(stored, summary), name=f"`{PAGE}`")
+    return {PAGE: told, **charts(summary)}
 
 
 def write_page(stored: Stored, folder: Path) -> list[Path]:
