@@ -33,7 +33,7 @@ test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs,
 	@echo "test: mypy --strict" >&2
 	@$(BIN)/mypy
 	@echo "test: import order" >&2
-	@PYTHONPATH=src $(BIN)/lint-imports --no-logo --no-cache
+	@PYTHONPATH=src:lab/src $(BIN)/lint-imports --no-logo --no-cache
 	@echo "test: pytest" >&2
 	@$(BIN)/pytest -q -n $(JOBS) --dist worksteal
 
@@ -85,7 +85,7 @@ $(VENV)/.agents: pyproject.toml $(VENV)/.venv
 	@$(call install,-e '$(PARTS)')
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml $(VENV)/.agents
-	@echo "setup: what the tests and docs need" >&2
-	@$(call install,--group dev)
+$(VENV)/.dev: pyproject.toml lab/pyproject.toml $(VENV)/.agents
+	@echo "setup: the lab, and what the tests and docs need" >&2
+	@$(call install,-e '$(PARTS)' -e lab --group dev)
 	@touch $@

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from pathlib import Path
-from typing import Any
 
 from benchmarks import aims, page
-from benchmarks.measure import business, machine, now, say, versions
+from benchmarks.measure import begin_results, business, say, write_results
 from benchmarks.workload import Case
 
 GRID = [Case(turns, kb) for turns in (50, 200, 1000) for kb in (0.5, 5, 50)]
@@ -37,20 +35,12 @@ def main() -> None:
     """Measure what was asked for."""
     asked = _arguments()
     cases = {name: found for name, found in (QUICK if asked.quick else FULL).items() if name in (asked.only or FULL)}
-    results: dict[str, Any] = {
-        "date": now(),
-        "command": _command(asked),
-        "machine": machine(),
-        "versions": versions(),
-        "busy_before": business(),
-        "busy_after": {},
-        "aims": [],
-    }
+    results = begin_results(_command(asked))
     for name, found in cases.items():
         section = importlib.import_module(f"benchmarks.{name}")
         results[name] = section.measure(found, rounds=1 if asked.quick else 3)
         results |= {"aims": aims.judge(results), "busy_after": business()}
-        _keep(results, asked.out)
+        write_results(results, asked.out / page.RESULTS.name)
     say(f"results are in {asked.out}")
     print(page.tables(results))
     if asked.page:
@@ -69,13 +59,6 @@ def _arguments() -> argparse.Namespace:
 def _command(asked: argparse.Namespace) -> str:
     only = ["--only", *asked.only] if asked.only else []
     return " ".join(["python -m benchmarks", *(["--quick"] if asked.quick else []), *only])
-
-
-def _keep(results: dict[str, Any], out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    file = out / page.RESULTS.name
-    rows = json.dumps(results, indent=1, ensure_ascii=False)
-    file.write_text(rows + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

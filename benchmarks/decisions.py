@@ -20,12 +20,12 @@ from typing import Any
 from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
 from remora.app import Deciders, Project, RunOverrides, deciders, ensure_weights, served_weights, weights_counter
-from remora.bench.suite import chosen_tasks, read_suite
-from remora.bench.tasks import Task
-from remora.bench.trial import write_task
 from remora.config import Config, ServerConfig
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, FirstCandidatePolicy, bundled_adapter
 from remora.ports import Decision, Prompt
+from remora_lab.bench.suite import chosen_tasks, read_suite
+from remora_lab.bench.tasks import Task
+from remora_lab.bench.trial import write_task
 
 TASKS = 12
 WINDOW = 4096

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import ROOT, aims_table, between_marks
+from benchmarks.page import ROOT, aims_table
+from remora_lab.marks import between_marks
 
 PAGE = ROOT / "docs" / "benchmarks" / "hub.md"
 RESULTS = ROOT / "benchmarks" / "results" / "hub.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -115,12 +116,9 @@ def child(*argv: str, python: Path | None = None) -> str:
 
 def machine() -> dict[str, Any]:
     """Where the figures come from."""
-    return {
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release().split('-')[0]}",
-        "filesystem": _filesystem(),
-    }
+    from remora_lab.machine import describe_machine  # the peer's environment has no Remora
+
+    return {**describe_machine(), "filesystem": _filesystem()}
 
 
 def business() -> dict[str, float]:
@@ -146,16 +144,27 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def begin_results(command: str) -> dict[str, Any]:
+    """What heads a file of results, before anything is measured."""
+    return {
+        "date": now(),
+        "command": command,
+        "machine": machine(),
+        "versions": versions(),
+        "busy_before": business(),
+        "busy_after": {},
+        "aims": [],
+    }
+
+
+def write_results(results: dict[str, Any], file: Path) -> None:
+    """The file holds these results."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def _chunks(values: Sequence[float], chunk: int) -> Iterator[Sequence[float]]:
     return (values[start : start + chunk] for start in range(0, len(values), chunk))
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _filesystem() -> str:

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from remora_lab.marks import between_marks
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "long-track.md"
 RESULTS = ROOT / "benchmarks" / "results" / "long-track.json"
-BEGIN, END = "<!-- figures: `python -m benchmarks.page` -->", "<!-- end of figures -->"
+BEGIN = "<!-- figures: `python -m benchmarks.page` -->"
 
 Columns = dict[str, str]
 Sections = dict[str, tuple[str, Columns]]
@@ -137,13 +139,6 @@ def write_page() -> None:
 def filled(page: str) -> str:
     """The page with the stored results between its marks."""
     return between_marks(page, BEGIN, tables(json.loads(Path(RESULTS).read_text(encoding="utf-8"))))
-
-
-def between_marks(page: str, begin: str, figures: str) -> str:
-    """The page with these figures between its marks."""
-    before, rest = page.split(begin)
-    _, after = rest.split(END)
-    return f"{before}{begin}\n\n{figures}\n\n{END}{after}"
 
 
 def aims_table(verdicts: list[dict[str, Any]]) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accepting import AIM_S
-from benchmarks.page import ROOT, aims_table, between_marks
+from benchmarks.page import ROOT, aims_table
+from remora_lab.marks import between_marks
 
 PAGE = ROOT / "docs" / "benchmarks" / "runs-and-tools.md"
 BEGIN = "<!-- figures: `python -m benchmarks.tools_page` -->"

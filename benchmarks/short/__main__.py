@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from pathlib import Path
-from typing import Any
 
-from benchmarks.measure import business, machine, now, say, versions
+from benchmarks.measure import begin_results, business, say, write_results
 from benchmarks.short import aims, page
 from benchmarks.short.run import Plan
 
@@ -31,21 +29,13 @@ QUICK = {
 def main() -> None:
     """Measure what was asked for."""
     asked = _arguments()
-    results: dict[str, Any] = {
-        "date": now(),
-        "command": _command(asked),
-        "machine": machine(),
-        "versions": versions(),
-        "busy_before": business(),
-        "busy_after": {},
-        "aims": [],
-    }
+    results = begin_results(_command(asked))
     for name, sizes in (QUICK if asked.quick else FULL).items():
         if name in (asked.only or FULL):
             section = importlib.import_module(f"benchmarks.short.{name}")
             results[name] = section.measure(Plan(sizes, asked.tokenizer))
             results |= {"aims": aims.judge(results), "busy_after": business()}
-            _keep(results, asked.out)
+            write_results(results, asked.out / page.RESULTS.name)
     say(f"results are in {asked.out}")
     print(page.tables(results))
     if asked.page:
@@ -66,12 +56,6 @@ def _command(asked: argparse.Namespace) -> str:
     only = ["--only", *asked.only] if asked.only else []
     tokenizer = ["--tokenizer", asked.tokenizer.name] if asked.tokenizer else []
     return " ".join(["python -m benchmarks.short", *(["--quick"] if asked.quick else []), *only, *tokenizer])
-
-
-def _keep(results: dict[str, Any], out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    rows = json.dumps(results, indent=1, ensure_ascii=False)
-    (out / page.RESULTS.name).write_text(rows + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.page import ROOT, Sections, between_marks
+from benchmarks.page import ROOT, Sections
 from benchmarks.page import tables as tables_of
+from remora_lab.marks import between_marks
 
 PAGE = ROOT / "docs" / "benchmarks" / "short-track.md"
 RESULTS = ROOT / "benchmarks" / "results" / "short-track.json"

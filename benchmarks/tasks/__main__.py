@@ -19,7 +19,7 @@ from benchmarks.tasks._calls import sample_tasks, test_tasks
 from benchmarks.tasks._docs import docstring_tasks
 from benchmarks.tasks._lint import body_tasks
 from benchmarks.tasks._lint_files import file_tasks
-from remora.bench.tasks import Half, Task
+from remora_lab.bench.tasks import Half, Task
 
 FOLDER = Path(__file__).parent
 HALVES: tuple[Half, ...] = ("train", "eval")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from remora.bench.tasks import Half
+from remora_lab.bench.tasks import Half
 
 BANK = Path(__file__).parent / "bank"
 PACKAGES = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from benchmarks.tasks._bank import Target, modules
 from benchmarks.tasks._projects import Project, drawn, neighbours, source
 from benchmarks.tasks._values import arguments, mutants
-from remora.bench.tasks import Half, Level, SampleDataCheck, Task, TestCheck
+from remora_lab.bench.tasks import Half, Level, SampleDataCheck, Task, TestCheck
 
 TESTS = 31
 SAMPLES = 19

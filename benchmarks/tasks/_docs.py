@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.tasks._bank import Piece, Target, modules
 from benchmarks.tasks._projects import drawn, neighbours, source
-from remora.bench.tasks import DocstringCheck, Half, Level, Task
+from remora_lab.bench.tasks import DocstringCheck, Half, Level, Task
 
 STATES = ("missing", "outdated", "missing", "complete", "missing", "outdated", "missing", "outdated")
 IN_FUNCTIONS = 22

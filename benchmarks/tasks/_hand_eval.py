@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from remora.bench.tasks import DocstringCheck, LintCheck, Mutant, SampleDataCheck, Task, TestCheck
+from remora_lab.bench.tasks import DocstringCheck, LintCheck, Mutant, SampleDataCheck, Task, TestCheck
 
 CONFIG = """[tool.ruff.lint]
 select = ["B", "E", "F", "S110", "SIM"]

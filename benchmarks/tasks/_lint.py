@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from benchmarks.tasks._bank import Target, modules
 from benchmarks.tasks._defects import BODY, FIXED_BY_RUFF, Place, Spoilt, message_named
 from benchmarks.tasks._projects import drawn, neighbours, source
-from remora.bench.tasks import Half, Level, LintCheck, Task
+from remora_lab.bench.tasks import Half, Level, LintCheck, Task
 
 BASE = ("E", "F", "W", "I")
 FAMILIES = ("B", "C4", "ERA", "ISC", "PIE", "PLW", "Q", "RET", "RUF", "SIM", "T20", "UP")

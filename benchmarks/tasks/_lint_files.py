@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from benchmarks.tasks._bank import Module, Piece, modules
 from benchmarks.tasks._lint import BASE, half_of, level_of
 from benchmarks.tasks._projects import drawn, source
-from remora.bench.tasks import Half, LintCheck, Task
+from remora_lab.bench.tasks import Half, LintCheck, Task
 
 IN_FILES = 11
 """Tasks of one half that are about a file."""

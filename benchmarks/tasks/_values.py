@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.tasks._bank import Module, Target
 from benchmarks.tasks._projects import source
-from remora.bench.tasks import Mutant
+from remora_lab.bench.tasks import Mutant
 
 CHANGES = (
     (r" <= ", " < "), (r" < ", " <= "), (r" >= ", " > "), (r" > ", " >= "), (r" == ", " != "), (r" \+ ", " - "),

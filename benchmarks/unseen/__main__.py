@@ -14,7 +14,7 @@ from benchmarks.unseen._dependencies import dependencies_tasks
 from benchmarks.unseen._dotenv import dotenv_tasks
 from benchmarks.unseen._facade import facade_tasks
 from benchmarks.unseen._readme import readme_tasks
-from remora.bench.tasks import Task
+from remora_lab.bench.tasks import Task
 
 FOLDER = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.unseen._making import Case, call, made
-from remora.bench.tasks import Task
+from remora_lab.bench.tasks import Task
 
 PYPROJECT = "pyproject.toml"
 FORECAST = '''"""Asks the weather service what tomorrow brings."""

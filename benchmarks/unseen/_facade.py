@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.unseen._making import Case, call, made
-from remora.bench.tasks import Task
+from remora_lab.bench.tasks import Task
 
 GARDEN = '''"""Beds and what grows in them."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from remora.bench.tasks import FilesCheck, Level, Task
+from remora_lab.bench.tasks import FilesCheck, Level, Task
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,8 @@ class DefinitionError(ConfigError):
 class MissingExtra(ConfigError):
     """An optional part is needed and not installed."""
 
-    def __init__(self, what: str, *, extra: str) -> None:
-        super().__init__(f"{what} is not installed", hint=f'Install it with `pip install "remora-agents[{extra}]"`')
+    def __init__(self, what: str, *, extra: str, distribution: str = "remora-agents") -> None:
+        super().__init__(f"{what} is not installed", hint=f'Install it with `pip install "{distribution}[{extra}]"`')
         self.extra = extra
 
 

@@ -247,14 +247,6 @@ class Spawner(Protocol):
         ...
 
 
-class Discovery(Protocol):
-    """Finds the code nodes of a project."""
-
-    def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
-        """Nodes of the files at and below `paths`, in order of path and line."""
-        ...
-
-
 class CodeReader(Protocol):
     """Facts about the definitions of one source text, and edits by their positions.
 
@@ -368,7 +360,6 @@ __all__ = [
     "CodeReader",
     "Completed",
     "Decision",
-    "Discovery",
     "Draft",
     "Engine",
     "HubClient",

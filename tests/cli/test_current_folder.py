@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from remora.inference import _weights
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with modules that are named like those that a command imports or starts. Each leaves a mark."""
-    for name in ("pip", "typer", "rich", "orjson", "pydantic", "yaml", "json", "training"):
+    for name in ("pip", "typer", "rich", "orjson", "pydantic", "yaml", "json"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -29,12 +28,3 @@ def test_python_m_remora_imports_nothing_of_the_current_folder(hostile: Path) ->
 def test_fetching_weights_starts_the_pip_of_this_python_and_no_other(hostile: Path) -> None:
     subprocess.run([*_weights._pip(), "--version"], capture_output=True, check=False)
     assert not (hostile / "ran").exists()
-
-
-def test_training_does_not_put_the_current_folder_on_the_path(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from remora.train._running import trainer_command
-
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    argv, environment = trainer_command(["--help"])
-    assert argv[1] == "-P"
-    assert all(environment["PYTHONPATH"].split(os.pathsep))

@@ -9,7 +9,6 @@ import pytest
 
 from remora.discovery import TreeSitterDiscovery
 from remora.errors import ConfigError
-from remora.ports import Discovery
 
 CODE = "x = 1\n"
 
@@ -25,9 +24,8 @@ def ids(root: Path, *paths: Path) -> list[str]:
     return [node.node_id for node in TreeSitterDiscovery(root).find(paths or [root])]
 
 
-def test_it_is_a_discovery(tmp_path: Path) -> None:
-    discovery: Discovery = TreeSitterDiscovery(tmp_path)
-    assert discovery.find([tmp_path]) == []
+def test_an_empty_folder_has_no_nodes(tmp_path: Path) -> None:
+    assert TreeSitterDiscovery(tmp_path).find([tmp_path]) == []
 
 
 def test_files_come_in_order_of_path_and_each_once(tmp_path: Path) -> None:

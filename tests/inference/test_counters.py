@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from inference.tiny import ALPHABET, gguf, string, tokenizer_pairs, trained
 from remora.errors import ConfigError
+from remora.gguf import MAX_PAIRS
 from remora.inference import GgufCounter, JsonCounter, file_counter
-from remora.inference._gguf import MAX_PAIRS
 
 GOOD = gguf(tokenizer_pairs())
 

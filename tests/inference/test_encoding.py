@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,24 +16,16 @@ from inference.real import smollm2
 from inference.tiny import string, value
 from remora.app import served_weights
 from remora.config import ServerConfig
-from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError
+from remora.gguf import read_layout
 from remora.inference import (
     SERVED,
     SMOLLM2,
-    Adapter,
-    EmbeddedPolicy,
-    EmbeddedServer,
-    EstimatedCounter,
-    bundled_adapter,
     encode,
     look,
     sha256_of,
 )
 from remora.inference._encoding import write_faster
-from remora.inference._gguf import read_layout
-from remora.ports import Prompt
-from remora.train import variety
 
 F32, Q4_0, Q4_1 = 0, 2, 3
 HALF = st.floats(-4, 4, width=16)
@@ -147,25 +138,3 @@ def test_what_is_not_as_it_should_be_is_told_and_not_kept(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="is not a GGUF file that can be read"):
         encode(tmp_path / "cache", cut, replace(SERVED, file="cut.gguf"))
     assert [path.name for path in (tmp_path / "cache" / "models").iterdir() if not path.name.startswith(".")] == []
-
-
-@pytest.mark.faults
-async def test_the_bundled_adapter_mostly_calls_what_is_right_with_these_weights(tmp_path: Path) -> None:
-    adapter = bundled_adapter()
-    assert adapter is not None
-    rows = [*variety(11, 24, EstimatedCounter(), unseen=True)]
-    server = EmbeddedServer(encode(tmp_path, smollm2()), context=2048, adapters=[adapter])
-    async with EmbeddedPolicy(server, adapter=Adapter(0)) as policy:
-        asked = [Prompt(row.messages, tools_of(row.messages[0]["content"]), (), 1) for row in rows]
-        called = [(await policy.decide(prompt)).calls[0].tool for prompt in asked]
-    right = sum(tool == orjson.loads(row.answer)["tool"] for tool, row in zip(called, rows, strict=True))
-    assert right >= 20  # the trainer's own measure is 95 of 100
-
-
-def tools_of(system: str) -> tuple[ToolSpec, ...]:
-    listed = system.split("\nTools:\n")[1].split("\n\n")[0]
-    found = [orjson.loads(line) for line in listed.splitlines()]
-    return tuple(
-        ToolSpec(name=each["name"], description="", parameters={"type": "object", "properties": each["args"]})
-        for each in found
-    )

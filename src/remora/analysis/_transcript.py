@@ -28,6 +28,7 @@ from remora.events import (
     ToolResultEvent,
     UserInputEvent,
     canonical,
+    is_check,
     readable,
     unpack,
 )
@@ -79,7 +80,8 @@ class LlmConversationLogger:
             case ModelResponseEvent():
                 yield "reply", event.model, await self._reply(event)
             case ToolResultEvent():
-                yield "result", f"{event.tool}: {event.outcome}", await self._raw(event)
+                who = f"check by {event.tool}" if is_check(event) else event.tool
+                yield "result", f"{who}: {event.outcome}", await self._raw(event)
                 for item in event.attachments:
                     yield "output", str(item.get("name", "")), await self._kept(item.get("ref"), "")
             case UserInputEvent():
@@ -138,7 +140,7 @@ def _plain(event: Event) -> Iterable[tuple[Kind, str, str]]:
         case AgentStartEvent(goal=goal, model=model):
             yield "start", str(model.get("policy", "")), goal
         case ToolCallEvent(tool=tool, args=args):
-            yield "call", tool, canonical(args).decode()
+            yield "call", f"check by {tool}" if is_check(event) else tool, canonical(args).decode()
         case SubmitResultEvent(result=result):
             yield "submit", "", canonical(result).decode()
         case NoticeEvent(code=code, message=message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,10 @@ class StreamSummary:
     """How it ended; `unsealed` while there is no `agent_end`."""
     reason: str = ""
     summary: str = ""
+    verdict: str = ""
+    """What the agent's check says about the files; empty where it has none."""
+    check: Mapping[str, Any] = field(default_factory=dict)
+    """The check's counts, and the seqs of the records that prove them."""
     turns: tuple[TurnRow, ...] = ()
     files: tuple[FileChange, ...] = ()
     notices: tuple[str, ...] = ()
@@ -108,6 +112,8 @@ class _Reading:
                 self.notices.append(f"seq {event.seq} is kept and skipped: {problem}")
             case NoticeEvent(message=message) if not event.turn:
                 self.notices.append(message)
+            case ToolResultEvent(purpose="check", files=files):
+                self.files.extend(files)
             case ToolCallEvent(call_id=call_id, args=args):
                 self.open_calls[call_id] = args
             case ToolResultEvent():
@@ -118,6 +124,7 @@ class _Reading:
                 self.head |= {"reason": code, "summary": message}
             case AgentEndEvent(outcome=outcome, reason=reason, summary=summary):
                 self.head |= {"outcome": outcome, "reason": reason, "summary": summary}
+                self.head |= {"verdict": event.verdict, "check": event.check}
             case _:
                 pass
 
@@ -191,6 +198,8 @@ def history_tokens(
     total, by_turn = counter.count(system), {}
     for event in events:
         match event:
+            case ToolCallEvent(purpose="check") | ToolResultEvent(purpose="check"):
+                pass  # no agent would send it
             case AgentStartEvent(goal=goal):
                 total += counter.count(goal)
             case TurnStartEvent():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from remora.cli._plugins import Command
 from remora.cli._signals import CANCELLED, end_now, leave, listen
 from remora.errors import MissingExtra
+
+__all__ = ["Command", "main"]
 
 
 def main() -> None:

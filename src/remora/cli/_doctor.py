@@ -35,7 +35,6 @@ def diagnose() -> list[Finding]:
 _EXTRAS = {
     "agents": ("openai", "pydantic-monty", "tree-sitter", "tree-sitter-python", "ruff", "typer", "rich", "tokenizers"),
     "embedded": ("xllamacpp",),
-    "view": ("starlette", "uvicorn", "sse-starlette"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -73,9 +73,17 @@ def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "
     say(f"turn  {'SHORT TRACK  all that was shown':<46} {'it chose':<18} LONG TRACK  what really came back", "bold")
     for row in summary.turns:
         _turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
+    if summary.check:
+        say(_proof(summary.check))
     if summary.turns and history:
         _compare(summary.turns[-1], history, how)
     say("")
+
+
+def _proof(check: Mapping[str, Any]) -> str:
+    counts = f"{check.get('before')} → {check.get('after')} {check.get('key')} by {check.get('tool')}"
+    proofs = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
+    return f"Verdict {check.get('verdict')}: {counts}{f' ({proofs})' if proofs else ''}"
 
 
 def _turn(row: TurnRow, *, sealed: bool) -> None:

@@ -22,6 +22,7 @@ from remora.events import (
     ToolResultEvent,
     UserInputEvent,
     canonical,
+    is_check,
 )
 from remora.ports import TokenCounter
 
@@ -54,8 +55,8 @@ class History:
         return [message for message, _ in self._said]
 
     def take(self, event: Event, raw: str = "") -> None:
-        """The event becomes part of the chat. `raw` is what a tool returned, in full."""
-        message = self._message(event, raw)
+        """Append the event to the chat, unless it belongs to the check. `raw` is what a tool returned, in full."""
+        message = None if is_check(event) else self._message(event, raw)
         if message is not None:
             self._say(message)
         if isinstance(event, ModelResponseEvent) and event.error and not (self._native and event.calls):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remora.errors import ConfigError
-from remora.inference._gguf import read_pairs
+from remora.gguf import read_pairs
 from remora.inference._weights import sha256_of
 
 BUNDLED = Path(__file__).with_name("adapters") / "decide.gguf"

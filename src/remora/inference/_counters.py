@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from remora.errors import ConfigError, MissingExtra
-from remora.inference._gguf import GgufTokenizer, read_tokenizer
+from remora.gguf import GgufTokenizer, read_tokenizer
 from remora.ports import TokenCounter
 
 if TYPE_CHECKING:

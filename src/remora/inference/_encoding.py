@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remora.errors import ConfigError, MissingExtra
-from remora.inference._gguf import GgufLayout, GgufTensor, read_layout
+from remora.gguf import GgufLayout, GgufTensor, read_layout
 from remora.inference._weights import SMOLLM2, Weights, alone, look, sha256_of
 
 if TYPE_CHECKING:

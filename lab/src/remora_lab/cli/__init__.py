@@ -1,0 +1,8 @@
+"""The commands that the lab adds to `remora`, through the entry point group `remora.commands`."""
+
+from remora.cli import Command
+
+bench = Command(
+    "remora_lab.cli._bench:bench", "Try agents on tasks whose outcome the files decide, and compare who decides."
+)
+train = Command("remora_lab.cli._train:train", "Train an adapter for the embedded model from your own traces.")

@@ -1,0 +1,7 @@
+"""Made-up agents and their episodes: true packets by the real fold and the real renderer, of tools nobody has seen."""
+
+from remora_lab.train.synthetic import _words as words
+from remora_lab.train.synthetic._dice import Dice
+from remora_lab.train.synthetic._episodes import CONTROLS, Control, episode, synthetic_rows
+
+__all__ = ["CONTROLS", "Control", "Dice", "episode", "synthetic_rows", "words"]

@@ -1,0 +1,42 @@
+"""Which tasks are taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.tiny import DOCS, LINT, task, write_suite
+from remora.errors import ConfigError
+from remora_lab.bench.suite import chosen_tasks, read_suite, task_digest
+
+
+def test_a_few_tasks_are_spread_over_operations_and_levels(tmp_path: Path) -> None:
+    many = [task(f"l{n}", level=("easy", "medium", "hard")[n % 3]) for n in range(30)]
+    many += [DOCS.model_copy(update={"id": f"d{n}"}) for n in range(30)]
+    suite = read_suite(write_suite(tmp_path / "s", many))
+    few = chosen_tasks(suite, "eval", count=8)
+    assert few == chosen_tasks(suite, "eval", count=8)
+    assert len(few) == 8
+    assert {(each.operation, each.level) for each in few} == {(each.operation, each.level) for each in many}
+
+
+def test_halves_and_operations_are_kept_apart(tmp_path: Path) -> None:
+    tasks = [LINT, DOCS, task("t", half="train")]
+    suite = read_suite(write_suite(tmp_path / "s", tasks))
+    assert [each.id for each in chosen_tasks(suite, "train")] == ["t"]
+    assert [each.id for each in chosen_tasks(suite, "eval", ["docstring"])] == ["docs-1"]
+    assert len(chosen_tasks(suite, None)) == 3
+
+
+def test_a_task_that_was_changed_is_another_one() -> None:
+    assert task_digest(LINT) != task_digest(LINT.model_copy(update={"level": "hard"}))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [([LINT, LINT], "Two tasks"), ([task("../up")], "is no id of a task")],
+)
+def test_a_suite_with_unsound_names_is_refused(tasks: list, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_suite(write_suite(tmp_path / "s", tasks))
