@@ -3,8 +3,8 @@
 A stream is read again from its beginning if it is not the one that was indexed (shorter, another inode, other bytes at
 either end of the indexed part), or if its new part is damaged. So the rows do not depend on when the stream was read.
 
-A row has an event's offset, what it is filtered by, and its searchable text, all derived from the event's line. An event
-found through the index is shown only if its line, read back from the stream, gives the same row.
+A row has an event's offset, what it is filtered by, and its searchable text, all derived from the event's line. An
+event found through the index is shown only if its line, read back from the stream, gives the same row.
 """
 
 from __future__ import annotations
