@@ -408,7 +408,7 @@ async def test_a_blob_put_again_between_plan_and_prune_stays(project: Project) -
     assert path is not None
     os.utime(path, (NOW.timestamp(), NOW.timestamp()))
     result = prune(plan)
-    assert "put again" in result.skipped[0]
+    assert "written again" in result.skipped[0]
     assert await project.blobs.get(blob) == b"x"
 
 
@@ -433,7 +433,7 @@ async def test_a_blob_that_a_new_stream_names_by_now_stays(project: Project) -> 
     await project.agent("A", days_ago=40, blobs=[blob])
     plan = project.plan(max_age_days=30)
     await project.agent("B", days_ago=0, outcome=None, blobs=[blob])
-    assert "names it" in prune(plan).skipped[0]
+    assert "references it" in prune(plan).skipped[0]
     assert await project.blobs.get(blob) == b"x"
 
 
