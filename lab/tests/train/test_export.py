@@ -29,7 +29,7 @@ from remora.events import (
 )
 from remora.subagent import SUBMIT_RESULT
 from remora_lab.cli._train import train
-from remora_lab.train import export_rows, proven, rows_of_stream, run_training
+from remora_lab.train import export_rows, read_verdicts, rows_of_stream, run_training
 
 SHOP = Path(__file__).parents[3] / "examples" / "shop"
 LOOK = {"name": "look", "parameters": {"type": "object", "properties": {}}}
@@ -79,7 +79,7 @@ async def test_calls_that_failed_or_repeated_themselves_are_left_out() -> None:
 
 
 def test_an_agent_proved_right_by_its_check_or_without_one_by_a_person() -> None:
-    known = proven(
+    known = read_verdicts(
         [
             AgentFinishedEvent(agent_id="clean", check={"before": 2, "after": 0}),
             AgentFinishedEvent(agent_id="left", check={"before": 2, "after": 1}),

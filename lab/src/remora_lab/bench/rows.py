@@ -118,7 +118,7 @@ class Models:
         return row.decides == "random" or (row.asks_model and self.temperature > 0)
 
 
-def chosen_rows(names: Iterable[str], models: Models) -> list[TableRow]:
+def select_rows(names: Iterable[str], models: Models) -> list[TableRow]:
     """The rows of these names; by default all that need nothing that was not given. Raises `ConfigError`."""
     wanted = list(names) or [row.name for row in ROWS.values() if _is_possible(row, models)]
     if unknown := [name for name in wanted if name not in ROWS]:

@@ -73,7 +73,7 @@ class Summary:
         return [name for name in CONTROLS if name in found]
 
 
-def summarized(results: Sequence[Result]) -> Summary:
+def summarize(results: Sequence[Result]) -> Summary:
     """The table of these results."""
     own = [result for result in results if result.own_agent]
     if not 0 < len(own) < len(results):

@@ -23,7 +23,7 @@ from remora_lab.cli._blind import blind
 from remora_lab.cli._models import Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
 
 if TYPE_CHECKING:
-    from remora_lab.bench.bench import Asked
+    from remora_lab.bench.bench import BenchPlan
     from remora_lab.bench.results import Result, Stored
     from remora_lab.bench.suite import Suite
     from remora_lab.bench.summary import Line, Summary
@@ -73,18 +73,18 @@ def run(
     """
     if ctx.invoked_subcommand:
         return
-    from remora_lab.bench.bench import Asked
-    from remora_lab.bench.controls import chosen_controls
-    from remora_lab.bench.rows import chosen_rows
-    from remora_lab.bench.suite import QUICK, chosen_tasks, read_suite
+    from remora_lab.bench.bench import BenchPlan
+    from remora_lab.bench.controls import select_controls
+    from remora_lab.bench.rows import select_rows
+    from remora_lab.bench.suite import QUICK, read_suite, select_tasks
 
     with errors_as_sentences():
         models = models_of(server, model, gguf, adapter, history_adapter, threads, temperature)
         found = read_suite(suite)
         count = tasks or (QUICK if quick else None)
-        chosen = chosen_tasks(found, _half(half), operation or (), count)
-        rows, controls = chosen_rows(row or (), models), chosen_controls(control or ())
-        asked = Asked(chosen, rows, controls, 1 if quick else seeds, models)
+        chosen = select_tasks(found, _half(half), operation or (), count)
+        rows, controls = select_rows(row or (), models), select_controls(control or ())
+        asked = BenchPlan(chosen, rows, controls, 1 if quick else seeds, models)
         stored = _run(found, asked, _place_of_results(out_file, resume=resume), jobs, quiet=json)
         _tell(stored, json=json)
 
@@ -109,9 +109,9 @@ def _place_of_results(path: Path | None, *, resume: bool) -> Path:
     return path
 
 
-def _run(found: Suite, asked: Asked, path: Path, jobs: int, *, quiet: bool) -> Stored:
+def _run(found: Suite, asked: BenchPlan, path: Path, jobs: int, *, quiet: bool) -> Stored:
     """All results that the file holds then."""
-    from remora_lab.bench.bench import make_place, run_bench, trials
+    from remora_lab.bench.bench import make_environment, run_bench, trials
     from remora_lab.bench.machine import header
     from remora_lab.bench.oracle import Oracle
     from remora_lab.bench.results import ResultFile, read_results
@@ -123,7 +123,7 @@ def _run(found: Suite, asked: Asked, path: Path, jobs: int, *, quiet: bool) -> S
     if todo:
         file.begin(header(shlex.join(["remora", *sys.argv[1:]]), asked.tasks, asked.models.temperature))
     err.print(Text(visible(f"{number(len(todo), 'trial')}, {len(done)} done before; results go to {path}")))
-    place = make_place(path, found.agents, Oracle)
+    place = make_environment(path, found.agents, Oracle)
     asyncio.run(_watched(run_bench(todo, asked.models, place, jobs=jobs, keep=file.add), todo, jobs, quiet=quiet))
     stored = read_results([path])
     tell(_refused(stored.results))
@@ -154,9 +154,9 @@ def _left(seconds: float | None) -> str:
 
 
 def _tell(stored: Stored, *, json: bool) -> None:
-    from remora_lab.bench.summary import summarized
+    from remora_lab.bench.summary import summarize
 
-    summary = summarized(stored.results)
+    summary = summarize(stored.results)
     if json:
         told: dict[str, Any] = {"headers": stored.headers, "lines": summary.lines}
         told |= {"against_no_model": summary.comparisons, "own_agents": summary.own and summary.own.lines}
@@ -203,7 +203,7 @@ def report(
       remora bench report a.jsonl b.jsonl --keep benchmarks/results/tasks.jsonl --page docs/benchmarks
     """
     from remora_lab.bench.page import write_page
-    from remora_lab.bench.results import kept_lines, read_results
+    from remora_lab.bench.results import lines_to_publish, read_results
 
     with errors_as_sentences():
         stored = read_results(files)
@@ -211,7 +211,7 @@ def report(
             raise ConfigError(f"`{files[0]}` holds no results")
         if keep is not None:
             keep.parent.mkdir(parents=True, exist_ok=True)
-            keep.write_bytes(kept_lines(stored))
+            keep.write_bytes(lines_to_publish(stored))
         made = write_page(stored, page) if page is not None else []
         for path in made:
             err.print(Text(visible(f"wrote {path}")))

@@ -17,12 +17,12 @@ from remora.context.text import visible
 from remora.errors import ConfigError
 from remora.inference import EstimatedCounter
 from remora_lab.bench.oracle import Oracle
-from remora_lab.bench.suite import chosen_tasks, read_suite
+from remora_lab.bench.suite import read_suite, select_tasks
 from remora_lab.train import (
-    Exported,
+    ExportResult,
     RowCounts,
     RowFile,
-    Trained,
+    TrainingResult,
     TrainingRow,
     export_rows,
     run_training,
@@ -125,7 +125,7 @@ async def _played(
     folder: Path, count: int | None, episodes: int, seed: int, jobs: int, out: RowFile, chats: RowFile | None
 ) -> None:
     found = read_suite(folder)
-    todo = chosen_tasks(found, "train", (), count)
+    todo = select_tasks(found, "train", (), count)
     done = 0
     async for made in suite_rows(found, todo, Oracle, episodes=episodes, seed=seed, jobs=jobs):
         done += 1
@@ -176,17 +176,17 @@ def run(
         print_json({"adapter": done.adapter, "metrics": done.metrics, "whole": done.whole}) if json else _trained(done)
 
 
-def _exported(done: Exported) -> dict[str, object]:
+def _exported(done: ExportResult) -> dict[str, object]:
     told = {"path": done.path, "rows": done.counts.rows, "repeated": done.counts.repeated, "streams": done.streams}
     return told | {"used": done.used, "unproven": done.unproven, "by_operation": dict(done.counts.by_operation)}
 
 
-def _summary(path: Path, counts: RowCounts, done: Exported | None = None) -> str:
+def _summary(path: Path, counts: RowCounts, done: ExportResult | None = None) -> str:
     parts = ", ".join(f"{visible(name)} {count}" for name, count in counts.by_operation.most_common())
     told = f"{visible(str(path))}: {counts.rows} rows ({parts}); {counts.repeated} said the same as another"
     return f"{told}; {done.used} of {done.streams} agents, {done.unproven} not verified" if done else told
 
 
-def _trained(done: Trained) -> None:
+def _trained(done: TrainingResult) -> None:
     say(f"ready: {visible(str(done.adapter))}" if done.whole else "The time is over: go on with --resume")
     say(f"Use it with: server.adapter: {visible(str(done.adapter.absolute()))}")
