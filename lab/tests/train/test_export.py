@@ -148,7 +148,7 @@ def test_training_without_torch_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_making_up_rows_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remora_lab.cli._train.ROWS_TOLD_EVERY", 10)
+    monkeypatch.setattr("remora_lab.cli._train.ROWS_A_LINE", 10)
     wanted = ["rows", "--variety", "25", "--out", str(tmp_path / "r.jsonl"), "--chats", str(tmp_path / "c.jsonl")]
     done = CliRunner().invoke(train, wanted)
     told = [line for line in " ".join(done.stderr.split()).split(str(tmp_path)) if "of 25 made-up rows" in line]

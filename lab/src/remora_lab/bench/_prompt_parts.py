@@ -1,4 +1,4 @@
-"""What a policy can see: the parts of a prompt that a decision stands on, read from its messages alone.
+"""Parses a prompt back into its parts: knowledge, excerpts, recent actions and diagnostics.
 
 The packet is read as JSON or Markdown, by the names of its sections; a chat history is folded into the same parts.
 """

@@ -1,4 +1,4 @@
-"""The bench: all trials that were asked for and are not done yet, several at once, each result kept as it ends."""
+"""Runs the trials of a plan that have no result yet, several at once."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ class BenchPlan:
     models: Models = field(default_factory=Models)
 
 
-def trials(asked: BenchPlan, done: Collection[Key] = ()) -> list[Trial]:
+def trials(plan: BenchPlan, done: Collection[Key] = ()) -> list[Trial]:
     """What is left to try. What does not depend on a seed is tried once."""
     found = [
-        Trial(task, row, control, seed, asked.models.name(row))
-        for row in asked.rows
-        for seed in range(asked.seeds)
-        for control in asked.controls
-        for task in asked.tasks
-        if _is_sensible(asked, row, control, seed, task)
+        Trial(task, row, control, seed, plan.models.name(row))
+        for row in plan.rows
+        for seed in range(plan.seeds)
+        for control in plan.controls
+        for task in plan.tasks
+        if _is_sensible(plan, row, control, seed, task)
     ]
     return [trial for trial in found if trial.key not in done]
 
 
-def _is_sensible(asked: BenchPlan, row: TableRow, control: Control, seed: int, task: Task) -> bool:
+def _is_sensible(plan: BenchPlan, row: TableRow, control: Control, seed: int, task: Task) -> bool:
     if row.operations and task.operation not in row.operations:
         return False
     if row.decides == "ruff":
         return seed == 0 and control.name == "none"
-    return seed == 0 or control.draws or asked.models.draws(row)
+    return seed == 0 or control.draws or plan.models.draws(row)
 
 
 async def run_bench(

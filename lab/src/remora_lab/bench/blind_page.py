@@ -1,4 +1,4 @@
-"""The blindness report: packet and raw output side by side, at the turn that decided. All of it is escaped."""
+"""The report of the blindness check: packet and raw output side by side. All text is escaped."""
 
 from __future__ import annotations
 

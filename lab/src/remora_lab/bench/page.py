@@ -1,4 +1,4 @@
-"""The table and its page: Markdown between two marks and charts beside it, made from stored results alone."""
+"""Result tables in Markdown, and the documentation page with its charts. Made from stored results alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the table: who decides, on what memory. A row is data; a new one is one more line in `ROWS`."""
+"""Rows of the result table: which policy decides, and what memory it sees. To add one, add a line to `ROWS`."""
 
 from __future__ import annotations
 

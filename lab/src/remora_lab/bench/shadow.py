@@ -1,4 +1,4 @@
-"""A policy with the oracle beside it: who decides does not know, and every turn is compared."""
+"""Runs the oracle beside a policy and compares their calls turn by turn."""
 
 from __future__ import annotations
 

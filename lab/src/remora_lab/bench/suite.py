@@ -1,4 +1,4 @@
-"""A suite: the tasks of a folder, and which of them are asked for."""
+"""A suite: reads the tasks of a folder and selects some of them."""
 
 from __future__ import annotations
 

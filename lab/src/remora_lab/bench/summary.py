@@ -1,4 +1,4 @@
-"""What results come to: a line of figures for every row, control and operation, with intervals."""
+"""Summarizes results by row, control and operation, with confidence intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trial: a task, a row, a control, a seed, and what came of it by the files."""
+"""One trial: runs one agent on one task, for one row, control and seed, and judges the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`remora bench blind`: what the failed ones could not see. Each answer is kept as it comes."""
+"""`remora bench blind`: asks the model again at the decisive turn of each failure. Saves each answer at once."""
 
 from __future__ import annotations
 

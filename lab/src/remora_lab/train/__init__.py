@@ -1,4 +1,4 @@
-"""Training rows: from traces, from a suite's oracle, and from made-up agents."""
+"""Training rows from three sources: traces, the oracle on a suite of tasks, and synthetic agents."""
 
 from remora_lab.train._export import ExportResult, export_rows
 from remora_lab.train._rows import RowCounts, RowFile, TrainingRow, answer_text, write_rows

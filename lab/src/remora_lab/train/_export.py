@@ -1,4 +1,4 @@
-"""Rows of a project's own traces, and of made-up agents, as files."""
+"""Exports the training rows of a project's traces to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a suite: the oracle drives the real tools through the real runner, on packets, and the same runs as chats."""
+"""Training rows from a suite: the oracle drives the real tools; each run gives rows on packets and on chat history."""
 
 from __future__ import annotations
 

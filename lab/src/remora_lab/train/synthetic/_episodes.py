@@ -1,4 +1,4 @@
-"""Episodes of made-up agents: each turn a packet, folded and rendered by the real code, and the call that is right."""
+"""Episodes of synthetic agents: for each turn, the rendered packet and the right call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that gather values with several tools and then use them together, and agents with a list of steps."""
+"""Agents that gather values with several tools and use them together; agents with a list of steps."""
 
 from __future__ import annotations
 

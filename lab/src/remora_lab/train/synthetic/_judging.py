@@ -1,4 +1,4 @@
-"""Agents that see how a thing stands and do what the prompt says of that, as one that keeps headers does."""
+"""Agents that look at the state of one thing and choose the action that the prompt gives for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that make something and see whether it holds, as one that writes tests does."""
+"""Agents that produce something and check it, as an agent that writes tests does."""
 
 from __future__ import annotations
 

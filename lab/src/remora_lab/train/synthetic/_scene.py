@@ -1,4 +1,4 @@
-"""Agents of a scenario: what they are told, which calls are right, and what their tools offer."""
+"""Agents of a scenario: their prompt, the right calls, and the candidates of their tools."""
 
 from __future__ import annotations
 

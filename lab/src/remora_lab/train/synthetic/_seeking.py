@@ -1,4 +1,4 @@
-"""Agents that look for a thing, and agents whose next tool depends on what kind of thing it is."""
+"""Agents that search for a thing; agents whose next tool depends on the kind of thing."""
 
 from __future__ import annotations
 

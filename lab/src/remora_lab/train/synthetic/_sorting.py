@@ -1,4 +1,4 @@
-"""Agents that keep several piles apart, each with a tool of its own, as one that brings two lists in step does."""
+"""Agents that handle several groups of things, each with a tool of its own, as one that synchronizes two lists does."""
 
 from __future__ import annotations
 

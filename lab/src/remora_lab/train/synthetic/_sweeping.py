@@ -1,4 +1,4 @@
-"""Agents that look for things and take care of them one by one, as a linter's does."""
+"""Agents that list things and handle them one by one, as a linter agent does."""
 
 from __future__ import annotations
 

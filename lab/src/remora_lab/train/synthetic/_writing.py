@@ -1,4 +1,4 @@
-"""Agents that begin with what a tool has told already, and write one text from it, as one that documents code does."""
+"""Agents that write one text from what a tool returned, as a documentation agent does."""
 
 from __future__ import annotations
 
