@@ -1,0 +1,43 @@
+"""Our memory, driven by recorded steps: the pure fold and the account, without streams and disk."""
+
+from __future__ import annotations
+
+from benchmarks.evidence.data import Said
+from benchmarks.evidence.rows import Count
+from remora.analysis import Took
+from remora.context.evidence import Evidence, agent_said, called, person_said, read_output, remember, write_account
+from remora.context.evidence._words import words_of
+
+
+class Ours:
+    """Evidence, as an account in the order of time."""
+
+    def __init__(self, goal: str, count: Count) -> None:
+        self._goal = goal
+        self._words = words_of(goal)
+        self._count = count
+        self.evidence = Evidence()
+        self._seq = 0
+
+    def take(self, step: Said | Took) -> None:
+        if isinstance(step, Said):
+            self._add(person_said(self._next(), step.text))
+            return
+        words = step.text
+        for call in step.calls if step.by_text else ():
+            words = words.replace(f"```\n{str(call.args.get('command', '')).strip()}\n```", "").strip()
+        if words:
+            self._add(agent_said(self._next(), words))
+        for index, call in enumerate(step.calls):
+            reading = read_output(step.results.get(index, ""), self._words)
+            self._add(called(self._next(), call.tool, call.args, reading))
+
+    def show(self, budget: int) -> str:
+        return write_account(self._goal, self.evidence, budget, self._count).text
+
+    def _add(self, entry: object) -> None:
+        self.evidence = remember(self.evidence, entry, self._words)  # type: ignore[arg-type]
+
+    def _next(self) -> int:
+        self._seq += 1
+        return self._seq

@@ -1,0 +1,20 @@
+"""Evidence: what was said, called and returned, kept bounded and shown as a short account."""
+
+from remora.context.evidence._account import Account, write_account
+from remora.context.evidence._memory import Entry, Evidence, Known, agent_said, called, person_said, remember
+from remora.context.evidence._reading import Kind, Reading, read_output
+
+__all__ = [
+    "Account",
+    "Entry",
+    "Evidence",
+    "Kind",
+    "Known",
+    "Reading",
+    "agent_said",
+    "called",
+    "person_said",
+    "read_output",
+    "remember",
+    "write_account",
+]
