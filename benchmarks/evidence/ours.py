@@ -29,7 +29,7 @@ class Ours:
         if words:
             self._add(agent_said(self._next(), words))
         for index, call in enumerate(step.calls):
-            reading = read_output(step.results.get(index, ""), self._words)
+            reading = read_output(step.results.get(index, ""), self._words, call.args)
             self._add(called(self._next(), call.tool, call.args, reading))
 
     def show(self, budget: int) -> str:

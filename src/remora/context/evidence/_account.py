@@ -18,15 +18,20 @@ Count = Callable[[str], int]
 
 TASK_SHARE = 0.3
 NEWEST_SHARE = 0.45
-CALLS_SHARE = 0.3
+CALLS_SHARE = 0.45
+AGENT_SHARE = 0.25
 WORDS_SHARE = 0.3
 FIRST_FILL = 0.82
 HORIZON = 5
 """Times the budget: of outputs further back, only calls and identifiers are looked at."""
 TRIES = 4
 
+P = dict(hot=1.5, warm=0.4, fresh=1.0, freshmax=4, ent=0.4, entmax=4.0, age=0.8, decay=12.0, older=30.0, agent1=20.0, agent2=9.0, rep=6.0, cost=0.05, failed=2.0, near=6.0, call=80.0, callrank=0.3)
+
 _LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
+
+_HIDDEN_CALL = re.compile(r"#(?P<seq>\d+) (?P<tool>[\w.-]+)\((?P<args>.*)\): …")
 
 Place = tuple[int, int]
 """An entry and one of its lines; -1 is its head."""
@@ -102,21 +107,29 @@ class _Chooser:
         seen, newest = 0, len(self._entries)
         ranks = Counter[str]()
         covered: set[str] = set()
+        repeated: set[str] = set()
         for index in range(newest - 1, -1, -1):
             entry, age = self._entries[index], self._age[index]
-            rank = ranks[entry.speaker]
-            ranks[entry.speaker] += 1
+            what = "output" if entry.speaker == "call" and entry.view else entry.speaker
+            rank = ranks[what]
             if entry.speaker == "call":
-                yield _Piece(80 - 0.3 * rank, index, -1, "call")
+                yield _Piece(P["call"] - P["callrank"] * ranks["call"], index, -1, "call")
+                ranks["call"] += 1
+            if what != "call":
+                ranks[what] += 1
             base, share = _base(entry, rank)
             if seen <= self._budget * HORIZON or entry.speaker == "user":
                 related = self._scorer.entry(entry)
                 for at, line in enumerate(entry.view[: self._footers[index]]):
-                    if line.text:
+                    if line.text and not line.heads:
                         seen += line.weight
                         worth = self._scorer.line(entry, at, covered)
-                        yield _Piece(base + worth + related - 0.8 * age, index, at, share)
+                        worth += related - P["age"] * age - P["cost"] * line.weight
+                        if line.text in repeated:
+                            worth -= P["rep"]
+                        yield _Piece(base + worth, index, at, share)
             covered |= entry.all_words
+            repeated.update(line.text for line in entry.view if len(line.text) > 12)
 
     def text(self, target: float) -> tuple[str, dict[str, int]]:
         """The account for about `target` tokens."""
@@ -134,12 +147,13 @@ class _Chooser:
         return frozenset().union(*calls[-12:])
 
     def _cost(self, index: int, at: int) -> int:
-        return self._entries[index].weight if at < 0 else self._entries[index].view[at].weight
+        entry = self._entries[index]
+        return entry.view[at].weight if at >= 0 else entry.weight
 
     def _choose(self, chosen: set[Place], room: float, left: float, *, limited: bool = True) -> float:
         """Add the pieces of most worth that fit, each kind within its share. Gives what is left."""
         spent = Counter[str]()
-        shares = {"newest": NEWEST_SHARE, "call": CALLS_SHARE, "user": WORDS_SHARE} if limited else {}
+        shares = {"newest": NEWEST_SHARE, "call": CALLS_SHARE, "user": WORDS_SHARE, "agent": AGENT_SHARE} if limited else {}
         for piece in self._pieces:
             if (piece.entry, piece.line) in chosen:
                 continue
@@ -167,7 +181,7 @@ class _Chooser:
         """By entry, identifiers that no chosen line shows, newest outputs first."""
         shown: set[str] = set()
         for index, at in chosen:
-            shown |= self._entries[index].words if at < 0 else self._entries[index].view[at].words
+            shown |= (self._entries[index].words | words_of(self._entries[index].brief)) if at < 0 else self._entries[index].view[at].words
         found: dict[int, str] = {}
         for index in range(len(self._entries) - 1, -1, -1):
             new = [(k, v) for k, v in self._entries[index].identifiers if v.lower() not in shown]
@@ -185,7 +199,7 @@ class _Chooser:
     def _written(self, task: str, chosen: set[Place], known: dict[int, str]) -> tuple[str, dict[str, int]]:
         parts = [f"Task: {task}"] if task else []
         hidden = Counter[str]()
-        if len(task) < len(self._goal):
+        if task != self._goal:
             hidden["task"] = 1
         if self._dropped:
             hidden["older items"] = self._dropped
@@ -200,8 +214,8 @@ class _Chooser:
         left_out = {name: number for name, number in hidden.items() if number}
         if left_out:
             told = ", ".join(f"{number} {name}" for name, number in left_out.items())
-            parts.append(f"[Left out: {told}. `recall` brings them back by # or words.]")
-        return "\n".join(parts), left_out
+            parts.append(f"[Left out: {told}; `recall` brings them back]")
+        return "\n".join(_grouped(parts)), left_out
 
     def _entry_lines(self, index: int, entry: Entry, chosen: set[Place], known: str) -> tuple[list[str], int]:
         shown: list[str] = []
@@ -219,14 +233,39 @@ class _Chooser:
             shown.append(" …")
         if entry.speaker != "call":
             return [f"#{entry.seq} {entry.speaker}: {' '.join(part.strip() for part in shown)}"], gone
+        if entry.brief and shown:
+            shown.append(f" result: {entry.brief}")
         if known:
             shown.append(f" has {known}")
         outcome = " failed" if entry.failed else ""
-        end = ":" if shown else ": (not shown)" if gone else "" if entry.lines else ": nothing"
+        end = ":" if shown else f": {entry.brief}" if entry.brief else ": …" if gone else ": nothing"
         head = f"#{entry.seq} {entry.text}{outcome}{end}"
         if len(shown) == 1 and len(head) + len(shown[0]) < 120:
             return [f"{head} {shown[0].strip()}"], gone
         return [head, *shown], gone
+
+
+def _grouped(parts: list[str]) -> Iterator[str]:
+    """The parts, calls of one tool in a row whose outputs are not shown in one line."""
+    held: list[re.Match[str]] = []
+    for part in (*parts, ""):
+        match = _HIDDEN_CALL.fullmatch(part)
+        if held and (match is None or match["tool"] != held[0]["tool"]):
+            yield _group(held)
+            held = []
+        if match:
+            held.append(match)
+        elif part:
+            yield part
+
+
+def _group(calls: list[re.Match[str]]) -> str:
+    if len(calls) == 1:
+        return calls[0][0]
+    first = calls[0]["args"]
+    key = first.partition("=")[0] + "="
+    rest = [call["args"].removeprefix(key) if ", " not in first else call["args"] for call in calls[1:]]
+    return f"#{calls[0]['seq']}–{calls[-1]['seq']} {calls[0]['tool']}({' | '.join((first, *rest))}): …"
 
 
 def _base(entry: Entry, rank: int) -> tuple[float, str]:
@@ -234,8 +273,8 @@ def _base(entry: Entry, rank: int) -> tuple[float, str]:
     if entry.speaker == "user":
         return (90, "") if rank == 0 else (60, "user")
     if entry.speaker == "agent":
-        return (60, "") if rank == 0 else (9, "")
-    return (60, "newest") if rank == 0 else (10, "")
+        return (P["agent1"], "agent") if rank == 0 else (P["agent2"], "agent")
+    return (60, "newest") if rank == 0 else (P["older"] + P["decay"] / rank, "")
 
 
 class _Scorer:
@@ -255,17 +294,17 @@ class _Scorer:
 
     def entry(self, entry: Entry) -> float:
         """How much the whole entry has to do with what goes on."""
-        return min(4.0, 0.4 * len(entry.all_words & self._hot))
+        return min(P["entmax"], P["ent"] * len(entry.all_words & self._hot))
 
     def line(self, entry: Entry, at: int, covered: set[str]) -> float:
         line = entry.view[at]
-        worth = 1.5 * len(line.words & self._hot) + 0.4 * len(line.words & self._warm)
-        worth += 1.0 * min(4, len(line.fresh - covered))
+        worth = P["hot"] * len(line.words & self._hot) + P["warm"] * len(line.words & self._warm)
+        worth += P["fresh"] * min(P["freshmax"], len(line.fresh - covered))
         if entry.kind == "code" and self._numbers and (match := _LINE_NUMBER.match(line.text)):
             distance = min(abs(int(match[1]) - number) for number in self._numbers)
-            worth += max(0.0, 6 - distance * 0.3)
+            worth += max(0.0, P["near"] - distance * 0.3)
         if entry.failed:
-            worth += 2
+            worth += P["failed"]
         return worth
 
 

@@ -24,7 +24,9 @@ def call_line(tool: str, args: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]
             if len(args) == 1 and head.split(" ")[0] == tool:  # a command line that names its tool itself
                 return head[:MAX_CALL], tuple(rest.splitlines()) if rest else ()
             short.append(f"{name}=…")
-            given += [f"{name}:", *(f" {line}" for line in text[:MAX_GIVEN].splitlines())]
+            if len(args) > 1:
+                given.append(f"{name}:")
+            given += [f" {line}" for line in text[:MAX_GIVEN].splitlines()]
         elif len(args) == 1 and text.split(" ")[0] == tool:
             return text.strip(), ()
         else:

@@ -17,6 +17,7 @@ MAX_VALUE = 80
 _SCANNED = 200
 _MAX_DEPTH = 8
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
 _PATH = re.compile(r"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh)\b")
 _DEFINED = re.compile(r"\b(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})")
 _RAISED = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception))\b", re.MULTILINE)
@@ -46,10 +47,15 @@ def _of_records(key: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _of_records(key, item, depth + 1)
-    elif isinstance(value, str) and value and "\n" not in value and (_is_key(key) or is_identifier(value)):
+    elif isinstance(value, str) and value and "\n" not in value and (_is_key(key) or _is_value(value)):
         yield key, value
     elif isinstance(value, int) and not isinstance(value, bool) and _is_key(key):
         yield key, str(value)
+
+
+def _is_value(value: str) -> bool:
+    """Whether a text names something by itself: neither prose nor a moment nor an address."""
+    return " " not in value and not _MOMENT.match(value) and "@" not in value and not value.isdigit() and is_identifier(value)
 
 
 def _is_key(key: str) -> bool:

@@ -23,6 +23,8 @@ MAX_BYTES = 48 * 1024
 MAX_ENTRIES = 240
 NEWEST = 3
 """Entries that are never shortened."""
+BRIEF = 80
+"""Characters of an output that stands beside its call."""
 SHORT_OUTPUT = 600
 """Bytes of an older output that stay at first."""
 SHORT_WORDS = 300
@@ -49,6 +51,8 @@ class Line:
     weight: int
     parent: int
     """The line that this one belongs to; -1 where it stands alone."""
+    heads: bool
+    """Whether other lines belong to it."""
     fresh: frozenset[str]
     """Identifiers that no line of the entry has before."""
 
@@ -86,11 +90,22 @@ class Entry:
 
     @cached_property
     def all_words(self) -> frozenset[str]:
-        return self.words.union(*(line.words for line in self.view))
+        return self.words.union(words_of(self.brief), *(line.words for line in self.view))
+
+    @cached_property
+    def tool(self) -> str:
+        """What was called."""
+        return self.text.partition("(")[0] if self.speaker == "call" else ""
+
+    @cached_property
+    def brief(self) -> str:
+        """The output where it is so short that it stands beside the call."""
+        is_short = self.speaker == "call" and len(self.lines) == 1 and len(self.lines[0]) <= BRIEF
+        return self.lines[0].strip() if is_short else ""
 
     @cached_property
     def weight(self) -> int:
-        return weigh(self.text) + 6
+        return weigh(self.text) + weigh(self.brief) + 6
 
     @cached_property
     def view(self) -> tuple[Line, ...]:
@@ -98,17 +113,18 @@ class Entry:
         found: list[Line] = []
         seen: set[str] = set()
         open_: list[tuple[int, int]] = []
-        for index, text in enumerate((*self.given, *self.lines)):
+        for index, text in enumerate((*self.given, *(() if self.brief else self.lines))):
             indent = len(text) - len(text.lstrip(" ")) if self.kind == "records" or index < len(self.given) else 0
             while open_ and open_[-1][0] >= indent:
                 open_.pop()
             parent = open_[-1][1] if open_ else -1
             open_.append((indent, index))
             words = words_of(text)
-            fresh = frozenset(word for word in words - seen if is_identifier(word))
+            fresh = frozenset(word for word in words - seen if not word.isdigit() and is_identifier(word))
             seen |= words
-            found.append(Line(text, words, weigh(text) + 1, parent, fresh))
-        return tuple(found)
+            found.append(Line(text, words, weigh(text) + 1, parent, False, fresh))
+        parents = {line.parent for line in found}
+        return tuple(replace(line, heads=True) if at in parents else line for at, line in enumerate(found))
 
 
 @dataclass(frozen=True)

@@ -50,13 +50,15 @@ class Reading:
     identifiers: Identifiers = ()
 
 
-def read_output(value: Any, focus: frozenset[str] = frozenset()) -> Reading:
-    """A tool's result, bounded. Of a large one, lines that hold words of `focus` are kept first."""
+def read_output(
+    value: Any, focus: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None
+) -> Reading:
+    """The result of a call with `args`, bounded. Of a large one, lines that hold words of `focus` are kept first."""
     parsed = _parsed(value)
     if isinstance(parsed, str):
         kind, lines = _read_text(parsed)
     else:
-        kind, lines = "records", record_lines(parsed)
+        kind, lines = "records", record_lines(parsed, args)
     kept, omitted = bounded(_clean(lines), focus, MAX_BYTES)
     return Reading(kind, tuple(kept), says_failed(parsed), omitted, identifiers(parsed, kind, kept))
 

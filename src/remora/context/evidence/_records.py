@@ -10,20 +10,42 @@ A line that is indented belongs to the one above it that is not. What all rows o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MAX_DEPTH = 6
 MAX_ROWS = 200
-WIDTH = 100
+WIDTH = 80
 """Characters after which scalars go on the next line."""
+WIDE_SCALAR = 40
+"""Characters from which a scalar comes after the others."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")
 LONG_TEXT = 160
 """Characters from which a text stands on lines of its own."""
 
 
-def record_lines(value: Any) -> list[str]:
-    """A JSON value as lines."""
-    return list(_lines("", value, 0))
+def record_lines(value: Any, given: Mapping[str, Any] | None = None) -> list[str]:
+    """A JSON value as lines. Fields that repeat an argument of the call, `given`, are left out."""
+    return list(_lines("", _without(value, given) if given else value, 0))
+
+
+def _without(value: Any, given: Mapping[str, Any]) -> Any:
+    """The value without fields that say the same as an argument of the same name, in all records if in one."""
+    if isinstance(value, Mapping):
+        kept = {name: item for name, item in value.items() if _is_nested(item) or given.get(name) != item}
+        return kept or value
+    rows = _rows(value) if isinstance(value, list) and value else None
+    same = {name for name, item in given.items() if rows and all(row.get(name) == item for _, row in rows)}
+    if not same or not rows:
+        return value
+    kept_rows = [{name: item for name, item in row.items() if name not in same} for _, row in rows]
+    if rows[0][0] is None:
+        return kept_rows
+    groups: dict[Any, list[Any]] = {}
+    for (number, _), row in zip(rows, kept_rows, strict=True):
+        groups.setdefault(number, []).append(row)
+    return list(groups.values())
 
 
 def flow(value: Any, depth: int = 0) -> str:
@@ -91,7 +113,9 @@ def _record(key: str, record: Mapping[str, Any], depth: int) -> Iterator[str]:
     if key:
         yield f"{key}:"
     short = {name: item for name, item in record.items() if not _is_nested(item) and len(str(item)) <= LONG_TEXT}
-    yield from (indent + line for line in _wrapped(f"{name}: {_scalar(item)}" for name, item in short.items()))
+    # Moments, addresses of pages and other long values come last, so that they can be left out on their own.
+    ordered = sorted(short.items(), key=lambda pair: len(str(pair[1])) > WIDE_SCALAR or bool(_MOMENT.match(str(pair[1]))))
+    yield from (indent + line for line in _wrapped(f"{name}: {_scalar(item)}" for name, item in ordered))
     for name, item in record.items():
         if name not in short:
             yield from (indent + line for line in _lines(str(name), item, depth + 1))
