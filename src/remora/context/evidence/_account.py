@@ -17,16 +17,16 @@ from remora.context.evidence._words import weigh, words_of
 Count = Callable[[str], int]
 
 TASK_SHARE = 0.3
-NEWEST_SHARE = 0.45
-CALLS_SHARE = 0.45
-AGENT_SHARE = 0.25
-WORDS_SHARE = 0.3
-FIRST_FILL = 0.82
+NEWEST_SHARE = 0.3
+CALLS_SHARE = 0.6
+AGENT_SHARE = 0.08
+WORDS_SHARE = 0.2
+FIRST_FILL = 0.72
 HORIZON = 5
 """Times the budget: of outputs further back, only calls and identifiers are looked at."""
 TRIES = 4
 
-P = dict(hot=1.5, warm=0.4, fresh=1.0, freshmax=4, ent=0.4, entmax=4.0, age=0.8, decay=12.0, older=30.0, agent1=20.0, agent2=9.0, rep=6.0, cost=0.05, failed=2.0, near=6.0, call=80.0, callrank=0.3)
+P = dict(lagent=40.0, luser=20.0, lnewest=0.0, lcall=20.0, top=2.0, small=16.0, hot=1.0, warm=0.4, fresh=1.8, freshmax=4, ent=0.4, entmax=4.0, age=0.8, decay=12.0, older=45.0, agent1=65.0, agent2=9.0, rep=6.0, cost=0.1, failed=2.0, near=6.0, call=80.0, callrank=0.3)
 
 _LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
@@ -100,6 +100,12 @@ class _Chooser:
         return sorted(self._worths(), reverse=True)
 
     @cached_property
+    def _later(self) -> list[_Piece]:
+        """The pieces in the order in which they get what their kinds' shares left."""
+        less = {"agent": P["lagent"], "user": P["luser"], "newest": P["lnewest"], "call": P["lcall"]}
+        return sorted(self._pieces, key=lambda piece: less.get(piece.share, 0) - piece.worth)
+
+    @cached_property
     def _scorer(self) -> _Scorer:
         return _Scorer(self._goal, self._entries)
 
@@ -118,10 +124,13 @@ class _Chooser:
             if what != "call":
                 ranks[what] += 1
             base, share = _base(entry, rank)
+            view = entry.view[: self._footers[index]]
+            if what == "output" and 0 < sum(line.weight for line in view) <= P["small"]:
+                base, share = P["call"], "call"
             if seen <= self._budget * HORIZON or entry.speaker == "user":
                 related = self._scorer.entry(entry)
-                for at, line in enumerate(entry.view[: self._footers[index]]):
-                    if line.text and not line.heads:
+                for at, line in enumerate(view):
+                    if line.words and not line.heads:
                         seen += line.weight
                         worth = self._scorer.line(entry, at, covered)
                         worth += related - P["age"] * age - P["cost"] * line.weight
@@ -154,7 +163,7 @@ class _Chooser:
         """Add the pieces of most worth that fit, each kind within its share. Gives what is left."""
         spent = Counter[str]()
         shares = {"newest": NEWEST_SHARE, "call": CALLS_SHARE, "user": WORDS_SHARE, "agent": AGENT_SHARE} if limited else {}
-        for piece in self._pieces:
+        for piece in self._pieces if limited else self._later:
             if (piece.entry, piece.line) in chosen:
                 continue
             needed = self._needed(piece, chosen)
@@ -226,7 +235,7 @@ class _Chooser:
                     shown.append(" …")
                     gap = False
                 shown.append(line.text)
-            elif at < self._footers[index] and line.text:
+            elif at < self._footers[index] and line.words:
                 gone += 1
                 gap = True
         if gap and shown:
@@ -289,6 +298,7 @@ class _Scorer:
         common = max(3, len(calls) // 3)
         spread = Counter(word for entry in calls for word in entry.all_words & hot)
         self._hot = frozenset(word for word in hot if spread[word] <= common)
+        self._top = frozenset[str]().union(*(entry.words for entry in said[-1:])) & self._hot
         texts = " ".join(entry.text for entry in (*said[-1:], *calls[-1:]))
         self._numbers = sorted({int(match) for match in _NUMBER.findall(texts)})
 
@@ -299,6 +309,7 @@ class _Scorer:
     def line(self, entry: Entry, at: int, covered: set[str]) -> float:
         line = entry.view[at]
         worth = P["hot"] * len(line.words & self._hot) + P["warm"] * len(line.words & self._warm)
+        worth += P["top"] * len(line.words & self._top)
         worth += P["fresh"] * min(P["freshmax"], len(line.fresh - covered))
         if entry.kind == "code" and self._numbers and (match := _LINE_NUMBER.match(line.text)):
             distance = min(abs(int(match[1]) - number) for number in self._numbers)

@@ -19,14 +19,17 @@ _MAX_DEPTH = 8
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
 _PATH = re.compile(r"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh)\b")
-_DEFINED = re.compile(r"\b(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})")
+_DEFINED = re.compile(
+    r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})\s*[({:<]",
+    re.MULTILINE,
+)
 _RAISED = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception))\b", re.MULTILINE)
 _NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}) ?[=:] ?[\"']?([\w./@-]{3,80})")
 
 
 def identifiers(value: Any, kind: str, lines: Sequence[str]) -> Identifiers:
     """The identifiers of an output, without repetitions, in order."""
-    found = _of_records("", value, 0) if kind == "records" else _of_text("\n".join(lines[:_SCANNED]))
+    found = _of_records("", value, 0) if kind == "records" else _of_text("\n".join(lines[:_SCANNED]), kind)
     pairs: dict[str, str] = {}
     for key, text in found:
         if text not in pairs and len(text) <= MAX_VALUE:
@@ -63,13 +66,13 @@ def _is_key(key: str) -> bool:
     return name in ("id", "name", "key", "code", "path", "url") or name.endswith(("_id", "id", "_number", "_key", "_path"))
 
 
-def _of_text(text: str) -> Iterator[tuple[str, str]]:
+def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
     for match in _PATH.finditer(text):
         yield "path", match[0]
     for match in _DEFINED.finditer(text):
         yield "defined", match[1]
     for match in _RAISED.finditer(text):
         yield "raised", match[1]
-    for match in _NAMED.finditer(text):
-        if is_identifier(match[2]):
+    for match in _NAMED.finditer(text) if kind in ("text", "log", "table") else ():
+        if _is_value(match[2]):
             yield match[1], match[2]

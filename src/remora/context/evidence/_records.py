@@ -176,6 +176,7 @@ class _Table:
         self._shared = [name for name in self._columns if len(rows) > 1 and self._is_shared(name)]
         self._columns = [name for name in self._columns if name not in self._shared]
         self._nested = {name: fields for name in self._columns if (fields := self._fields(name))}
+        self.grouped = all(isinstance(key, int) for key in self._keys)
         self.fits = len(self._columns) <= 24
 
     def shared(self) -> list[str]:
@@ -189,14 +190,18 @@ class _Table:
         return ", ".join((*self.shared(), *self.columns()))
 
     def rows(self) -> Iterator[str]:
-        """The rows. One that stood there before is named by its first cell."""
-        seen: set[str] = set()
-        for key, item in zip(self._keys, self._items, strict=True):
-            cells = [self._value(name, item.get(name)) for name in self._columns]
-            row = ", ".join(cells)
-            if row in seen and len(cells) > 2:
-                row = f"{cells[0]} as above"
-            seen.add(row)
+        """The rows. Where rows stand there more than once, in groups, each is given once, then the groups."""
+        cells = [[self._value(name, item.get(name)) for name in self._columns] for item in self._items]
+        rows = [", ".join(row) for row in cells]
+        names = [row[0] if row else "" for row in cells]
+        if self.grouped and len(set(rows)) < len(rows) and len(set(names)) == len(set(rows)):
+            yield from dict.fromkeys(rows)
+            groups: dict[Any, list[str]] = {}
+            for key, name in zip(self._keys, names, strict=True):
+                groups.setdefault(key, []).append(name)
+            yield f"groups: {'; '.join(' + '.join(group) for group in groups.values())}"
+            return
+        for key, row in zip(self._keys, rows, strict=True):
             yield (f"{key}: " if key is not None else "") + row
 
     def _repeats_key(self, name: str) -> bool:
