@@ -1,7 +1,8 @@
 """Evidence: what was said, called and returned, kept bounded and shown as a short account."""
 
 from remora.context.evidence._account import Account, write_account
-from remora.context.evidence._memory import Entry, Evidence, Known, agent_said, called, person_said, remember
+from remora.context.evidence._entries import Entry, agent_said, called, person_said
+from remora.context.evidence._memory import Evidence, Known, remember
 from remora.context.evidence._reading import Kind, Reading, read_output
 
 __all__ = [

@@ -18,7 +18,9 @@ _SCANNED = 200
 _MAX_DEPTH = 8
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
-_PATH = re.compile(r"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh)\b")
+_PATH = re.compile(
+    r"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh)\b"
+)
 _DEFINED = re.compile(
     r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})\s*[({:<]",
     re.MULTILINE,
@@ -58,12 +60,20 @@ def _of_records(key: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 def _is_value(value: str) -> bool:
     """Whether a text names something by itself: neither prose nor a moment nor an address."""
-    return " " not in value and not _MOMENT.match(value) and "@" not in value and not value.isdigit() and is_identifier(value)
+    return (
+        " " not in value
+        and not _MOMENT.match(value)
+        and "@" not in value
+        and not value.isdigit()
+        and is_identifier(value)
+    )
 
 
 def _is_key(key: str) -> bool:
     name = key.lower()
-    return name in ("id", "name", "key", "code", "path", "url") or name.endswith(("_id", "id", "_number", "_key", "_path"))
+    return name in ("id", "name", "key", "code", "path", "url") or name.endswith(
+        ("_id", "id", "_number", "_key", "_path")
+    )
 
 
 def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:

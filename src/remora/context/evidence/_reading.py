@@ -27,7 +27,9 @@ MAX_READ = 256 * 1024
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _NUMBERED = re.compile(r"\s*\d+(?::|\||\t| {1,2}\S)")
-_LOG = re.compile(r"\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b")
+_LOG = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b"
+)
 _PATH = re.compile(r"(?:[-dlrwxst]{10}\S* .*|\S*[/\\]\S*|\S+\.\w{1,8}/?)(?:\s+\S+\.\w{1,8}/?)*\s*")
 _CELLS = re.compile(r"\|.*\||[^,\t]+(?:\t[^\t]*){2,}")
 _HTML = re.compile(r"\s*<(?:!doctype html|html|head|body|div|p|ul|table)\b", re.IGNORECASE)
@@ -50,9 +52,7 @@ class Reading:
     identifiers: Identifiers = ()
 
 
-def read_output(
-    value: Any, focus: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None
-) -> Reading:
+def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None) -> Reading:
     """The result of a call with `args`, bounded. Of a large one, lines that hold words of `focus` are kept first."""
     parsed = _parsed(value)
     if isinstance(parsed, str):

@@ -114,7 +114,9 @@ def _record(key: str, record: Mapping[str, Any], depth: int) -> Iterator[str]:
         yield f"{key}:"
     short = {name: item for name, item in record.items() if not _is_nested(item) and len(str(item)) <= LONG_TEXT}
     # Moments, addresses of pages and other long values come last, so that they can be left out on their own.
-    ordered = sorted(short.items(), key=lambda pair: len(str(pair[1])) > WIDE_SCALAR or bool(_MOMENT.match(str(pair[1]))))
+    ordered = sorted(
+        short.items(), key=lambda pair: len(str(pair[1])) > WIDE_SCALAR or bool(_MOMENT.match(str(pair[1])))
+    )
     yield from (indent + line for line in _wrapped(f"{name}: {_scalar(item)}" for name, item in ordered))
     for name, item in record.items():
         if name not in short:
@@ -234,7 +236,9 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     text = flow(value, 2)
-    return f'"{text}"' if isinstance(value, str) and ", " in text else f"({text})" if isinstance(value, Mapping) else text
+    return (
+        f'"{text}"' if isinstance(value, str) and ", " in text else f"({text})" if isinstance(value, Mapping) else text
+    )
 
 
 def _wrapped(parts: Any) -> Iterator[str]:

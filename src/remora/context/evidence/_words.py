@@ -4,24 +4,86 @@ from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"[A-Za-z0-9_]{3,}|(?<![A-Za-z0-9_])[0-9]{2}(?![A-Za-z0-9_])")
-_MIXED = re.compile(r"[A-Za-z_][A-Za-z_]*[0-9]|[0-9]+[A-Za-z_]|[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|^[0-9]{3,}$")
+_WORD = re.compile(r"[a-z0-9_]{3,}|(?<![a-z0-9_])[0-9]{2}(?![a-z0-9_])")
+_IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
+_TOKEN = re.compile(r"[A-Za-z]{1,6}|[^A-Za-z\s]|\n|  +")
 
 COMMON = frozenset(
-    """the and for are was were with that this from have has had not but you your can will would should all any one two
-    its our out what when which who how then than them they there here into also more some such only just been being
-    did does done use used using get let see now new yes may please like need want sure thank thanks help could
-    about if so or is it to of in on at as be an a i my me we do no""".split()
+    [
+        "the",
+        "and",
+        "for",
+        "are",
+        "was",
+        "were",
+        "with",
+        "that",
+        "this",
+        "from",
+        "have",
+        "has",
+        "had",
+        "not",
+        "but",
+        "you",
+        "your",
+        "can",
+        "will",
+        "would",
+        "should",
+        "all",
+        "any",
+        "one",
+        "two",
+        "its",
+        "our",
+        "out",
+        "what",
+        "when",
+        "which",
+        "who",
+        "how",
+        "then",
+        "than",
+        "them",
+        "they",
+        "there",
+        "here",
+        "into",
+        "also",
+        "more",
+        "some",
+        "such",
+        "only",
+        "just",
+        "been",
+        "being",
+        "did",
+        "does",
+        "done",
+        "use",
+        "used",
+        "using",
+        "get",
+        "let",
+        "see",
+        "now",
+        "new",
+        "yes",
+        "may",
+        "please",
+        "like",
+        "need",
+        "want",
+        "sure",
+        "thank",
+        "thanks",
+        "help",
+        "could",
+        "about",
+    ]
 )
 """Words that many texts share without having anything to do with each other."""
-
-_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ\x80"
-_APART = bytes.maketrans(
-    bytes(byte for byte in range(256) if byte not in _LETTERS and byte < 128),
-    b" " * sum(1 for byte in range(256) if byte not in _LETTERS and byte < 128),
-)
-_NO_SIGN = _LETTERS + b" "
-_LETTERS_A_TOKEN = 5
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -32,13 +94,16 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(found - COMMON)
 
 
-def is_identifier(word: str) -> bool:
-    """Whether a word looks like a name that something was given: an id, a number, a name in code."""
-    return _MIXED.search(word) is not None
+def identifiers_in(text: str) -> set[str]:
+    """Names that something was given: ids, names in code; in lower case, as `words_of` has them."""
+    return {name.lower() for name in _IDENTIFIER.findall(text) if len(name) > 2}
+
+
+def is_identifier(text: str) -> bool:
+    """Whether the whole text is one identifier."""
+    return _IDENTIFIER.fullmatch(text) is not None
 
 
 def weigh(text: str) -> int:
-    """Roughly the tokens of a text: a sign or digit is one, a word one for every five letters."""
-    data = text.encode(errors="replace")
-    words = data.translate(_APART).split()
-    return len(words) + sum([len(word) // (_LETTERS_A_TOKEN + 1) for word in words]) + len(data.translate(None, _NO_SIGN))
+    """Roughly the tokens of a text: a sign or digit is one, a word one for every six letters."""
+    return len(_TOKEN.findall(text))
