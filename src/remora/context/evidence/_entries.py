@@ -136,9 +136,8 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
         shown = "\n".join(reading.lines)
         new = tuple(line for line in given if line.strip() and line.strip() not in shown)
         given = new if len(new) > 1 or (new and not new[0].endswith(":")) else ()
-    return Entry(
-        seq, "call", text, given, reading.lines, reading.kind, reading.failed, reading.omitted, reading.identifiers
-    )
+    entry = Entry(seq, "call", text, given, reading.lines, reading.kind, reading.failed, reading.omitted)
+    return entry if entry.brief else replace(entry, identifiers=reading.identifiers)
 
 
 def _sentences(text: str) -> tuple[str, ...]:

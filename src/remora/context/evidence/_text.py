@@ -19,16 +19,14 @@ def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[l
     shown, gone = _chosen_lines(entry, chosen, end)
     if entry.speaker != "call":
         return [f"#{entry.seq} {entry.speaker}: {' '.join(part.strip() for part in shown)}"], gone
-    if entry.brief and shown:
-        shown.append(f" result: {entry.brief}")
+    beside = entry.brief
+    if beside and shown:
+        shown.append(f" result: {beside}")
+        beside = ""
     if known:
         shown.append(f" has {known}")
-    if shown:
-        rest = ":"
-    elif entry.brief:
-        rest = f": {entry.brief}"
-    else:
-        rest = ": …" if gone or entry.omitted else ": nothing"
+    hidden = "" if shown else "…" if gone or entry.omitted else "nothing"
+    rest = f": {beside or hidden}".rstrip()
     head = f"#{entry.seq} {entry.text}{' failed' if entry.failed else ''}{rest}"
     if len(shown) == 1 and len(head) + len(shown[0]) < ONE_LINE:
         return [f"{head} {shown[0].strip()}"], gone
