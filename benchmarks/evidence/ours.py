@@ -5,8 +5,17 @@ from __future__ import annotations
 from benchmarks.evidence.data import Said
 from benchmarks.evidence.rows import Count
 from remora.analysis import Took
-from remora.context.evidence import Evidence, agent_said, called, person_said, read_output, remember, write_account
-from remora.context.evidence._words import words_of
+from remora.context.evidence import (
+    Entry,
+    Evidence,
+    agent_said,
+    called,
+    person_said,
+    read_output,
+    remember,
+    words_of,
+    write_account,
+)
 
 
 class Ours:
@@ -35,8 +44,8 @@ class Ours:
     def show(self, budget: int) -> str:
         return write_account(self._goal, self.evidence, budget, self._count).text
 
-    def _add(self, entry: object) -> None:
-        self.evidence = remember(self.evidence, entry, self._words)  # type: ignore[arg-type]
+    def _add(self, entry: Entry) -> None:
+        self.evidence = remember(self.evidence, entry, self._words)
 
     def _next(self) -> int:
         self._seq += 1

@@ -13,7 +13,7 @@ from functools import cached_property
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
 from remora.context.evidence._text import by_key, entry_lines, grouped
-from remora.context.evidence._words import weigh, words_of
+from remora.context.evidence._words import weigh
 from remora.context.evidence._worth import Piece, ends_of, goal_words, pieces_of
 
 Count = Callable[[str], int]
@@ -27,6 +27,8 @@ FIRST_FILL = 0.72
 LEDGER_SHARE = 0.12
 NOTES = 30
 """Tokens for labels and for the line on what was left out."""
+SAMPLE = 1_200
+"""Characters that are counted first."""
 TRIES = 4
 FULL = 0.95
 """Of the budget: an account that takes so much is not tried again."""
@@ -47,7 +49,8 @@ def write_account(goal: str, evidence: Evidence, budget: int, count: Count) -> A
     Lines are chosen by an estimate of their tokens; the text is then counted, and chosen anew by how far it was off.
     """
     writer = _Writer(goal, evidence, budget)
-    target, best = float(budget), None
+    sample = writer.sample()
+    target, best = budget * min(1.3, max(0.4, 0.97 * weigh(sample) / max(1, count(sample)))), None
     for _ in range(TRIES):
         text, left_out = writer.write(target)
         tokens = count(text)
@@ -81,10 +84,15 @@ class _Writer:
         self._budget = budget
         self._ends = ends_of(self._entries)
 
+    def sample(self) -> str:
+        """Some of the text, to see how far the estimate of its tokens is off."""
+        newest = [line.text for entry in self._entries[-3:] for line in (*entry.view[:6], *entry.view[-6:])]
+        return "\n".join([self._goal[:300], *(entry.said for entry in self._entries[-3:]), *newest])[:SAMPLE]
+
     def write(self, target: float) -> tuple[str, Mapping[str, int]]:
         """The account for about `target` tokens, and what was left out."""
-        task = task_text(self._goal, target * TASK_SHARE, self._used)
-        room = target - weigh(task) - NOTES
+        task, weight = task_text(self._goal, target * TASK_SHARE, self._used)
+        room = target - weight - NOTES
         chosen: list[set[int]] = [set() for _ in self._entries]
         left = self._choose(
             self._first, chosen, room * FIRST_FILL, {name: room * part for name, part in SHARES.items()}
@@ -219,8 +227,3 @@ def _note(left_out: Mapping[str, int]) -> list[str]:
     told = [f"{left_out[name]} {name}" for name in ("items", "lines") if name in left_out]
     told += ["part of the task"] if "task" in left_out else []
     return [f"[Left out: {', '.join(told)}; `recall` brings them back]"] if told else []
-
-
-def words_in(text: str) -> frozenset[str]:
-    """Words of a task, as `remember` takes them."""
-    return words_of(text)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from remora.context.evidence._calls import call_line
 from remora.context.evidence._identifiers import Identifiers
-from remora.context.evidence._reading import Reading
+from remora.context.evidence._reading import Reading, visible_line
 from remora.context.evidence._words import identifiers_in, weigh, words_of
 
 BRIEF = 80
@@ -131,7 +131,8 @@ def agent_said(seq: int, text: str) -> Entry:
 
 def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> Entry:
     """A call and what came of it. Arguments that the output shows again are not kept twice."""
-    text, given = call_line(tool, args)
+    line, long_lines = call_line(tool, args)
+    text, given = visible_line(line), tuple(map(visible_line, long_lines))
     if given and reading.lines:
         shown = "\n".join(reading.lines)
         new = tuple(line for line in given if line.strip() and line.strip() not in shown)
@@ -142,7 +143,7 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
 
 def _sentences(text: str) -> tuple[str, ...]:
     """What was said, sentence by sentence, without marks of layout."""
-    lines = (_MARKS.sub("", line).strip() for line in text.replace("**", "").splitlines())
+    lines = (visible_line(_MARKS.sub("", line)).strip() for line in text.replace("**", "").splitlines())
     return tuple(part for line in lines for part in _SENTENCE.split(line) if part)
 
 

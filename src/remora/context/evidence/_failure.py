@@ -12,9 +12,12 @@ SHORT = 400
 """A shell's complaint that stands alone is no longer than this."""
 
 _FIRST = re.compile(
-    r"\s*(?:(?:fatal|error|exception|failed|failure|panic|usage error|syntax ?error|invalid|cannot)\b[^\n]{0,40}?[:!]"
-    r"|[\w.]*(?:Error|Exception): |(?:execution|command|request|operation) (?:timed out|failed)\b"
-    r"|Error\b(?! (?:handling|handler|code|page|message)))",
+    r"\s*(?:(?:fatal|error|exception|failed|failure|panic)(?: ?[\[(][^\n\])]{0,40}[\])])?[:!](?! ?0\b)"
+    r"|(?:fatal|syntax|usage|runtime|internal|server) ?error\b[^\n]{0,40}?:"
+    r"|[\w.]*(?:Error|Exception): "
+    r"|error (?:while|when|in|at|on|occurred|running|executing|parsing|reading|opening|loading|calling|during)\b"
+    r"|an? (?:\w+ )?(?:error|exception) (?:occurred|was raised)\b"
+    r"|(?:failed|unable) to \w|could not \w|(?:execution|command|request|operation) (?:timed out|failed)\b)",
     re.IGNORECASE,
 )
 _COMPLAINT = re.compile(
@@ -24,8 +27,8 @@ _COMPLAINT = re.compile(
 )
 _RAISED = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::|$)", re.MULTILINE)
 _REFUSED = re.compile(
-    r"\b(?:changes? (?:have|has) not been (?:applied|made|saved)|edit (?:was )?not applied|has introduced new syntax error"
-    r"|no changes were made)\b",
+    r"\b(?:changes? (?:have|has) not been (?:applied|made|saved)|edit (?:was )?not applied"
+    r"|has introduced new syntax error|no changes were made)\b",
     re.IGNORECASE,
 )
 _BAD = frozenset({"error", "failed", "failure", "fail", "exception", "timeout", "denied"})

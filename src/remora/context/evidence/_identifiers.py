@@ -18,11 +18,11 @@ _SCANNED = 200
 _MAX_DEPTH = 8
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
-_PATH = re.compile(
-    r"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh)\b"
-)
+_SUFFIX = "py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh"
+_PATH = re.compile(rf"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:{_SUFFIX})\b")
 _DEFINED = re.compile(
-    r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})\s*[({:<]",
+    r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*"
+    r"(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})\s*[({:<]",
     re.MULTILINE,
 )
 _RAISED = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception))\b", re.MULTILINE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from remora.context.evidence._failure import says_failed
+from remora.context.evidence._html import html_lines, is_html
 from remora.context.evidence._identifiers import Identifiers, identifiers
 from remora.context.evidence._records import record_lines
 from remora.context.evidence._words import words_of
@@ -28,16 +28,13 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _NUMBERED = re.compile(r"\s*\d+(?::|\||\t| {1,2}\S)")
 _LOG = re.compile(
-    r"\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)|\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b"
+    r"\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)"
+    r"|\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b"
 )
 _PATH = re.compile(r"(?:[-dlrwxst]{10}\S* .*|\S*[/\\]\S*|\S+\.\w{1,8}/?)(?:\s+\S+\.\w{1,8}/?)*\s*")
 _CELLS = re.compile(r"\|.*\||[^,\t]+(?:\t[^\t]*){2,}")
-_HTML = re.compile(r"\s*<(?:!doctype html|html|head|body|div|p|ul|table)\b", re.IGNORECASE)
-_HIDDEN = re.compile(r"<(script|style|svg|head)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
-_LINK = re.compile(r"""<a\b[^>]*?href=["']([^"'#]{1,200})["'][^>]*>""", re.IGNORECASE)
-_BREAK = re.compile(r"<(?:br|/p|/div|/li|/tr|/h[1-6]|/table|/ul)\b[^>]*>", re.IGNORECASE)
-_CELL_END = re.compile(r"</t[dh]>\s*", re.IGNORECASE)
-_TAG = re.compile(r"<[^>]{0,2000}>")
+_LOOKED_AT = 200
+"""Characters of a line by which its kind is seen."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +81,15 @@ def _read_text(text: str) -> tuple[Kind, list[str]]:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _HTML.match(text):
-        return "html", _html_lines(text)
+    if is_html(text):
+        return "html", html_lines(text)
     lines = text.split("\n")
     return _kind(lines), lines
 
 
 def _kind(lines: Sequence[str]) -> Kind:
     """What most of the first lines look like."""
-    seen = [line for line in lines[:200] if line.strip()][:60]
+    seen = [line[:_LOOKED_AT] for line in lines[:200] if line.strip()][:60]
     if any(line.startswith("Traceback (most recent call last)") for line in seen):
         return "traceback"
     if any(line.startswith(("diff --git ", "@@ -")) for line in seen):
@@ -106,19 +103,16 @@ def _kind(lines: Sequence[str]) -> Kind:
     return "text"
 
 
-def _html_lines(text: str) -> list[str]:
-    text = _CELL_END.sub(" | ", _BREAK.sub("\n", _HIDDEN.sub(" ", text)))
-    text = html.unescape(_TAG.sub("", _LINK.sub(r" (\1) ", text)))
-    return [line for each in text.split("\n") if (line := " ".join(each.split()))]
+def visible_line(text: str) -> str:
+    """The text in one line, without control characters and marks that change how it reads."""
+    return text if text.isprintable() else _CONTROL.sub("", text.replace("\t", "  ").replace("\n", " "))
 
 
 def _clean(lines: Sequence[str]) -> list[str]:
     """Lines without what cannot be seen: control characters, trailing space, more than one blank line."""
     found: list[str] = []
     for line in lines:
-        line = line.rstrip()
-        if not line.isprintable():
-            line = _CONTROL.sub("", line.replace("\t", "  "))
+        line = visible_line(line.rstrip())
         if len(line) > MAX_LINE:
             line = f"{line[: MAX_LINE * 2 // 3]} … {line[-MAX_LINE // 3 :]}"
         if line or (found and found[-1]):
@@ -155,7 +149,3 @@ def _by_focus(lines: Sequence[str], focus: frozenset[str]) -> list[int]:
         return []
     shared = {index: len(words_of(line) & focus) for index, line in enumerate(lines)}
     return sorted((index for index, count in shared.items() if count), key=lambda index: -shared[index])
-
-
-def as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

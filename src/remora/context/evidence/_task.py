@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from remora.context.evidence._words import weigh, words_of
 
@@ -10,13 +11,12 @@ HEAD, USED = 0.6, 0.85
 """Of the share: for the head; for the head and the lines that later calls had words of. The tail gets the rest."""
 
 
-def task_text(goal: str, room: float, used: frozenset[str]) -> str:
-    """The task in about `room` tokens. Lines that hold words of `used` are kept before the tail."""
-    if weigh(goal) <= room:
-        return goal
-    lines = goal.splitlines()
-    weights = [weigh(line) + 1 for line in lines]
-    by_use = sorted(range(len(lines)), key=lambda at: -len(words_of(lines[at]) & used))
+def task_text(goal: str, room: float, used: frozenset[str]) -> tuple[str, int]:
+    """The task in about `room` tokens, and its weight. Lines that hold words of `used` are kept before the tail."""
+    lines, weights, words = _looked_at(goal)
+    if sum(weights) <= room:
+        return goal, sum(weights)
+    by_use = sorted(range(len(lines)), key=lambda at: -len(words[at] & used))
     orders: tuple[tuple[Sequence[int], float], ...] = (
         (range(len(lines)), HEAD),
         (by_use, USED),
@@ -32,7 +32,14 @@ def task_text(goal: str, room: float, used: frozenset[str]) -> str:
                 break
             chosen.add(at)
             spent += weights[at]
-    return _joined(lines, chosen) if chosen else _head_and_tail(goal, room)
+    return (_joined(lines, chosen), spent + 2) if chosen else (_head_and_tail(goal, room), int(room))
+
+
+@lru_cache(maxsize=8)
+def _looked_at(goal: str) -> tuple[list[str], list[int], list[frozenset[str]]]:
+    """The lines of a task with their weights and words: the same in every turn of a run."""
+    lines = goal.splitlines()
+    return lines, [weigh(line) + 1 for line in lines], [words_of(line) for line in lines]
 
 
 def _joined(lines: Sequence[str], chosen: set[int]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from remora.context.evidence._entries import Entry
@@ -17,13 +18,15 @@ from remora.context.evidence._words import words_of
 
 HORIZON = 4
 """Times the budget: of outputs further back, only calls and identifiers are looked at."""
+MANY = 40
+"""Entries whose words still say what the run is about."""
 SMALL_OUTPUT = 16
 """Tokens, about, of an output that is shown wherever its call is."""
 
 CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 80.0, 60.0, 60.0, 45.0, 65.0, 9.0
 """What lines are worth before they are looked at."""
 NEWEST_USER = 90.0
-CALL_DECAY, USER_DECAY, LINE_DECAY = 1.0, 1.0, 0.8
+CALL_DECAY, USER_DECAY, LINE_DECAY = 2.0, 3.0, 0.8
 """What each later call takes away."""
 RECENT = 12.0
 """More for the second newest output, half of it for the one before, and so on."""
@@ -36,6 +39,7 @@ RELATED, MOST_RELATED = 0.4, 4.0
 """For each word that the whole output shares with the latest words and calls."""
 NEAR, NEAR_DECAY = 6.0, 0.3
 """For a numbered line that the latest call or words name, less for each line between."""
+NUMBERS = 8
 FAILED, REPEATED, LENGTH = 2.0, 6.0, 0.1
 
 LATER = {"agent": 40.0, "user": 20.0, "call": 20.0, "newest": 0.0, "": 0.0}
@@ -71,13 +75,13 @@ class _Judge:
         calls = [entry for entry in entries if entry.speaker == "call"]
         said = [entry for entry in entries if entry.speaker != "call"]
         hot = frozenset[str]().union(*(entry.words for entry in (*said[-2:], *calls[-2:])))
-        common = max(3, len(calls) // 3)
-        spread = Counter(word for entry in calls for word in entry.all_words & hot)
+        common = max(3, len(calls[-MANY:]) // 3)
+        spread = Counter(word for entry in calls[-MANY:] for word in entry.all_words & hot)
         self._hot = frozenset(word for word in hot if spread[word] <= common)
         self._hotter = self._hot & said[-1].words if said else frozenset()
-        self._warm = goal.union(*(entry.words for entry in entries if entry.speaker != "agent"))
+        self._warm = goal.union(*(entry.words for entry in entries[-MANY:] if entry.speaker != "agent"))
         texts = " ".join(entry.said for entry in (*said[-1:], *calls[-1:]))
-        self._numbers = {int(number) for number in _NUMBER.findall(texts)}
+        self._numbers = {int(number) for number in _NUMBER.findall(texts)[-NUMBERS:]}
         self._covered: set[str] = set()
         self._repeated: set[str] = set()
 
@@ -152,5 +156,7 @@ def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
     return same
 
 
+@lru_cache(maxsize=8)
 def goal_words(goal: str) -> frozenset[str]:
+    """Words of a task: the same in every turn of a run."""
     return words_of(goal)
