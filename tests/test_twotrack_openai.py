@@ -17,6 +17,7 @@ from openai.types.chat import ChatCompletion
 
 import remora
 from remora.context.contracts import ToolSpec
+from remora.context.recall import RECALL
 from remora.errors import BudgetError, ConfigError, DecisionError
 from remora.events import (
     AgentEndEvent,
@@ -256,7 +257,7 @@ async def test_tools_in_the_text_are_called_by_the_text() -> None:
 
 def test_a_tool_in_openais_shape_is_the_tool_it_describes() -> None:
     spec = ToolSpec(name="count", description="Count words.", parameters=TEXT)
-    assert MemoryTwoTrack(tools=[COUNT]).tools == MemoryTwoTrack(tools=[spec]).tools == (spec,)
+    assert MemoryTwoTrack(tools=[COUNT]).tools == MemoryTwoTrack(tools=[spec]).tools == (spec, RECALL)
     assert spec.openai() == COUNT
     with pytest.raises(ConfigError, match="is not a tool"):
         MemoryTwoTrack(tools=[{"type": "function"}])
@@ -272,6 +273,9 @@ async def test_a_result_is_a_call_or_a_line(result: Any) -> None:
 async def test_the_model_sees_what_a_person_said_last() -> None:
     async with MemoryTwoTrack() as tt:
         await tt.user("first")
+        await tt.user("only\nthe tests")
+        assert "only the tests" in (await tt.request()).messages[-1]["content"]
+    async with MemoryTwoTrack(style="json") as tt:
         await tt.user("only\nthe tests")
         assert "only the tests" in (await tt.request()).messages[-1]["content"]
         assert tt.packet.knowledge["user"].pinned

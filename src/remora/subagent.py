@@ -102,7 +102,7 @@ class SubagentDefinition(_Part):
     """Whether the agent may look into its own earlier results."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Extra packet fields, each with its JSON Schema; a tool fills them with `extensions`."""
-    rendering: Literal["json", "markdown"] = "json"
+    rendering: Literal["json", "markdown", "account"] = "json"
     """How the packet is written into the prompt."""
     check: CheckRule | None = None
     summarizers: dict[str, str] = Field(default_factory=dict)

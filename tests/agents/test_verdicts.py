@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from remora.context.budget import check_limit
+from remora.context.budget import check_limit, reserved
 from remora.context.render import fixed_tokens, system_text
 from remora.inference import EstimatedCounter
-from remora.runner import judge
+from remora.runner import CheckResult, judge
 from remora.scripts import load_agent, tool_specs
 from remora.subagent import SUBMIT_RESULT
 
@@ -33,7 +33,7 @@ AGENTS = Path(__file__).parents[2] / "agents"
 )
 def test_each_agent_has_its_own_words(agent: str, before: int | None, after: int | None, word: str) -> None:
     rule = load_agent(AGENTS, agent).definition.check
-    assert judge(rule, before, after)["verdict"] == word
+    assert judge(rule, CheckResult(before), CheckResult(after))["verdict"] == word
 
 
 @pytest.mark.parametrize("agent", ["lint", "test", "sample_data"])
@@ -41,5 +41,5 @@ def test_the_fixed_part_leaves_room_within_the_default_limit(agent: str) -> None
     loaded, counter = load_agent(AGENTS, agent), EstimatedCounter()
     tools = (*tool_specs(loaded.definition, loaded.scripts), SUBMIT_RESULT)
     fixed = fixed_tokens(system_text(loaded.definition.system_prompt, tools), counter)
-    check_limit(fixed, 1000, counter.count)
+    check_limit(fixed, 1000, reserved(counter.count))
     assert fixed <= 460

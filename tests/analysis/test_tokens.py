@@ -10,6 +10,7 @@ import remora
 from remora.analysis import chat_tokens, token_report
 from remora.analysis._tokens import tools_beside
 from remora.context.contracts import ToolSpec
+from remora.context.recall import RECALL
 from remora.context.render import system_text
 from remora.events import (
     AgentStartEvent,
@@ -81,12 +82,13 @@ def test_tools_sent_beside_the_messages_count_and_tools_in_the_text_do_not_count
 
 @pytest.mark.parametrize("calling", ["native", "text"])
 async def test_the_packet_counted_again_is_what_its_receipt_says(tmp_path: Path, calling: Any) -> None:
-    async with remora.TwoTrack(goal="g", tools=[SPEC], state_dir=tmp_path, calling=calling) as track:
+    asked = {"tools": [SPEC], "system_prompt": "Go.", "calling": calling}
+    async with remora.TwoTrack(goal="g", state_dir=tmp_path, **asked) as track:
         await track.request()
         await track.request()
     events = list(read_events(track.path))
     receipts = [event.tokens["total"] for event in events if isinstance(event, ModelRequestEvent)]
-    system = system_text("", [SPEC], calling)
+    system = system_text("Go.", [SPEC, RECALL], calling)
     report = token_report(events, system, lambda event: "", EstimatedCounter())
     assert [row.packet for row in report.rows] == receipts
     assert chat_tokens(events, system, lambda event: "", EstimatedCounter())[1] == report.rows[0].history

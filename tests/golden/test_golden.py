@@ -16,6 +16,8 @@ from remora.trace import read_events, verify
 
 HERE = Path(__file__).parent
 STREAM = HERE / "format-1-lint.jsonl"
+FIRST = HERE / "format-1-lint.projector-1.jsonl"
+"""The same run as projector 1 recorded it, without evidence."""
 OLDER = ("json-1", "json-2")
 """Earlier renderers, of each of which the same run is kept."""
 EDITED = HERE / "refused-edited.jsonl"
@@ -40,16 +42,22 @@ def test_the_golden_stream_gives_its_packets_at_every_turn(
     record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
 
 
+def test_a_stream_of_the_first_projector_still_gives_its_packets(make: ModuleType) -> None:
+    expected = orjson.loads((HERE / "format-1-lint.projector-1.packets.json").read_bytes())
+    assert list(make.packets(FIRST)) == expected
+
+
 @pytest.mark.parametrize("renderer", OLDER)
 def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(
     make: ModuleType, renderer: str
 ) -> None:
-    assert list(make.packets(HERE / f"format-1-lint.{renderer}.jsonl")) == list(make.packets(STREAM))
+    assert list(make.packets(HERE / f"format-1-lint.{renderer}.jsonl")) == list(make.packets(FIRST))
 
 
-def test_every_receipt_names_the_packet_that_was_shown() -> None:
+@pytest.mark.parametrize("stream", [STREAM, FIRST])
+def test_every_receipt_names_the_packet_that_was_shown(stream: Path) -> None:
     packet, checked = EMPTY, 0
-    for event in read_events(STREAM):
+    for event in read_events(stream):
         if isinstance(event, ModelRequestEvent):
             assert event.packet_sha256 == digest(canonical(packet))
             checked += 1

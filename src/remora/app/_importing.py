@@ -14,10 +14,9 @@ from remora.analysis import (
     ChatProblem,
     read_chats,
 )
-from remora.app._deciding import TRAINED_LIMIT
+from remora.app._deciding import PACKET_TOKENS
 from remora.app._project import Project, counter_of
-from remora.context.budget import reserved
-from remora.context.render import fixed_tokens, system_text
+from remora.context.render import reserved_tokens
 from remora.errors import TraceError
 from remora.events import AgentEndEvent, ids_behind
 from remora.ports import Clock, Decision, TokenCounter
@@ -67,16 +66,17 @@ class ChatImport:
     def __init__(self, project: Project) -> None:
         self._project = project
 
-    async def run(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
+    async def run(self, files: Sequence[Path], *, tokenizer: Path | None = None, budget: int | None = None) -> Imports:
         """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
         counter = counter_of(tokenizer)
         done, ids = Imports(), self._import_ids()
+        tokens = budget or self._project.config.runner.memory.packet_size_limit or PACKET_TOKENS
         async with self._project.writer() as writer:
             for chat in (chat for file in files for chat in _chats(file)):
                 if isinstance(chat, ChatProblem):
                     done.problems.append(str(chat))
                 else:
-                    done.streams.append(await self._import(chat, writer, counter, next(ids)))
+                    done.streams.append(await self._import(chat, writer, counter, next(ids), tokens))
         return done
 
     def _import_ids(self) -> Iterator[str]:
@@ -84,23 +84,24 @@ class ChatImport:
         yield (first := new_stream_id(self._project.state_dir, self._project.clock.now()))
         yield from ids_behind(first)
 
-    async def _import(self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str) -> Imported:
+    async def _import(
+        self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str, budget: int
+    ) -> Imported:
         clock = StillClock(self._project.clock)
         identity = Identity(agent_id, operation="import")
-        track = TwoTrack.of(
-            Wiring(
-                identity=identity,
-                goal=chat.goal,
-                tools=chat.tools,
-                system_prompt=chat.system,
-                prompts=PromptSettings(self._import_limit(chat, counter), calling="native"),
-                writer=writer,
-                blobs=self._project.blobs,
-                counter=counter,
-                clock=clock,
-                secrets=self._project.secrets,
-            )
+        wiring = Wiring(
+            identity=identity,
+            goal=chat.goal,
+            tools=chat.tools,
+            system_prompt=chat.system,
+            prompts=PromptSettings(0, style="account", calling="native"),
+            writer=writer,
+            blobs=self._project.blobs,
+            counter=counter,
+            clock=clock,
+            secrets=self._project.secrets,
         )
+        track = TwoTrack.of(wiring.with_packet_budget(max(budget, reserved_tokens("account", counter.count))))
         try:
             await _play(track, chat)
             await writer.close(identity.stream_id)
@@ -109,14 +110,6 @@ class ChatImport:
             raise TraceError(f"The import stopped at {chat.source}: {error.message}", hint=hint) from error
         calls = sum(len(step.calls) for step in chat.steps if isinstance(step, AssistantTurn))
         return Imported(identity.agent_id, chat.source, track.goal, track.packet.turn, calls, track.limit)
-
-    def _import_limit(self, chat: Chat, counter: TokenCounter) -> int:
-        """The project's limit; where the log's own system text and tools leave no room in it, so much beside them."""
-        limit = self._project.config.runner.memory.packet_size_limit or TRAINED_LIMIT
-        system = self._project.secrets.clean(chat.system)
-        fixed = fixed_tokens(system_text(system, chat.tools, "native"), counter, chat.tools)
-        least = reserved(counter.count)
-        return limit if fixed + least <= limit else fixed + max(limit, least)
 
 
 def _chats(file: Path) -> Iterator[Chat | ChatProblem]:

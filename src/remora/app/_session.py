@@ -17,7 +17,7 @@ from remora.config import RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.recall import RECALL
-from remora.context.render import fixed_tokens, system_text
+from remora.context.render import fixed_tokens, reserved_tokens, system_text
 from remora.errors import BudgetError, ConfigError
 from remora.events import Event
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
@@ -100,7 +100,7 @@ class Session:
     def _check_budget(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> None:
         fixed = self._fixed_tokens(definition, tools)
         try:
-            check_limit(fixed, self._limit(fixed), self.deciders.counter.count)
+            check_limit(fixed, self._limit(fixed), reserved_tokens(definition.rendering, self.deciders.counter.count))
         except BudgetError as error:
             # Native tool schemas take twice the tokens of tools listed in the prompt's text.
             native = self.deciders.calling == "native"

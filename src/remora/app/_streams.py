@@ -90,9 +90,14 @@ class Streams:
         """One agent's run as a conversation: prompts as sent, replies, calls and results."""
         return await transcript(self._project.library.events(fragment), self._project.blobs.get, full=full)
 
-    async def import_chats(self, files: Sequence[Path], *, tokenizer: Path | None = None) -> Imports:
-        """Record every conversation of these chat logs as a sealed stream. One that cannot be read leaves none."""
-        return await ChatImport(self._project).run(files, tokenizer=tokenizer)
+    async def import_chats(
+        self, files: Sequence[Path], *, tokenizer: Path | None = None, budget: int | None = None
+    ) -> Imports:
+        """Record every conversation of these chat logs as a sealed stream. One that cannot be read leaves none.
+
+        `budget`: tokens that the packet may take beside the log's system text and tools.
+        """
+        return await ChatImport(self._project).run(files, tokenizer=tokenizer, budget=budget)
 
     async def _sent(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from remora.app._deciding import PACKET_TOKENS
 from remora.app._project import STATE_DIR, SystemClock, counter_of
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike
-from remora.context.render import Calling
+from remora.context.render import ACCOUNT_SYSTEM, Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
 from remora.ports import SummaryGuard, TokenCounter
@@ -20,7 +21,7 @@ def local_wiring(
     goal: str,
     *,
     tools: Sequence[ToolLike],
-    budget: int,
+    budget: int | None,
     system_prompt: str,
     operation: str,
     node_id: str,
@@ -28,6 +29,7 @@ def local_wiring(
     summarizers: Mapping[str, Summarizer] | None,
     secrets: Mapping[str, str] | None,
     calling: Calling,
+    style: Style,
     guard: SummaryGuard | None,
     counter: TokenCounter | None,
     extensions: Mapping[str, Extension] | None,
@@ -37,12 +39,12 @@ def local_wiring(
 
     clock, child = SystemClock(), SummaryChild()
     identity = Identity(new_stream_id(state_dir, clock.now()), operation=operation, node_id=node_id)
-    return Wiring(
+    wiring = Wiring(
         identity=identity,
         goal=goal,
         tools=tools,
-        system_prompt=system_prompt,
-        prompts=PromptSettings(budget, calling=calling),
+        system_prompt=system_prompt or (ACCOUNT_SYSTEM if style == "account" else ""),
+        prompts=PromptSettings(budget or 0, style=style, calling=calling),
         writer=FileTrace(state_dir, clock=clock),
         blobs=FileBlobs(state_dir),
         counter=counter or counter_of(None),
@@ -54,6 +56,7 @@ def local_wiring(
         path=state_dir / f"{identity.stream_id}.jsonl",
         close=child.close,
     )
+    return wiring.with_packet_budget(PACKET_TOKENS) if budget is None else wiring
 
 
 class JsonlEventEmitter(StreamEmitter):

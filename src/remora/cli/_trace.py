@@ -281,6 +281,10 @@ def prune(
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Chat logs (JSON, JSONL) or SWE-agent trajectories")],
     tokenizer: Tokenizer = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", min=1, help="Tokens of the packet beside system text and tools; 3,000 by default"),
+    ] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -292,12 +296,11 @@ def import_(
     \b
     Examples:
       remora trace import chats.jsonl
-      remora trace import runs/*.traj --tokenizer model.gguf
+      remora trace import runs/*.traj --tokenizer model.gguf --budget 1000
     """
     with errors_as_sentences():
-        done = asyncio.run(
-            app.open_project(project, state_dir=state_dir).streams.import_chats(files, tokenizer=tokenizer)
-        )
+        streams = app.open_project(project, state_dir=state_dir).streams
+        done = asyncio.run(streams.import_chats(files, tokenizer=tokenizer, budget=budget))
         tell(f"skipped: {problem}" for problem in done.problems)
         print_json(done) if json else render.imports(done)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)

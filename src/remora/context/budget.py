@@ -36,19 +36,17 @@ RESERVED = _CAPS + TEMPLATE
 Count = Callable[[str], int]
 """How many tokens a text takes."""
 
-_EMPTIEST = orjson.dumps(
-    {
-        **dict.fromkeys(("goal", "operation", "node_id", "last_error"), ""),
-        "constraints": {"max_turns": 10**6, "safety": ""},
-        "recent_actions": [{"tool": "", "summary": "", "outcome": "partial"}],
-        "left_out": {
-            "excerpts": 3, "recent_actions": 9, "summaries": 1, "knowledge": 10**6, "hub_context": 10**5,
-            "extensions": 999, "diagnostics": 8, "candidate_actions": 999, "state_summary": 1, "node_summary": 1,
-        },
-        "turn": 10**6,
-    }
-).decode()  # fmt: skip
-"""The JSON that is left when all has gone that may go."""
+EMPTIEST: dict[str, Any] = {
+    **dict.fromkeys(("goal", "operation", "node_id", "last_error"), ""),
+    "constraints": {"max_turns": 10**6, "safety": ""},
+    "recent_actions": [{"tool": "", "summary": "", "outcome": "partial"}],
+    "left_out": {
+        "excerpts": 3, "recent_actions": 9, "summaries": 1, "knowledge": 10**6, "hub_context": 10**5,
+        "extensions": 999, "diagnostics": 8, "candidate_actions": 999, "state_summary": 1, "node_summary": 1,
+    },
+    "turn": 10**6,
+}  # fmt: skip
+"""The sections that are left when all has gone that may go."""
 _SEAMS = 16
 """Where two texts meet, their tokens together may be a few more than apart."""
 
@@ -72,12 +70,14 @@ class Fitted:
 
 def reserved(count: Count) -> int:
     """What is kept free for the parts that never go: more than `RESERVED` only by a tokenizer that knows few words."""
-    return max(RESERVED, _CAPS + count(_EMPTIEST) + _SEAMS)
+    return max(RESERVED, _CAPS + count(orjson.dumps(EMPTIEST).decode()) + _SEAMS)
 
 
-def check_limit(fixed: int, limit: int, count: Count | None = None) -> None:
-    """Raises `BudgetError` if a prompt with `fixed` tokens around the packet could ever be over `limit`."""
-    kept = reserved(count) if count else RESERVED
+def check_limit(fixed: int, limit: int, kept: int = RESERVED) -> None:
+    """Raises `BudgetError` if a prompt with `fixed` tokens around the packet could ever be over `limit`.
+
+    `kept`: the tokens that are reserved for what is always shown.
+    """
     if fixed + kept > limit:
         raise BudgetError(
             f"The prompt limit of {limit} tokens is too small: the system text and tools take {fixed}, "

@@ -9,8 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, Field
 
+from remora.context.evidence import Evidence
 from remora.events import CandidateAction, Excerpt, Outcome, PacketDelta
 from remora.nodes import NodeType
 
@@ -92,8 +94,17 @@ class DecisionPacket(BaseModel):
     excerpts: list[Excerpt] = Field(default_factory=list)
     """The last 3, oldest first."""
     extensions: dict[str, Any] = Field(default_factory=dict)
+    evidence: Evidence = Field(default_factory=Evidence)
+    """What was said, called and returned, bounded in bytes: what the account of the run is written from."""
 
     packet_version: str = "1.0"
+
+    def canonical_fields(self) -> dict[str, Any]:
+        """The fields that differ from their defaults. Evidence is encoded once an entry, not once a turn."""
+        fields = self.model_dump(exclude_defaults=True, exclude={"evidence"})
+        if self.evidence.entries or self.evidence.dropped:
+            fields["evidence"] = orjson.Fragment(self.evidence.encoded)
+        return fields
 
     @property
     def recent_history(self) -> list[str]:

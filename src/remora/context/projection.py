@@ -12,6 +12,9 @@ The rules are part of format 1:
     excerpts            replaced by label; the last 3 stay
     hub                 set and removed by node
     extensions          replaced per key
+    evidence            appended; bounded in bytes, see `remora.context.evidence`
+
+Projector 1 kept only the beginning of the goal. Its streams are still folded that way.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
+from remora.context.evidence import Entry, remember, words_of
 from remora.context.models import (
     MAX_EXCERPTS,
     MAX_RECENT_ACTIONS,
@@ -39,6 +44,7 @@ from remora.events import (
     Change,
     ErrorDelta,
     Event,
+    EvidenceDelta,
     Excerpt,
     HubDelta,
     KnowledgeDelta,
@@ -51,7 +57,8 @@ from remora.events import (
     UnreadableDelta,
 )
 
-PROJECTOR = "1"
+PROJECTOR = "2"
+"""What new streams are folded by. A stream says which one it was recorded for."""
 MAX_DIAGNOSTICS = 8
 
 _News = tuple[KnowledgeDelta | PlainKnowledge, int, int]
@@ -116,6 +123,7 @@ class _Fold:
             candidate_actions=list(self._candidates),
             excerpts=list(self._excerpts.values()),
             extensions=dict(self._extensions),
+            evidence=self._evidence,
         )
 
     def _begin(self, packet: DecisionPacket) -> None:
@@ -130,6 +138,7 @@ class _Fold:
         self._candidates = list(packet.candidate_actions)
         self._excerpts = {excerpt.label: excerpt for excerpt in packet.excerpts}
         self._extensions = dict(packet.extensions)
+        self._evidence = packet.evidence
 
     def _merge(self, delta: PacketDelta | PlainDelta, event: Event | Change) -> None:
         if delta.action is not None:
@@ -140,6 +149,8 @@ class _Fold:
             self._err(delta.error)
         if type(delta) is not PlainDelta:
             self._merge_rest(delta, event.ts)
+            if delta.evidence is not None:
+                self._remember(delta.evidence, event.seq)
 
     def _merge_rest(self, delta: PacketDelta | PlainDelta, ts: str) -> None:
         if delta.diagnostics:
@@ -154,6 +165,20 @@ class _Fold:
             self._pull(delta.hub, ts)
         if delta.extensions:
             self._extensions |= delta.extensions
+
+    def _remember(self, news: EvidenceDelta, seq: int) -> None:
+        entry = Entry(
+            seq=seq,
+            speaker=news.speaker,
+            text=news.text,
+            given=news.given,
+            lines=news.lines,
+            kind=news.kind,
+            failed=news.failed,
+            omitted=news.omitted,
+            identifiers=news.identifiers,
+        )
+        self._evidence = remember(self._evidence, entry, _goal_words(self._scalars["goal"]))
 
     def _act(self, action: ActionDelta | PlainAction, turn: int) -> None:
         self._actions.append((action, turn))
@@ -208,6 +233,11 @@ _SCALARS = (
 )
 
 
+@lru_cache(maxsize=64)
+def _goal_words(goal: str) -> frozenset[str]:
+    return words_of(goal)
+
+
 def _started(event: AgentStartEvent) -> DecisionPacket:
     """A fresh packet. What a damaged or foreign start does not say stays empty."""
     try:
@@ -216,7 +246,7 @@ def _started(event: AgentStartEvent) -> DecisionPacket:
         constraints = Constraints()
     return DecisionPacket(
         agent_id=event.agent_id,
-        goal=one_line(event.goal),
+        goal=one_line(event.goal) if event.projector in ("", "1") else event.goal,
         operation=event.operation,
         node_id=event.node_id,
         node_summary=one_line(str(event.node.get("summary", ""))),

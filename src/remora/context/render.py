@@ -7,23 +7,25 @@ message holds the agent's text and its tools; the user message holds the packet 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 import orjson
 
-from remora.context.budget import fit
+from remora.context.budget import CONSTRAINTS_CAP, EMPTIEST, ERROR_CAP, Fitted, fit, reserved
 from remora.context.contracts import ToolSpec
+from remora.context.evidence import write_account
 from remora.context.models import DecisionPacket
 from remora.context.text import one_line
+from remora.errors import BudgetError
 from remora.ports import TokenCounter
 
-Style = Literal["json", "markdown"]
+Style = Literal["json", "markdown", "account"]
 Calling = Literal["text", "native"]
 """How a model is to call: by JSON in its answer, tools listed in the prompt; or by its server's tool calling."""
-RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3"}
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-1"}
 """The version of each style, as receipts name it."""
 
 MESSAGE_OVERHEAD = 8
@@ -35,6 +37,17 @@ WIDE = 5
 """Characters a token that few texts have: of a longer text, its beginning is counted first."""
 SEAM = 16
 """Tokens by which a beginning may take more than the same characters within the whole."""
+
+ACCOUNT_HEAD = "What has happened so far, oldest first. `#n` is the number of an event."
+ACCOUNT_SYSTEM = (
+    "You work on a task in turns. Each turn shows an account of the run so far: the task, what people said, and your "
+    "calls with what they returned. Make the next call, or answer in words when the task is done."
+)
+"""The system text of a loop that gives none."""
+REST_SHARE = 0.5
+"""Of a prompt's room, what everything beside the account may take."""
+LEAST_EVIDENCE = 60
+"""Tokens of room, from which on evidence is shown beside a packet in another style."""
 
 _ANSWER = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
 
@@ -67,9 +80,17 @@ def render(
     """The prompt for this packet, at most `limit` tokens by `counter`. Raises `BudgetError` if that cannot be."""
     system = system_text(system_prompt, tools, calling)
     fixed = fixed_tokens(system, counter, tools if calling == "native" else ())
-    text = _json if style == "json" else _markdown
+    return render_within(packet, system, fixed, limit=limit, count=counter.count, style=style)
 
-    count = cache(counter.count)
+
+def render_within(
+    packet: DecisionPacket, system: str, fixed: int, *, limit: int, count: Callable[[str], int], style: Style
+) -> Rendered:
+    """As `render`, beside a system text and `fixed` tokens that are known already."""
+    count = cache(count)
+    if style == "account":
+        return _account(packet, system, fixed, limit, count)
+    text = _json if style == "json" else _markdown
 
     def measure(sections: dict[str, Any]) -> int:
         shown, room = text(sections), limit - fixed
@@ -78,10 +99,70 @@ def render(
         return fixed + count(shown)
 
     fitted = fit(packet, measure, limit, count)
-    user = text(fitted.sections)
-    tokens = {name: count(text({name: part})) for name, part in fitted.sections.items()}
+    sections, left_out = fitted.sections, fitted.left_out
+    if packet.evidence.entries:
+        sections, left_out = _with_evidence(packet, fitted, measure, limit, count)
+    user = text(sections)
+    tokens = {name: count(text({name: part})) for name, part in sections.items()}
     total = fixed + count(user)
-    return Rendered(system, user, {"system": fixed, **tokens, "total": total}, fitted.left_out)
+    return Rendered(system, user, {"system": fixed, **tokens, "total": total}, left_out)
+
+
+def reserved_tokens(style: Style, count: Callable[[str], int]) -> int:
+    """What a prompt in this style must have room for, beside system text and tools, so that every packet fits."""
+    return _least_rest(count) + count(ACCOUNT_HEAD) + LEAST_EVIDENCE + SEAM if style == "account" else reserved(count)
+
+
+def _least_rest(count: Callable[[str], int]) -> int:
+    """The tokens beside an account with everything left out that may go."""
+    return CONSTRAINTS_CAP + ERROR_CAP + count(_markdown(EMPTIEST)) + SEAM
+
+
+def _with_evidence(
+    packet: DecisionPacket,
+    fitted: Fitted,
+    measure: Callable[[dict[str, Any]], int],
+    limit: int,
+    count: Callable[[str], int],
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """The sections with as much evidence as the room beside them holds, as lines."""
+    room = limit - measure(fitted.sections)
+    while room >= LEAST_EVIDENCE:
+        account = write_account("", packet.evidence, room, count)
+        sections = fitted.sections | {"evidence": account.text.splitlines()}
+        if (over := measure(sections) - limit) <= 0:
+            return sections, fitted.left_out | {f"evidence {name}": n for name, n in account.left_out.items()}
+        room = min(room - over, room * 9 // 10)
+    return fitted.sections, fitted.left_out
+
+
+def _account(packet: DecisionPacket, system: str, fixed: int, limit: int, count: Callable[[str], int]) -> Rendered:
+    """The run as a labelled account in the order of time; what tools say they know, and candidates, come after it."""
+    room = limit - fixed
+    bare = packet.model_copy(update={"goal": "", "recent_actions": [], "operation": "", "node_id": ""})
+    most = max(int(room * REST_SHARE), _least_rest(count))
+    fitted = fit(bare, lambda sections: count(_markdown(sections)), most, count)
+    rest = _markdown(fitted.sections)
+    around = f"{ACCOUNT_HEAD}\n", f"\n{rest}" if rest else ""
+    goal = " ".join(part for part in (packet.goal, _target(packet)) if part)
+    budget = room - count("".join(around)) - SEAM
+    while True:
+        account = write_account(goal, packet.evidence, max(0, budget), count)
+        user = account.text.join(around)
+        total = fixed + count(user)
+        if total <= limit or budget <= 0:
+            break
+        budget = min(budget - (total - limit), budget * 9 // 10)
+    if total > limit:
+        raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+    tokens = {name: count(_markdown({name: part})) for name, part in fitted.sections.items()}
+    left_out = fitted.left_out | dict(account.left_out)
+    return Rendered(system, user, {"system": fixed, "account": account.tokens, **tokens, "total": total}, left_out)
+
+
+def _target(packet: DecisionPacket) -> str:
+    named = [part for part in (packet.operation, packet.node_id) if part and part not in packet.goal]
+    return f"({', '.join(named)})" if named else ""
 
 
 def fixed_tokens(system: str, counter: TokenCounter, sent_beside: Sequence[ToolSpec] = ()) -> int:

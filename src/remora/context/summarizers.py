@@ -20,6 +20,7 @@ from remora.context._summaries import (
     distill,
     raw_result_of,
     says_enough,
+    states_outcome,
 )
 from remora.context.summary import Imported, OfFolder, Summarized, Summarizer, run_summarizer
 from remora.errors import ConfigError
@@ -43,6 +44,8 @@ __all__ = [
     "distill",
     "get_default_summarizers",
     "is_built_in",
+    "raw_result_of",
+    "states_outcome",
     "summarize_guarded",
     "summarize_here",
 ]

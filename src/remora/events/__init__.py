@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from remora.events._codec import canonical, decode, encode, from_record, json_value, readable
     from remora.events._delta import (
         DELTA_VERSION,
+        EVIDENCE_VERSION,
         ActionDelta,
         CandidateAction,
         ErrorDelta,
+        EvidenceDelta,
         Excerpt,
         HubDelta,
         KnowledgeDelta,
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DELTA_VERSION",
     "EVENT_TYPES",
+    "EVIDENCE_VERSION",
     "FORMAT",
     "MAX_BLOB",
     "UNRECORDED",
@@ -86,6 +89,7 @@ __all__ = [
     "Event",
     "EventEmitter",
     "EventName",
+    "EvidenceDelta",
     "Excerpt",
     "FileChange",
     "HubDelta",
@@ -146,8 +150,8 @@ _MODULES = {
     "_change": "Change change_of",
     "_codec": "canonical decode encode from_record json_value readable",
     "_delta": (
-        "DELTA_VERSION ActionDelta CandidateAction ErrorDelta Excerpt HubDelta KnowledgeDelta Outcome "
-        "PacketDelta UnreadableDelta"
+        "DELTA_VERSION EVIDENCE_VERSION ActionDelta CandidateAction ErrorDelta EvidenceDelta Excerpt HubDelta "
+        "KnowledgeDelta Outcome PacketDelta UnreadableDelta"
     ),
     "_ids": "ids_behind is_id new_id next_id order_of short_id",
     "_lines": "FORMAT digest timestamp",

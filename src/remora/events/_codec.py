@@ -107,5 +107,7 @@ def _unknown(envelope: dict[str, Any], version: Any, data: dict[str, Any], probl
 
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return value.model_dump(exclude_defaults=True)
+        # A packet gives its fields itself: parts of them are encoded already.
+        own = getattr(value, "canonical_fields", None)
+        return own() if own else value.model_dump(exclude_defaults=True)
     raise TypeError(f"{type(value).__name__} is not a JSON value")

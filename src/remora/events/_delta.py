@@ -11,6 +11,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 DELTA_VERSION = 1
+EVIDENCE_VERSION = 2
+"""The version of a delta with evidence: a reader that does not know it must stop, not leave it out."""
 
 Outcome = Literal["success", "error", "partial"]
 
@@ -69,6 +71,25 @@ class HubDelta(_Part):
     remove: tuple[str, ...] = ()
 
 
+class EvidenceDelta(_Part):
+    """Something that happened, as the account of the run may show it: somebody's words, or a call and its output."""
+
+    speaker: Literal["user", "agent", "call"]
+    text: str = ""
+    """The call in one line."""
+    given: tuple[str, ...] = ()
+    """Lines of long arguments."""
+    lines: tuple[str, ...] = ()
+    """Lines of the words, or of the output."""
+    kind: str = "text"
+    """What the output was read as: `records`, `code`, `diff`, `log` and so on."""
+    failed: bool = False
+    omitted: int = 0
+    """Lines of the output that were left out for its size."""
+    identifiers: tuple[tuple[str, str], ...] = ()
+    """Keys and values that outlive the output."""
+
+
 class PacketDelta(_Part):
     """How one event changes the Decision Packet. Fields left at their default change nothing."""
 
@@ -82,6 +103,7 @@ class PacketDelta(_Part):
     excerpts: tuple[Excerpt, ...] = ()
     hub: HubDelta | None = None
     extensions: dict[str, Any] = Field(default_factory=dict)
+    evidence: EvidenceDelta | None = None
 
 
 class UnreadableDelta(_Part):

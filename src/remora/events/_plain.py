@@ -59,6 +59,7 @@ class PlainDelta:
     excerpts: ClassVar[tuple[()]] = ()
     hub: ClassVar[None] = None
     extensions: ClassVar[dict[str, Any]] = {}
+    evidence: ClassVar[None] = None
 
 
 def plain_delta(stored: Any) -> PlainDelta | None:

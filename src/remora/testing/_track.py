@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remora.context.contracts import ToolLike
-from remora.context.render import Calling
+from remora.context.render import Calling, Style
 from remora.context.summarizers import Summarizer
 from remora.errors import DecisionError
 from remora.events import Call, Event, decode
@@ -48,6 +48,7 @@ class MemoryTwoTrack(TwoTrack):
         identity: Identity | None = None,
         summarizers: Mapping[str, Summarizer] | None = None,
         calling: Calling = "native",
+        style: Style = "account",
     ) -> None:
         clock = TickingClock()
         self._trace = MemoryTrace(clock)
@@ -58,7 +59,7 @@ class MemoryTwoTrack(TwoTrack):
             goal=goal,
             tools=tools,
             system_prompt=system_prompt,
-            prompts=PromptSettings(budget, calling=calling),
+            prompts=PromptSettings(budget, style=style, calling=calling),
             writer=self._trace,
             blobs=self.blobs,
             counter=EstimatedCounter(),

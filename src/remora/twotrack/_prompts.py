@@ -10,7 +10,17 @@ from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.history import HISTORY, Chat, History
 from remora.context.models import DecisionPacket
-from remora.context.render import RENDERERS, Calling, Rendered, Style, fixed_tokens, render, system_text
+from remora.context.recall import RECALL
+from remora.context.render import (
+    RENDERERS,
+    Calling,
+    Rendered,
+    Style,
+    fixed_tokens,
+    render_within,
+    reserved_tokens,
+    system_text,
+)
 from remora.events import Event, ModelRequestEvent, NoticeEvent, canonical, digest
 from remora.ports import TokenCounter
 from remora.twotrack._offload import Offloader
@@ -75,8 +85,9 @@ class PromptBuilder:
         self._history = History(settings.calling, counter) if settings.uses_history else None
         self._counted = 0
         beside = tools if settings.calling == "native" else ()
-        fixed = fixed_tokens(system_text(system_prompt, tools, settings.calling), counter, beside)
-        check_limit(fixed, settings.limit, counter.count)
+        self._system = system_text(system_prompt, tools, settings.calling)
+        self._fixed = fixed_tokens(self._system, counter, beside)
+        check_limit(self._fixed, settings.limit, reserved_tokens(settings.style, counter.count))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -89,11 +100,14 @@ class PromptBuilder:
             self._history.take(event, raw)
 
     async def build(
-        self, packet: DecisionPacket, offered: Sequence[ToolSpec]
-    ) -> tuple[tuple[Mapping[str, Any], ...], ModelRequestEvent]:
-        """The messages of a prompt and its receipt. The receipt's large parts are durable."""
+        self, packet: DecisionPacket, usable: tuple[ToolSpec, ...]
+    ) -> tuple[tuple[Mapping[str, Any], ...], tuple[ToolSpec, ...], ModelRequestEvent]:
+        """The messages of a prompt, the tools offered with it, and its receipt, whose large parts are durable."""
         built = self._render(packet)
         self._counted = built.tokens["total"]
+        # With nothing left out there is nothing to bring back.
+        hidden = RECALL if self.settings.style == "account" and not built.left_out else None
+        offered = tuple(tool for tool in usable if tool is not hidden)
         receipt = ModelRequestEvent(
             packet_sha256=digest(canonical(packet)),
             prompt_sha256=digest(canonical(built.messages)),
@@ -106,7 +120,7 @@ class PromptBuilder:
             renderer=self.settings.renderer,
             turn=packet.turn,
         )
-        return built.messages, receipt
+        return built.messages, offered, receipt
 
     def miscounted(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""
@@ -127,14 +141,8 @@ class PromptBuilder:
             return self._history.prompt(
                 self._system_prompt, self._tools, calling=settings.calling, limit=settings.limit, cut=cut
             )
-        return render(
-            packet,
-            system_prompt=self._system_prompt,
-            tools=self._tools,
-            limit=settings.limit,
-            counter=self.counter,
-            style=settings.style,
-            calling=settings.calling,
+        return render_within(
+            packet, self._system, self._fixed, limit=settings.limit, count=self.counter.count, style=settings.style
         )
 
 

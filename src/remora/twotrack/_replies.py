@@ -11,6 +11,7 @@ from remora.context.manager import ContextManager
 from remora.errors import DecisionError
 from remora.events import Call, ErrorDelta, ModelResponseEvent, NoticeEvent, PacketDelta, PacketUpdateEvent
 from remora.ports import Decision
+from remora.twotrack._evidence import agent_evidence
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
 
@@ -44,14 +45,16 @@ class ReplyRecorder:
         await self._answered(answer, error.code, _error(error.message))
 
     async def _answered(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
+        fields = await self._offloader.text(decision.text)
+        said = fields["text"] if decision.calls or not decision.bad else ""
         answer = ModelResponseEvent(
-            **await self._offloader.text(decision.text),
+            **fields,
             calls=tuple([await self._offloader.call(call) for call in decision.calls]),
             model=decision.model,
             usage=dict(decision.usage),
             finish=decision.finish,
             error=error,
-            delta=delta,
+            delta=agent_evidence(said, delta) if self._prompts.settings.style == "account" else delta,
         )
         miscounted = self._prompts.miscounted(decision.usage)
         await self._context.record(answer, *([miscounted] if miscounted else []))

@@ -13,7 +13,7 @@ from remora.context.checks import checked
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.models import KnowledgeEntry
 from remora.context.repeat import RepeatGuard
-from remora.context.summarizers import Distilled, Summarizer, distill, summarize_guarded
+from remora.context.summarizers import Distilled, Summarizer, distill, states_outcome, summarize_guarded
 from remora.errors import ToolError, TraceError
 from remora.events import (
     BlobRef,
@@ -30,6 +30,7 @@ from remora.events import (
     unpack,
 )
 from remora.ports import MAX_BLOB, ToolOutput, Written, blob_limit
+from remora.twotrack._evidence import call_evidence, with_evidence
 from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._wiring import Wiring
 
@@ -63,6 +64,9 @@ class ToolResultBuilder:
         self._guard = wiring.guard
         self._fallback = wiring.fallback
         self._rules = wiring.rules
+        self._goal = wiring.goal
+        self._shows_all = wiring.prompts.style == "account"
+        """Whether every result is kept as evidence, and not only those without a summary of their own."""
         self._repeats = RepeatGuard()
 
     async def build(
@@ -72,6 +76,9 @@ class ToolResultBuilder:
         kept = self._redacted(output.value)
         distilled = await self.distilled(call.tool, kept.value)
         offered = self._offered(distilled.delta, known)
+        if self._shows_all or not states_outcome(kept.value):
+            args = self._secrets.clean(call.args)
+            offered = with_evidence(offered, call_evidence(call, args, kept.value, distilled, self._goal))
         delta = checked(offered, self._tools, self._extensions, kept.notes)
         if changes:
             self._repeats.forget()

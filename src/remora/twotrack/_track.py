@@ -10,14 +10,13 @@ from typing import Any, Self, cast
 
 from remora._version import __version__
 from remora.context.calls import BadCall, read_call
-from remora.context.chat import tool_spec
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR, project
-from remora.context.recall import Remembered, recall
-from remora.context.render import Calling
+from remora.context.recall import RECALL, Recall, Remembered
+from remora.context.render import Calling, Style
 from remora.context.summarizers import Distilled, Summarizer, is_built_in
 from remora.context.text import one_line
 from remora.errors import DecisionError, RemoraError
@@ -32,6 +31,7 @@ from remora.events import (
     Event,
     KnowledgeDelta,
     ModelRequestEvent,
+    ModelResponseEvent,
     NoticeEvent,
     PacketDelta,
     SubmitResultEvent,
@@ -42,6 +42,7 @@ from remora.events import (
     is_check,
 )
 from remora.ports import Prompt, SummaryGuard, TokenCounter
+from remora.twotrack._evidence import user_evidence
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
 from remora.twotrack._replies import ReplyRecorder
@@ -60,6 +61,8 @@ class TwoTrack:
     sent beside the messages, by `prompt.openai_tools()`; with `"text"` the prompt lists them and asks for a call as
     JSON.
 
+    `budget` bounds the tokens of every whole prompt. Without it, the packet may take 3,000 beside system and tools.
+
     `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter` and `JsonCounter` for a
     tokenizer's file and `ServerCounter` for a server. Without one, tokens are estimated.
 
@@ -71,7 +74,7 @@ class TwoTrack:
         goal: str,
         *,
         tools: Sequence[ToolLike] = (),
-        budget: int = 1000,
+        budget: int | None = None,
         system_prompt: str = "",
         operation: str = "",
         node_id: str = "",
@@ -79,6 +82,7 @@ class TwoTrack:
         summarizers: Mapping[str, Summarizer] | None = None,
         secrets: Mapping[str, str] | None = None,
         calling: Calling = "native",
+        style: Style = "account",
         guard: SummaryGuard | None = None,
         counter: TokenCounter | None = None,
         extensions: Mapping[str, Extension] | None = None,
@@ -97,6 +101,7 @@ class TwoTrack:
                 summarizers=summarizers,
                 secrets=secrets,
                 calling=calling,
+                style=style,
                 guard=guard,
                 counter=counter,
                 extensions=extensions,
@@ -114,7 +119,8 @@ class TwoTrack:
         secrets, guard = wiring.secrets, wiring.guard
         self.identity = wiring.identity
         self.goal = secrets.clean(wiring.goal)
-        self.tools = tuple(map(tool_spec, wiring.tools))
+        self.tools = wiring.specs
+        self._recalls_itself = RECALL in self.tools
         self.limit = wiring.prompts.limit
         self.path = wiring.path
         """The file of the Long Track, where it lies on this machine's disk."""
@@ -214,9 +220,9 @@ class TwoTrack:
             drafts = []
         # Where nothing lies between the start of the turn and its prompt, one append records both.
         shown = project(drafts, start=self.packet)
-        offered = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
+        usable = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
         try:
-            messages, receipt = await self._prompts.build(shown, offered)
+            messages, offered, receipt = await self._prompts.build(shown, usable)
         except RemoraError:
             await self.context.record(*drafts)
             raise
@@ -252,6 +258,8 @@ class TwoTrack:
         read = read_call(call, number=f"call-{self.packet.turn}")
         if isinstance(read, BadCall):
             use, read = partial(misread, read), read.call
+        elif read.tool == RECALL.name and self._recalls_itself:
+            use = self.recall
         intent = await self._offloader.call(read)
         await self.context.record(
             ToolCallEvent(call_id=read.call_id, tool=read.tool, args=intent.args, effects=self._effects(read.tool))
@@ -330,12 +338,17 @@ class TwoTrack:
             NoticeEvent(code="no_result", message=f"{call.tool}: {why}"),
         )
 
-    async def recall(self, text: str) -> dict[str, Any]:
-        """What earlier tool results of this run say about `text`, as a tool result: for `call(…, track.recall)`."""
-        events = self._writer.read(self.identity.stream_id)
-        results = [event async for event in events if isinstance(event, ToolResultEvent) and not is_check(event)]
-        past = [Remembered(event.seq, event.turn, event.tool, await self._results.text(event)) for event in results]
-        return recall(past, text)
+    async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
+        """What the stream has of event `seq`, or where earlier results contain `text`, as a bounded tool result."""
+        asked = Recall(text, seq, lines)
+        async for event in self._writer.read(self.identity.stream_id):
+            if is_check(event) or not asked.wants(event.seq):
+                continue
+            if isinstance(event, ToolResultEvent):
+                asked.take(Remembered(event.seq, event.turn, event.tool, await self._results.text(event)))
+            elif isinstance(event, UserInputEvent | ModelResponseEvent) and seq is not None:
+                asked.take(Remembered(event.seq, event.turn, event.type, event.text))
+        return asked.result()
 
     async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
         """Record what the agent says it has done: its call of `submit_result`, a dict, or a line."""
@@ -344,10 +357,13 @@ class TwoTrack:
         await self.context.record(SubmitResultEvent(call_id=call_id, result=fields))
 
     async def user(self, text: str) -> None:
-        """Record what a person says to the agent; the newest words stay in the packet as pinned knowledge `user`."""
+        """Record what a person says to the agent. The account of the run shows it; other styles know it as `user`."""
         said = self._secrets.clean(text)
-        known = KnowledgeDelta(value=one_line(said, MAX_USER_TEXT), pinned=True)
-        delta = PacketDelta(knowledge={"user": known})
+        if self._prompts.settings.style == "account":
+            delta = user_evidence(said)
+        else:
+            known = KnowledgeDelta(value=one_line(said, MAX_USER_TEXT), pinned=True)
+            delta = PacketDelta(knowledge={"user": known})
         await self.context.record(UserInputEvent(**await self._offloader.text(said), delta=delta))
 
     async def fail(self, code: str, message: str) -> None:

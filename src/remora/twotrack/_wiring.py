@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from remora.context.chat import tool_spec
 from remora.context.checks import Extension
-from remora.context.contracts import ToolLike
+from remora.context.contracts import ToolLike, ToolSpec
+from remora.context.recall import RECALL
+from remora.context.render import fixed_tokens, system_text
 from remora.context.secrets import Secrets
 from remora.context.summarizers import FALLBACK, Summarizer, Unguarded, get_default_summarizers
 from remora.ports import BlobStore, Clock, HubClient, SummaryGuard, TokenCounter, TraceWriter
@@ -67,3 +70,18 @@ class Wiring:
     """The file of the stream, where it lies on this machine's disk."""
     close: Callable[[], Awaitable[None]] = _nothing_to_close
     """Releases what was opened for this run alone. Awaited once the stream is sealed."""
+
+    def with_packet_budget(self, tokens: int) -> Wiring:
+        """The same with a prompt limit of so many tokens for the packet, beside system text and tools."""
+        specs, settings = self.specs, self.prompts
+        beside = specs if settings.calling == "native" else ()
+        system = system_text(self.secrets.clean(self.system_prompt), specs, settings.calling)
+        limit = fixed_tokens(system, self.counter, beside) + tokens
+        return replace(self, prompts=replace(settings, limit=limit))
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools, and `recall` where prompts are accounts that may leave something out."""
+        own = tuple(map(tool_spec, self.tools))
+        adds_recall = self.prompts.style == "account" and all(tool.name != RECALL.name for tool in own)
+        return (*own, RECALL) if adds_recall else own

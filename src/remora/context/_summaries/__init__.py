@@ -3,7 +3,7 @@
 from remora.context._summaries._auto import AUTO, BUILT_IN, FALLBACK
 from remora.context._summaries._base import BuiltIn
 from remora.context._summaries._bounds import MAX_DELTA_BYTES, bounded
-from remora.context._summaries._distill import Distilled, distill, raw_result_of, says_enough, storable
+from remora.context._summaries._distill import Distilled, distill, raw_result_of, says_enough, states_outcome, storable
 
 __all__ = [
     "AUTO",
@@ -16,5 +16,6 @@ __all__ = [
     "distill",
     "raw_result_of",
     "says_enough",
+    "states_outcome",
     "storable",
 ]

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from remora.context._summaries._bounds import bounded
 from remora.context.aliases import contract_names
+from remora.context.evidence import says_failed
 from remora.context.summary import Summarized
 from remora.context.text import one_line
 from remora.events import (
@@ -41,6 +42,8 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
     said = contract_names(value) if isinstance(value, Mapping) else {}
     made = summarized or Summarized()
     outcome = _outcome(said)
+    if outcome == "success" and not states_outcome(said) and says_failed(value):
+        outcome = "error"
     problems = [f"Summarizer of {tool} {problem}" for problem in made.problems]
     summary = _summary(tool, said, made)
     candidates = _parsed(_CANDIDATES, tool, "candidate_actions", said.get("candidate_actions"), problems)
@@ -118,6 +121,11 @@ def _is_json(value: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return False
     return True
+
+
+def states_outcome(value: Any) -> bool:
+    """Whether a result follows the contract: it says itself how it ended, or sums itself up."""
+    return isinstance(value, Mapping) and bool(_own(value) or value.get("outcome") in get_args(Outcome))
 
 
 def _outcome(said: Mapping[str, Any]) -> Outcome:

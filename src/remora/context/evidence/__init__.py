@@ -2,6 +2,7 @@
 
 from remora.context.evidence._account import Account, write_account
 from remora.context.evidence._entries import Entry, agent_said, called, person_said
+from remora.context.evidence._failure import says_failed
 from remora.context.evidence._memory import Evidence, Known, remember
 from remora.context.evidence._reading import Kind, Reading, read_output
 from remora.context.evidence._words import words_of
@@ -18,6 +19,7 @@ __all__ = [
     "person_said",
     "read_output",
     "remember",
+    "says_failed",
     "words_of",
     "write_account",
 ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
+
+import orjson
 
 from remora.context.evidence._calls import call_line
 from remora.context.evidence._identifiers import Identifiers
@@ -70,6 +72,12 @@ class Entry:
         return len(self.text) + sum(map(len, self.given)) + sum(map(len, self.lines)) + pairs + 64
 
     @cached_property
+    def encoded(self) -> bytes:
+        """The entry as JSON, fields at their default left out."""
+        kept = {each.name: getattr(self, each.name) for each in _FIELDS if getattr(self, each.name) != each.default}
+        return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Of what was said, or of the call, long arguments included."""
         return words_of("\n".join((self.text, *self.given, *(() if self.speaker == "call" else self.lines))))
@@ -117,6 +125,9 @@ class Entry:
             found.append(Line(text, words, weigh(text) + 1, parent, False, fresh))
         parents = {line.parent for line in found}
         return tuple(replace(line, heads=True) if at in parents else line for at, line in enumerate(found))
+
+
+_FIELDS = fields(Entry)
 
 
 def person_said(seq: int, text: str) -> Entry:

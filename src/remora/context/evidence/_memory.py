@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import orjson
+
 from remora.context.evidence._entries import Entry, clip
 from remora.context.evidence._reading import bounded
 
@@ -50,6 +52,16 @@ class Evidence:
     @cached_property
     def size(self) -> int:
         return sum(entry.size for entry in self.entries)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The evidence as canonical JSON, put together from the encoded entries."""
+        entries, ledger = b",".join(entry.encoded for entry in self.entries), _encoded_ledger(self.ledger)
+        return b'{"dropped":%d,"entries":[%b],"ledger":%b}' % (self.dropped, entries, ledger)
+
+
+def _encoded_ledger(ledger: tuple[Known, ...]) -> bytes:
+    return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in ledger])
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:

@@ -118,8 +118,10 @@ class _Judge:
         base += min(MOST_RELATED, RELATED * len(shared)) + (FAILED if entry.failed else 0)
         less = LATER[share]
         numbers = self._numbers if entry.kind == "code" else ()
+        # Of what people say, and of short outputs, also a line like `yes` or `ok` counts.
+        shows_all = entry.speaker != "call" or share == "call"
         for at, line in enumerate(entry.view[: self._ends[index]]):
-            if line.heads or not line.words:
+            if line.heads or not (line.words or (shows_all and line.text.strip())):
                 continue
             worth = base + WARM * len(line.words & self._warm) - LENGTH * line.weight
             if shared:

@@ -1,0 +1,50 @@
+"""Evidence as events carry it: what a person or the agent said, and what a call returned, read and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from remora.context.evidence import Entry, Reading, agent_said, called, person_said, read_output, words_of
+from remora.context.summarizers import Distilled, raw_result_of, states_outcome
+from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, PacketDelta
+
+
+def user_evidence(text: str) -> PacketDelta:
+    """A person's words."""
+    return with_evidence(PacketDelta(), person_said(0, text))
+
+
+def agent_evidence(text: str, delta: PacketDelta | None) -> PacketDelta | None:
+    """The agent's own words beside a call; `delta` is what its reply changes otherwise."""
+    return with_evidence(delta or PacketDelta(), agent_said(0, text)) if text.strip() else delta
+
+
+def call_evidence(call: Call, args: Mapping[str, Any], value: Any, distilled: Distilled, goal: str) -> Entry:
+    """A call and its result: the tool's own summary where it gives one, else as much of the output as fits."""
+    delta = distilled.delta
+    if states_outcome(value) and delta.action is not None:
+        failed = distilled.outcome == "error"
+        text = (delta.error.set if failed and delta.error else None) or delta.action.summary
+        return called(0, call.tool, args, Reading("text", (text,), failed))
+    return called(0, call.tool, args, read_output(raw_result_of(value), words_of(goal), args))
+
+
+def with_evidence(delta: PacketDelta, entry: Entry) -> PacketDelta:
+    """The delta with an entry for the account of the run."""
+    evidence = EvidenceDelta(
+        speaker=entry.speaker,
+        text=_storable(entry.text),
+        given=tuple(map(_storable, entry.given)),
+        lines=tuple(map(_storable, entry.lines)),
+        kind=entry.kind,
+        failed=entry.failed,
+        omitted=entry.omitted,
+        identifiers=tuple((_storable(key), _storable(value)) for key, value in entry.identifiers),
+    )
+    return delta.model_copy(update={"v": EVIDENCE_VERSION, "evidence": evidence})
+
+
+def _storable(text: str) -> str:
+    """The text as JSON can hold it: without lone surrogates."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
