@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from remora.context.evidence._calls import call_line
 from remora.context.evidence._identifiers import Identifiers
@@ -28,8 +28,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 Speaker = Literal["user", "agent", "call"]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of an entry, with what selection needs to know of it."""
 
     text: str
@@ -116,7 +115,7 @@ class Entry:
             seen |= words
             found.append(Line(text, words, weigh(text) + 1, parent, False, fresh))
         parents = {line.parent for line in found}
-        return tuple(replace(line, heads=True) if at in parents else line for at, line in enumerate(found))
+        return tuple(line._replace(heads=True) if at in parents else line for at, line in enumerate(found))
 
 
 def person_said(seq: int, text: str) -> Entry:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from remora.context.evidence._entries import Entry
 from remora.context.evidence._words import words_of
 
-HORIZON = 4
+HORIZON = 3
 """Times the budget: of outputs further back, only calls and identifiers are looked at."""
 MANY = 40
 """Entries whose words still say what the run is about."""
