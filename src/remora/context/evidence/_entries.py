@@ -99,6 +99,11 @@ class Entry:
         return self.text if self.speaker == "call" else " ".join(self.lines)
 
     @cached_property
+    def view_weight(self) -> int:
+        """Tokens of all its lines, about."""
+        return sum(line.weight for line in self.view)
+
+    @cached_property
     def view(self) -> tuple[Line, ...]:
         """Given lines, then those of the output."""
         found: list[Line] = []
