@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from remora.analysis import Chat, ChatProblem, AssistantTurn, read_chats
+from remora.analysis import AssistantTurn, Chat, ChatProblem, read_chats
 from remora.analysis import UserMessage as UserMessage
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".traj")

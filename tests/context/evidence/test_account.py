@@ -118,3 +118,19 @@ def test_identifiers_of_outputs_that_are_gone_are_shown_with_their_seq() -> None
     used = called(200, "cancel", {"order_id": "ORD3"}, read_output("done"))
     evidence = reduce(remember, [*entries, used, *entries[:60]], Evidence())
     assert "ORD3 #3" in write("", evidence, 600, _quarters).text
+
+
+def test_the_line_that_says_why_a_call_failed_is_shown_before_the_rest_of_its_output() -> None:
+    window = "\n".join(f"{number}:    value_{number} = compute_{number}(x)" for number in range(100, 220))
+    output = f"Your edit has introduced new syntax error(s).\n- E999 IndentationError: unexpected indent\n{window}"
+    evidence = _after(called(1, "edit", {"line": 150}, read_output(output)))
+    assert "- E999 IndentationError: unexpected indent" in write("Fix it.", evidence, 150, _quarters).text
+
+
+def test_a_small_output_is_shown_with_its_call_behind_large_ones() -> None:
+    page = "\n".join(f"line {number} of a long page about nothing" for number in range(150))
+    evidence = _after(
+        called(1, "bash", {"command": "python count.py"}, read_output("344 items\nready\n$")),
+        *(called(seq, "read", {"page": seq}, read_output(f"{seq}\n{page}\nready\n$")) for seq in range(2, 6)),
+    )
+    assert "#1 bash(command=python count.py): 344 items" in write("", evidence, 400, _quarters).text

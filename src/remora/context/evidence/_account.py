@@ -24,7 +24,7 @@ SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.08}
 """Of the room beside the task, at most, until all kinds had their turn."""
 FIRST_FILL = 0.72
 """Of that room, before identifiers of what is not shown get theirs."""
-LEDGER_SHARE = 0.12
+LEDGER_SHARE = 0.06
 NOTES = 30
 """Tokens for labels and for the line on what was left out."""
 SAMPLE = 1_200
@@ -97,8 +97,9 @@ class _Writer:
         left = self._choose(
             self._first, chosen, room * FIRST_FILL, {name: room * part for name, part in SHARES.items()}
         )
-        known, left = self._known(chosen, left + room * (1 - FIRST_FILL))
-        ledger, left = self._ledger_line(min(left, room * LEDGER_SHARE), left, chosen)
+        shown = self._shown(chosen)
+        ledger, left = self._ledger_line(room * LEDGER_SHARE, left + room * (1 - FIRST_FILL), shown)
+        known, left = self._known(chosen, left, shown)
         self._choose(self._later, chosen, left, {})
         return self._text(task, chosen, known, ledger)
 
@@ -159,9 +160,8 @@ class _Writer:
         entry = self._entries[index]
         return entry.weight if at < 0 else entry.view[at].weight
 
-    def _known(self, chosen: list[set[int]], left: float) -> tuple[dict[int, str], float]:
-        """By entry, identifiers that no chosen line shows, newest outputs first."""
-        shown = self._shown(chosen)
+    def _known(self, chosen: list[set[int]], left: float, shown: set[str]) -> tuple[dict[int, str], float]:
+        """By entry, identifiers that are not shown yet, newest outputs first."""
         found: dict[int, str] = {}
         for index in range(len(self._entries) - 1, -1, -1):
             if left < 8:
@@ -187,11 +187,10 @@ class _Writer:
                 shown.update(*(entry.view[at].words for at in lines if at >= 0))
         return shown
 
-    def _ledger_line(self, room: float, left: float, chosen: list[set[int]]) -> tuple[str, float]:
+    def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:
         """Identifiers of outputs that are gone: those that calls have named first, then the newest."""
         if not self._evidence.ledger or room < 8:
             return "", left
-        shown = self._shown(chosen)
         items = [item for item in reversed(self._evidence.ledger) if item.value.lower() not in shown]
         items.sort(key=lambda item: not item.used)
         pairs: list[tuple[str, str]] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -30,8 +30,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 Speaker = Literal["user", "agent", "call"]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of an entry, with what selection needs to know of it."""
 
     text: str
@@ -108,6 +107,11 @@ class Entry:
         return self.text if self.speaker == "call" else " ".join(self.lines)
 
     @cached_property
+    def view_weight(self) -> int:
+        """Tokens of all its lines, about."""
+        return sum(line.weight for line in self.view)
+
+    @cached_property
     def view(self) -> tuple[Line, ...]:
         """Given lines, then those of the output."""
         found: list[Line] = []
@@ -124,7 +128,7 @@ class Entry:
             seen |= words
             found.append(Line(text, words, weigh(text) + 1, parent, False, fresh))
         parents = {line.parent for line in found}
-        return tuple(replace(line, heads=True) if at in parents else line for at, line in enumerate(found))
+        return tuple(line._replace(heads=True) if at in parents else line for at, line in enumerate(found))
 
 
 _FIELDS = fields(Entry)

@@ -18,7 +18,7 @@ from remora.context.evidence._reading import bounded
 
 MAX_BYTES = 48 * 1024
 """Of all entries together."""
-MAX_ENTRIES = 240
+MAX_ENTRIES = 160
 NEWEST = 3
 """Entries that are never shortened."""
 SHORT_OUTPUT = 600
@@ -72,31 +72,32 @@ def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset(
 
 
 def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
-    entries, ledger, dropped = list(evidence.entries), list(evidence.ledger), evidence.dropped
+    """The evidence well within its bounds, so that most turns need not shrink it again."""
+    entries, gone = list(evidence.entries), list[Entry]()
+    if len(entries) > MAX_ENTRIES:
+        over = len(entries) - MAX_ENTRIES * 7 // 8
+        entries, gone = entries[over:], entries[:over]
+    dropped = evidence.dropped + len(gone)
     focus = goal.union(*(entry.words for entry in entries))
-    size = evidence.size
-    while size > MAX_BYTES * 7 // 8 or len(entries) > MAX_ENTRIES:
-        index = _next(entries)
-        if index is None:
-            break
+    size = sum(entry.size for entry in entries)
+    while size > MAX_BYTES * 7 // 8 and (index := _next(entries)) is not None:
         old = entries[index]
         new = _shorter(old, focus)
         if old.level == 0:
-            ledger += [Known(key, value, old.seq) for key, value in old.identifiers]
+            gone.append(old)
         if new is None:
             del entries[index]
             dropped += 1
         else:
             entries[index] = new
         size += (new.size if new else 0) - old.size
-    return Evidence(tuple(entries), _bounded_ledger(ledger), dropped)
+    news = [Known(key, value, entry.seq) for entry in gone for key, value in entry.identifiers if entry.level == 0]
+    return Evidence(tuple(entries), _bounded_ledger((*evidence.ledger, *news)), dropped)
 
 
 def _next(entries: list[Entry]) -> int | None:
     """The entry to shorten next: the oldest of those that were shortened least, words after outputs."""
     older = range(len(entries) - NEWEST)
-    if len(entries) > MAX_ENTRIES:
-        return 0
     for level in (0, 1, 2):
         for speakers in (("call", "agent"), ("user",)):
             for index in older:
@@ -136,7 +137,7 @@ def _bounded_ledger(ledger: Iterable[Known]) -> tuple[Known, ...]:
     newest: dict[str, Known] = {}
     for item in ledger:
         before = newest.pop(item.value, None)
-        newest[item.value] = replace(item, used=item.used or bool(before and before.used))
+        newest[item.value] = replace(item, used=True) if before and before.used and not item.used else item
     items = list(newest.values())
     for unused_only in (True, False):
         over = len(items) - MAX_LEDGER

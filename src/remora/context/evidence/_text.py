@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from remora.context.evidence._entries import Entry
+from remora.context.evidence._entries import Entry, Line
 
 ONE_LINE = 120
 """Characters of a call and its output that stand in one line."""
 GAP = " …"
+SHORT_GAP = 8
+"""Tokens, about, of a single line that is shown rather than left out: the sign for a gap takes nearly as many."""
 
 _HIDDEN_CALL = re.compile(r"#(?P<seq>\d+) (?P<tool>[\w.-]+)\((?P<args>.*)\): …")
 
@@ -35,16 +37,19 @@ def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[l
 
 def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[str], int]:
     shown: list[str] = []
-    gone, gap = 0, False
+    gone, gap = 0, list[Line]()
     for at, line in enumerate(entry.view):
         if at in chosen:
-            if gap:
+            if len(gap) == 1 and shown and gap[0].weight <= SHORT_GAP:
+                shown.append(gap[0].text)
+                gone -= 1
+            elif gap:
                 shown.append(GAP)
             shown.append(line.text)
-            gap = False
+            gap = []
         elif at < end and line.words:
             gone += 1
-            gap = True
+            gap.append(line)
     return [*shown, *([GAP] if gap and shown else [])], gone
 
 

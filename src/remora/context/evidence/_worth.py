@@ -40,11 +40,14 @@ RELATED, MOST_RELATED = 0.4, 4.0
 NEAR, NEAR_DECAY = 6.0, 0.3
 """For a numbered line that the latest call or words name, less for each line between."""
 NUMBERS = 8
-FAILED, REPEATED, LENGTH = 2.0, 6.0, 0.1
+FAILED, ERROR, REPEATED, LENGTH = 2.0, 16.0, 6.0, 0.1
+"""For lines of an output that says it failed; for those that say why; less for a line that stands there already; less
+for each token."""
 
 LATER = {"agent": 40.0, "user": 20.0, "call": 20.0, "newest": 0.0, "": 0.0}
 """What a line loses, by the share it takes from, once that share is used up."""
 
+_ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|ERROR\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)")
 _LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
@@ -93,14 +96,15 @@ class _Judge:
                 worth = CALL - CALL_DECAY * age
                 yield Piece(worth, worth - LATER["call"], index, -1, entry.weight, "call")
                 ranks["call"] += 1
-            if not entry.view or (seen > budget * HORIZON and entry.speaker != "user"):
+            if not entry.view:
                 continue
             base, share = self._base(entry, index, ranks[f"{entry.speaker} said"])
             ranks[f"{entry.speaker} said"] += 1
-            seen += sum(line.weight for line in entry.view)
+            if seen > budget * HORIZON and share not in ("user", "call"):
+                continue
+            seen += min(budget, entry.view_weight)
             yield from self._lines(index, base - (USER_DECAY if share == "user" else LINE_DECAY) * age, share)
             self._covered |= entry.all_words
-            self._repeated.update(line.text for line in entry.view)
 
     def _base(self, entry: Entry, index: int, rank: int) -> tuple[float, str]:
         """What lines of the entry are worth before they are looked at, and whose share they take from."""
@@ -130,6 +134,10 @@ class _Judge:
                 worth += FRESH * min(MOST_FRESH, len(line.fresh - self._covered))
             if line.text in self._repeated:
                 worth -= REPEATED
+            else:
+                self._repeated.add(line.text)
+            if entry.failed and _ERROR.search(line.text) and not _LINE_NUMBER.match(line.text):
+                worth += ERROR
             if numbers and (match := _LINE_NUMBER.match(line.text)):
                 distance = min(abs(int(match[1]) - number) for number in numbers)
                 worth += max(0.0, NEAR - NEAR_DECAY * distance)
