@@ -44,7 +44,7 @@ class Unreadable(Exception):
     """A JSON value cannot be turned into the type that the function wants."""
 
 
-def late(number, frame):
+def raise_late(number, frame):
     """Handle the alarm."""
     raise Late
 
@@ -148,7 +148,7 @@ def arguments(case, function, owner):
     return [*own, *[given.pop(name) for name in ahead]], given
 
 
-def ended(value):
+def run_to_end(value):
     """Run a coroutine or a generator to its end: only then does it raise."""
     if inspect.iscoroutine(value):
         asyncio.run(value)
@@ -156,35 +156,35 @@ def ended(value):
         collections.deque(itertools.islice(value, 1000), maxlen=0)
 
 
-def look(case, function, owner):
+def try_case(case, function, owner):
     """Whether the function accepts the case: an empty answer, what it `raises`, or why that is `unclear`."""
     try:
         given, named = arguments(case, function, owner)
     except (ValueError, LookupError, ArithmeticError) as error:
-        return {"raises": words(error)}
+        return {"raises": describe_error(error)}
     except Exception as error:
-        return {"unclear": words(error)}
+        return {"unclear": describe_error(error)}
     try:
-        ended(function(*given, **named))
+        run_to_end(function(*given, **named))
     except ELSEWHERE as error:
-        return {"unclear": words(error)}
+        return {"unclear": describe_error(error)}
     except (Exception, SystemExit) as error:
-        return {"raises": words(error)}
+        return {"raises": describe_error(error)}
     return {}
 
 
-def words(error):
+def describe_error(error):
     """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:120]
 
 
-def timed(case, function, owner, ends):
+def try_in_time(case, function, owner, ends):
     """The answer for one case, within a time limit."""
     if time.monotonic() > ends:
         return {"unclear": "there was no time left"}
     signal.setitimer(signal.ITIMER_REAL, SPEC["seconds"], SPEC["seconds"])
     try:
-        return look(case, function, owner)
+        return try_case(case, function, owner)
     except Late:
         return {"raises": "nothing, but does not end"}
     finally:
@@ -193,12 +193,12 @@ def timed(case, function, owner, ends):
 
 def test_look():
     """Report what the function does with each case."""
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGALRM, raise_late)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         module = importlib.import_module(SPEC["module"])
         if os.path.realpath(module.__file__) != os.path.realpath(SPEC["file"]):
             raise ImportError(f"`{SPEC['module']}` is another file here")
         function, owner = target(module)
         ends = time.monotonic() + 10 * SPEC["seconds"]
-        told = [timed(case, function, owner, ends) for case in SPEC["cases"]]
+        told = [try_in_time(case, function, owner, ends) for case in SPEC["cases"]]
     print("\n" + SPEC["mark"] + json.dumps(told) + SPEC["mark"], flush=True)

@@ -12,14 +12,14 @@ async def read_file(path: str) -> str: ...
 
 def is_ours(text, function):
     """Whether the file is as this agent wrote it for this function: then writing it again loses no one's work."""
-    found = parsed(text)
+    found = parse_json(text)
     if not isinstance(found, dict) or found.get("function") != function:
         return False
     rest = {key: value for key, value in found.items() if key != "written_by_remora"}
     return found.get("written_by_remora") == digest(json.dumps(rest))
 
 
-def parsed(text):
+def parse_json(text):
     """The JSON value of a text; None if it is not JSON."""
     try:
         return json.loads(text)

@@ -60,13 +60,13 @@ def loops_of(body):
     return {names.split(",")[-1].strip(): over for names, over in found}
 
 
-def looped(guard, loops, parameters):
+def loop_variable(guard, loops, parameters):
     """The loop variable that a condition uses; empty if there is none."""
     own = [one["name"] for one in parameters]
     return next(iter([name for name in loops if name not in own and re.search(rf"\b{name}\b", guard)]), "")
 
 
-def elements(over, known):
+def loop_values(over, known):
     """The values of a loop variable, if it runs over a known value."""
     words = over.replace("(", " ").replace(")", " ").replace(",", " ").replace(".", " ").split()
     names = [name for name in words if name in known]
@@ -111,7 +111,7 @@ def clauses(text, word):
     return [*parts, held] if held else parts
 
 
-def unwrapped(text):
+def strip_brackets(text):
     """The text without a pair of brackets around it."""
     text = text.strip()
     inner = text[1:-1]
@@ -119,21 +119,21 @@ def unwrapped(text):
     return inner.strip() if is_one and inner.find("(") <= inner.find(")") else text
 
 
-def holds(test, known):
+def is_true(test, known):
     """Whether a condition is true; None if that is unknown."""
-    test = unwrapped(test)
+    test = strip_brackets(test)
     for word, wins in (("or", True), ("and", False)):
         parts = clauses(test, word)
         if len(parts) > 1:
-            told = [holds(part, known) for part in parts]
+            told = [is_true(part, known) for part in parts]
             return wins if wins in told else (None if None in told else not wins)
     if test.startswith("not "):
-        told = holds(test[4:], known)
+        told = is_true(test[4:], known)
         return None if told is None else not told
-    return chain_holds(test, known)
+    return is_chain_true(test, known)
 
 
-def chain_holds(test, known):
+def is_chain_true(test, known):
     """Whether a chain of comparisons such as `LOW <= mark <= HIGH`, or a single value, is true."""
     marks, texts = [], [""]
     for word in test.replace(" not in ", " not_in ").replace(" is not ", " is_not ").split(" "):
@@ -147,12 +147,12 @@ def chain_holds(test, known):
         return None
     try:
         pairs = zip(values, marks, values[1:])
-        return all(compared(left[0], mark, right[0]) for left, mark, right in pairs) if marks else bool(values[0][0])
+        return all(compare(left[0], mark, right[0]) for left, mark, right in pairs) if marks else bool(values[0][0])
     except TypeError:
         return None
 
 
-def compared(left, mark, right):
+def compare(left, mark, right):
     if mark in ("==", "is"):
         return left == right
     if mark in ("!=", "is not"):
@@ -166,7 +166,7 @@ def is_rejected(case, code):
     """Whether the code raises for these arguments, as far as its conditions can be read."""
     known = {**code["named"], **case}
     for guard, inner in code["guards"]:
-        rounds = [{**known, inner: one} for one in elements(code["loops"][inner], known)] if inner else [known]
-        if any(holds(guard, each) is True for each in rounds):
+        rounds = [{**known, inner: one} for one in loop_values(code["loops"][inner], known)] if inner else [known]
+        if any(is_true(guard, each) is True for each in rounds):
             return True
     return False

@@ -119,7 +119,7 @@ def fits_object(name, value):
     return all(field in known["fields"] and fits(known["fields"][field], one) for field, one in value.items())
 
 
-def problems(found, parameters):
+def find_problems(found, parameters):
     """What is wrong with a fixture: every case has all required arguments, no unknown ones, and the right types."""
     known = {one["name"]: kind_of(one) for one in parameters if not one["kind"].startswith("var_")}
     needed = [one["name"] for one in parameters if one["default"] is None and one["name"] in known]

@@ -3,7 +3,7 @@
 import json
 import re
 
-from guards import body_of, guards_of, is_rejected, looped, loops_of, numbers_named
+from guards import body_of, guards_of, is_rejected, loop_variable, loops_of, numbers_named
 from objects import fits, json_samples
 
 from remora.scripts.shared.places import is_test_file
@@ -17,7 +17,7 @@ CLOCKS = [
 ]
 
 
-def parted_texts(body, name):
+def parseable_texts(body, name):
     """Texts of the form that the body parses: with its separators, numbers or dates."""
     made = ["3", "10"] if re.search(rf"\b(?:int|float|Decimal|Fraction)\({name}\b", body) else []
     for form in re.findall(r"strptime\([^\n]*?[\"']([^\"'\n]*%[^\"'\n]*)[\"']", body):
@@ -30,10 +30,11 @@ def parted_texts(body, name):
     marks = [mark[1:-1].replace("\\n", "\n").replace("\\t", "\t") or " " for mark in re.findall(PARTING, body)]
     marks = list(dict.fromkeys(marks))[:2]
     targets = re.findall(r"(?m)^[ \t]*(\w[\w, ]*,[ ]*\w+)[ ]*=[^=\n]*\.r?split\(", body)
-    return made + joined(marks, max([2, *[left.count(",") + 1 for left in targets]]), bool(re.search(READING, body)))
+    count = max([2, *[left.count(",") + 1 for left in targets]])
+    return made + join_texts(marks, count, bool(re.search(READING, body)))
 
 
-def joined(marks, count, has_numbers):
+def join_texts(marks, count, has_numbers):
     """Words and numbers joined by separators, in the usual ways."""
     if not marks:
         return []
@@ -49,7 +50,7 @@ def joined(marks, count, has_numbers):
     return made
 
 
-def told_texts(doc, parameter, parameters, raised):
+def docstring_texts(doc, parameter, parameters, raised):
     """Examples of a text that the docstring gives in quotes or backticks for this parameter."""
     doc = re.split(r"(?m)^[ \t]*(?::?[Rr]eturns?\b|:?[Yy]ields?\b|:?[Rr]aises?\b|>>>)", doc or "")[0]
     texts = [one for one in parameters if one["default"] is None and fits(kind_of(one), "a")]
@@ -77,7 +78,7 @@ async def read_code(text, facts, file, source, parameters):
         "texts": [one for one in texts if one not in marks],
         "numbers": numbers,
         "named": await numbers_named(body, file, source),
-        "guards": [[guard, looped(guard, loops_of(body), parameters)] for guard in guards_of(body)],
+        "guards": [[guard, loop_variable(guard, loops_of(body), parameters)] for guard in guards_of(body)],
         "loops": loops_of(body),
         "parameters": parameters,
     }
@@ -107,7 +108,8 @@ def keyed_values(name, code):
 def values_for(parameter, code):
     """JSON values for a parameter, usual ones first and those that the code rejects last."""
     name = parameter["name"]
-    own = told_texts(code["doc"], parameter, code["parameters"], code["raises"]) + parted_texts(code["body"], name)
+    own = docstring_texts(code["doc"], parameter, code["parameters"], code["raises"])
+    own += parseable_texts(code["body"], name)
     made = [one for one in keyed_values(name, code) if fits(kind_of(parameter), one)]
     made += json_samples(parameter, list(dict.fromkeys([*own, *code["texts"]])), numbers_for(name, code))
     seen = [json.dumps(one) for one in made]

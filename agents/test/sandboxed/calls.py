@@ -73,7 +73,7 @@ class Calls:
         if None in names.values():
             unknown = next(name for name in names if names[name] is None)
             raise Forbidden(f"`{unknown}` is not a name that {self.spec['module']} has")
-        value, how = ended(eval(text, space(names)))
+        value, how = ended(eval(text, import_names(names)))
         return value, how, names
 
     def written(self, value):
@@ -89,7 +89,7 @@ class Calls:
             names = self.names_in(text)
             if None in names.values():
                 return None, {}
-            again = eval(text, space(names))
+            again = eval(text, import_names(names))
             return (text, names) if again == value and type(again) is type(value) else (None, {})
         except Exception:  # whatever the project's own `__eq__` or constructor does
             return None, {}
@@ -112,7 +112,7 @@ def is_harmless(name):
     return name in HARMLESS or (isinstance(kind, type) and issubclass(kind, BaseException))
 
 
-def space(names):
+def import_names(names):
     """The names that an expression needs, as the test will import them."""
     return {name: getattr(importlib.import_module(source), name) for name, source in names.items() if source}
 

@@ -120,7 +120,7 @@ def first_line(definition):
 
 def places(function):
     """Every place in the body that can be changed, in order of the text."""
-    skipped = beside_the_point(function)
+    skipped = ignored_parts(function)
     found = []
     for index, part in enumerate(ast.walk(ast.Module(function.body, []))):
         if id(part) not in skipped:
@@ -128,7 +128,7 @@ def places(function):
     return sorted(found)
 
 
-def beside_the_point(function):
+def ignored_parts(function):
     """The parts that no result depends on: error messages, annotations, docstrings."""
     skipped = set()
     for part in ast.walk(function):

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-from .calls import Calls, Forbidden, ended, space
+from .calls import Calls, Forbidden, ended, import_names
 from .changes import Changes
 from .exchange import SPEC, report
 from .values import Values
@@ -118,7 +118,7 @@ class Search:
     def prepared(self, text):
         """The compiled call and the names that it needs. The last one is cached."""
         if self.last[0] != text:
-            self.last = (text, (compile(text, "case", "eval"), space(self.calls.names_in(text))))
+            self.last = (text, (compile(text, "case", "eval"), import_names(self.calls.names_in(text))))
         return self.last[1]
 
     def chosen(self, given):

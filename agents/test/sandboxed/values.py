@@ -7,7 +7,7 @@ import re
 import types
 import typing
 
-from .changes import beside_the_point
+from .changes import ignored_parts
 
 NUMBERS = [0, 1, 2, 3, 10, -1]
 TEXTS = ["a", "B", "7", "12", " ", "Hello, World"]
@@ -279,7 +279,7 @@ def hints_of(target):
 def pools(changes):
     """Numbers and texts of the function: its constants, module constants that it names, examples of its docstring."""
     function = changes.live[0]
-    skipped = beside_the_point(changes.definition)
+    skipped = ignored_parts(changes.definition)
     found = []
     for part in ast.walk(changes.definition):
         if isinstance(part, ast.Constant) and id(part) not in skipped:

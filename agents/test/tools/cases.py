@@ -47,7 +47,7 @@ def argument(parameter, text):
     return f"{parameter['name']}={text}" if parameter["kind"] == "keyword_only" else text
 
 
-async def learn(parameters, file, text):
+async def learn_classes(parameters, file, text):
     """Add samples of the project's classes that the parameters need."""
     for parameter in parameters:
         for name in names_in(kind_of(parameter)):

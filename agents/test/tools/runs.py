@@ -30,7 +30,7 @@ PLUGINS = {
 """Which plugin an option belongs to, by its beginning."""
 
 
-def sealed(head, body):
+def seal(head, body):
     """The text of a file with a digest in its second line, which shows later whether someone has edited it."""
     return f"{head}\n{SEAL}{digest(head + body)}.\n{body}"
 
