@@ -29,6 +29,25 @@ def read_plain(path: Path, most: int, *, links: bool = False) -> bytes:
     return _read(str(path), path, most, None, links=links)
 
 
+def read_below(folder: Path, name: str, most: int) -> bytes:
+    """The bytes of the plain file `NAME` or `FOLDER/NAME` below `folder`. Raises as `read_plain`, also for links."""
+    inner, _, last = name.rpartition("/")
+    if not inner:
+        return read_plain(folder / name, most)
+    place = folder / inner
+    try:
+        handle = os.open(place, _flags(links=False) | os.O_DIRECTORY)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        problem = _link(place) if place.is_symlink() else ConfigError(f"`{place}` cannot be read: {error.strerror}")
+        raise problem from error
+    try:
+        return _read(last, folder / name, most, handle, links=False)
+    finally:
+        os.close(handle)
+
+
 def read_folder(folder: Path, *, links: bool = False) -> Snapshot:
     """All files at and below `folder`, but those of caches. Raises `ConfigError` for links, other than files, too much.
 

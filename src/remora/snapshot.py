@@ -35,12 +35,6 @@ class Snapshot:
             whole.update(b"%d:%b%d:" % (len(raw), raw, len(data)) + data)
         return f"sha256:{whole.hexdigest()}"
 
-    def within(self, folder: str) -> dict[str, bytes]:
-        """The files that lie right in a folder below, by their names there."""
-        start = f"{folder}/"
-        below = {name[len(start) :]: data for name, data in self.files.items() if name.startswith(start)}
-        return {name: data for name, data in below.items() if "/" not in name}
-
     def module(self, file: str) -> ModuleType:
         """The Python module of a file, run from the bytes held here. Neither it nor its relative imports read the disk.
 

@@ -45,7 +45,7 @@ from shared import said
 async def read_beside(name: str) -> str: ...
 
 
-{"summary": said() + " " + await read_beside("note.txt")}
+{"summary": said() + " " + await read_beside("note.txt") + " " + await read_beside("sandboxed/run.py")}
 '''
 SHARED = "def said():\n    return 'the trusted script'\n"
 AGENTS = 4
@@ -75,6 +75,8 @@ def write_agent(folder: Path, definition: str = DEFINITION) -> None:
     (tools / "read_note.pym").write_text(NOTE)
     (tools / "shared.py").write_text(SHARED)
     (tools / "note.txt").write_text("and note")
+    (folder / "sandboxed").mkdir()
+    (folder / "sandboxed" / "run.py").write_text("and file")
 
 
 def opened(root: Path, **settings: Any) -> Project:
@@ -89,7 +91,7 @@ def said(app: Project, root: Path) -> list[str]:
     return [event.raw["summary"] for event in events if isinstance(event, ToolResultEvent)]
 
 
-TRUSTED = ["the trusted code", "the trusted script and note"] * AGENTS
+TRUSTED = ["the trusted code", "the trusted script and note and file"] * AGENTS
 
 
 def test_a_compiled_file_added_after_trust_is_never_run(project: Path, tmp_path: Path) -> None:
@@ -123,7 +125,9 @@ def test_an_agents_folder_that_is_named_like_a_cache_is_digested_like_any_other(
         opened(project).runs.plan([project / "a.py"], ["words"])
 
 
-@pytest.mark.parametrize("file", ["counting.py", "tools/read_note.pym", "tools/shared.py", "tools/note.txt"])
+@pytest.mark.parametrize(
+    "file", ["counting.py", "tools/read_note.pym", "tools/shared.py", "tools/note.txt", "sandboxed/run.py"]
+)
 def test_a_file_swapped_after_it_was_loaded_changes_nothing_in_the_run(
     project: Path, tmp_path: Path, file: str
 ) -> None:

@@ -14,7 +14,7 @@ from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import Completed
 from remora.scripts import _host_files
 from remora.scripts._host import SIGNATURES, Host
-from remora.scripts._shared import Beside
+from remora.scripts._modules import ScriptFiles
 from remora.workspaces import OverlayWorkspace
 
 SHOP = b"import os\n\n\nclass Shop:\n    def total(self, items):\n        return sum(items)\n"
@@ -58,7 +58,13 @@ def make(root: Path, spawner: Any = None, beside: Path | None = None) -> Host:
     workspace = OverlayWorkspace(root, root.parent / "state/workspaces/A")
     code = PythonCode()
     return Host(
-        workspace, spawner or Asked(), commands=("ruff",), root=root, node=node, code=code, beside=Beside(beside)
+        workspace,
+        spawner or Asked(),
+        commands=("ruff",),
+        root=root,
+        node=node,
+        code=code,
+        script_files=ScriptFiles(beside),
     )
 
 
@@ -230,20 +236,33 @@ async def test_what_held_the_projects_code_is_attached(root: Path) -> None:
     assert host.outputs == [("ruff sandbox", b"none")]
 
 
-@pytest.mark.parametrize("name", ["../shop.py", "/etc/passwd", "a/b.py", "..", "."])
-async def test_a_script_reads_nothing_but_files_of_its_own_folder(root: Path, name: str) -> None:
-    (root / "beside").mkdir()
-    (root / "beside" / "helper.py").write_text("print('é')\n")
-    host = make(root, beside=root / "beside").functions()
-    assert await host["read_beside"]("helper.py") == "print('é')\n"
+BAD_NAMES = ["../shop.py", "/etc/passwd", "a/b.py", "..", ".", "", "sandboxed/", "sandboxed/..", "sandboxed/a/b.py"]
+
+
+@pytest.mark.parametrize("name", [*BAD_NAMES, "sandboxed/../tools/helper.py", "tools/helper.py", "helper.py\0"])
+async def test_a_script_reads_files_beside_it_and_in_sandboxed_and_no_others(root: Path, name: str) -> None:
+    for folder in ("tools", "sandboxed"):
+        (root / folder).mkdir()
+        (root / folder / "helper.py").write_text(f"print('é {folder}')\n")
+    host = make(root, beside=root / "tools").functions()
+    assert await host["read_beside"]("helper.py") == "print('é tools')\n"
+    assert await host["read_beside"]("sandboxed/helper.py") == "print('é sandboxed')\n"
     with pytest.raises((PermissionError, IsADirectoryError)):
         await host["read_beside"](name)
-    with pytest.raises(FileNotFoundError):
-        await host["read_beside"]("missing.py")
+    for missing in ("missing.py", "sandboxed/missing.py"):
+        with pytest.raises(FileNotFoundError):
+            await host["read_beside"](missing)
 
 
-async def test_a_link_that_leads_out_of_the_scripts_folder_is_not_followed(root: Path) -> None:
-    (root / "beside").mkdir()
-    (root / "beside" / "out.py").symlink_to(root / "src" / "shop.py")
-    with pytest.raises(PermissionError):
-        await make(root, beside=root / "beside").functions()["read_beside"]("out.py")
+async def test_a_script_without_a_sandboxed_folder_is_told_that_the_file_is_missing(root: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="in the agent's folder"):
+        await make(root, beside=root / "src").functions()["read_beside"]("sandboxed/helper.py")
+
+
+async def test_a_link_that_leads_out_of_the_agents_folders_is_not_followed(root: Path) -> None:
+    (root / "tools").mkdir()
+    (root / "tools" / "out.py").symlink_to(root / "src" / "shop.py")
+    (root / "sandboxed").symlink_to(root / "src")
+    for name in ("out.py", "sandboxed/shop.py"):
+        with pytest.raises(PermissionError, match="is a link"):
+            await make(root, beside=root / "tools").functions()["read_beside"](name)

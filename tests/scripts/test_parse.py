@@ -124,7 +124,8 @@ def test_check_sees_what_the_file_says_now(script: Callable[..., Script]) -> Non
 
 
 def test_types_are_checked_at_the_places_of_the_script(script: Callable[..., Script]) -> None:
-    loaded = script(WHOLE + 'len(text) + "a"\nwrong\nawait read_file(3)\n')
+    loaded = script(WHOLE)
+    loaded.path.write_text(WHOLE + 'len(text) + "a"\nwrong\nawait read_file(3)\n')
     found = [(problem.line, problem.column, problem.what) for problem in loaded.check().problems]
     assert [(line, column) for line, column, _ in found] == [(19, 1), (20, 1), (21, 17)]
     assert "`wrong`" in found[1][2]

@@ -1,4 +1,4 @@
-"""The sections of a docstring, in the three styles that are common, and what is wrong with them."""
+"""The sections of a docstring in Google, NumPy or Sphinx style, and what is wrong with them."""
 
 import re
 
@@ -12,8 +12,8 @@ def indent_of(line):
     return len(line) - len(line.lstrip())
 
 
-def section(doc):
-    """Where the parameters are described: style, first line and the line after the last; None if nowhere."""
+def find_section(doc):
+    """Where the parameters are described: style, first line, and the line after the last; None if they are not."""
     lines = doc.split("\n")
     for number, line in enumerate(lines):
         if re.match(GOOGLE, line.strip()):
@@ -35,9 +35,9 @@ def section(doc):
     return "sphinx", told[0], end
 
 
-def entries(doc):
+def read_entries(doc):
     """The described parameters: each name with the lines that describe it."""
-    found = section(doc)
+    found = find_section(doc)
     if not found:
         return []
     style, first, end = found
@@ -58,8 +58,8 @@ def entries(doc):
     return told
 
 
-def needs_none(facts):
-    """Why this code needs no docstring of its own; empty where it does."""
+def why_not_needed(facts):
+    """Why this code needs no docstring of its own; empty if it needs one."""
     for decorator in facts["decorators"]:
         last = decorator.split("(")[0].split(".")[-1]
         if last in ("overload", "override"):
@@ -69,25 +69,25 @@ def needs_none(facts):
     return ""
 
 
-def described(facts):
-    """Parameters that a docstring would describe: not `self`, not those that are meant to be ignored."""
+def documented_parameters(facts):
+    """The parameters that a docstring should describe: not `self`, and none with a leading underscore."""
     given = facts.get("parameters") or []
     if facts.get("is_method") and "staticmethod" not in facts["decorators"]:
         given = given[1:]
     return [item for item in given if item["name"] and not item["name"].startswith("_")]
 
 
-def problems(facts):
-    """What is wrong, one short sentence each."""
-    if needs_none(facts):
+def find_problems(facts):
+    """What is wrong with the docstring, one short text each."""
+    if why_not_needed(facts):
         return []
     doc = facts["docstring"] or ""
     if not doc.strip():
         return ["no docstring"]
-    if facts["kind"] == "class" or not section(doc):
+    if facts["kind"] == "class" or not find_section(doc):
         return []
-    told = [name for names, lines in entries(doc) for name in names]
+    told = [name for names, lines in read_entries(doc) for name in names]
     every = [item["name"] for item in facts["parameters"]]
     gone = [f"`{name}` is no parameter" for name in told if name not in every]
-    wanted = [item["name"] for item in described(facts) if not item["kind"].startswith("var_")]
+    wanted = [item["name"] for item in documented_parameters(facts) if not item["kind"].startswith("var_")]
     return gone + [f"`{name}` is not described" for name in wanted if name not in told]

@@ -1,4 +1,4 @@
-"""What ruff finds in the code that an agent owns, and how it is told."""
+"""What ruff reports about the lines that an agent owns, and how the tools describe it."""
 
 import json
 import re
@@ -12,14 +12,14 @@ async def run_command(argv: list[str], stdin: str = "") -> dict: ...
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 DESIGN = r"C901|FBT\d+|PLR09\d\d"
-"""Rules against the design (too many branches, a flag as an argument): no edit of some lines keeps callers working."""
+"""Rules about design (too many branches, a flag as an argument): no edit of a few lines keeps callers working."""
 STALE = {"label": "read_file", "text": "", "start_line": 1}
-"""Takes away what `read_file` showed: lines have moved."""
+"""Replaces the excerpt of `read_file` by an empty one, because lines have moved."""
 
 
-async def ruff(text):
-    """Every error that ruff reports in the text."""
-    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", f"--stdin-filename={target_file}", "-"]
+async def ruff(file, text):
+    """Every error that ruff reports, if the file has this text."""
+    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", f"--stdin-filename={file}", "-"]
     done = await run_command(argv, stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
@@ -27,53 +27,58 @@ async def ruff(text):
 
 
 def split(reported, lines):
-    """The errors that concern this node, and whether the text is Python at all."""
+    """The errors that concern this node, and whether the text is valid Python."""
     # A syntax error anywhere keeps ruff from seeing the rest, so it concerns every node of the file.
     broken = [error for error in reported if error["code"] in (None, "invalid-syntax")]
-    rows = [error for error in reported if owned(error["location"]["row"], error["location"]["row"], lines)]
+    rows = [error for error in reported if is_owned(error["location"]["row"], error["location"]["row"], lines)]
     return (broken or rows), not broken
 
 
-def owned(first, last, lines):
+def is_owned(first, last, lines):
+    """Whether one of the stretches in `lines` holds these lines."""
     return any(start <= first and last <= end for start, end in lines)
 
 
 def last_row(edit):
-    """An edit that ends before the first column has not touched that line."""
+    """The last row that an edit touches: one that ends before the first column of a line does not touch it."""
     end = edit["end_location"]
     return max(edit["location"]["row"], end["row"] - 1 if end["column"] == 1 else end["row"])
 
 
-def fixable(error, lines):
+def is_fixable(error, lines):
+    """Whether ruff has a safe fix that stays within these lines."""
     fix = error["fix"]
     if not fix or fix["applicability"] != "safe":
         return False
-    return all(owned(edit["location"]["row"], last_row(edit), lines) for edit in fix["edits"])
+    return all(is_owned(edit["location"]["row"], last_row(edit), lines) for edit in fix["edits"])
 
 
-def counts(errors):
-    """How many of each rule, in order of the first one's line."""
+def count_codes(errors):
+    """The number of errors by rule, in order of the first one's line."""
     found = {}
     for error in errors:
         found[error["code"]] = found.get(error["code"], 0) + 1
     return found
 
 
-def listed(codes):
+def list_codes(codes):
+    """Rule codes with their numbers as one text: `F401 x2, E711`."""
     return ", ".join(name if number == 1 else f"{name} x{number}" for name, number in codes.items())
 
 
 def plural(number, word="error"):
+    """A number with its word: `1 error`, `2 errors`, `2 safe fixes`."""
     return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('x') else 's'}"
 
 
-def told(error):
+def describe_error(error):
+    """One error in one short line."""
     return f"line {error['location']['row']}: {error['code']} {error['message']}"[:110]
 
 
 def excerpt(text, errors, lines):
-    """The lines around the first error that needs a look; nothing, in place of what was shown before, if none does."""
-    hard = [error for error in errors if not fixable(error, lines)] or errors
+    """The lines around the first error without a safe fix, or around the first error; empty without errors."""
+    hard = [error for error in errors if not is_fixable(error, lines)] or errors
     first = hard[0]["location"]["row"] if hard else 1
     rows = [error["location"]["row"] for error in errors if first <= error["location"]["row"] < first + 10]
     start = max(1, first - 1)
@@ -82,15 +87,15 @@ def excerpt(text, errors, lines):
 
 
 def knowledge(errors, lines, suggested=()):
-    """What later turns should know: `apply_fix` can fix what has a safe fix, and what is suggested."""
-    hard = [error for error in errors if not fixable(error, lines) and error["code"] not in suggested]
+    """What later turns should know. `apply_fix` can fix errors with a safe fix, and those in `suggested`."""
+    hard = [error for error in errors if not is_fixable(error, lines) and error["code"] not in suggested]
     design = [error for error in hard if re.fullmatch(DESIGN, error["code"] or "")]
     edits = [error for error in hard if error not in design]
     return {
         "lint_errors_remaining": len(errors),
         "lint_fixable": len(errors) - len(hard),
-        "lint_codes": dict(list(counts(errors).items())[:8]),
-        "fixable_codes": list(counts([error for error in errors if error not in hard]))[:8],
-        "needs_edit": [told(error) for error in edits[:4]],
-        **({"left_to_people": list(counts(design))[:4]} if design else {}),
+        "lint_codes": dict(list(count_codes(errors).items())[:8]),
+        "fixable_codes": list(count_codes([error for error in errors if error not in hard]))[:8],
+        "needs_edit": [describe_error(error) for error in edits[:4]],
+        **({"left_to_people": list(count_codes(design))[:4]} if design else {}),
     }

@@ -1,65 +1,77 @@
-"""What can be done next: safe fixes, and what is suggested without being safe, proven before it is offered."""
+"""The next calls that a tool offers: safe fixes, and suggestions, each tried with ruff before it is offered."""
 
-from edits import MAX_LINES, applied, chosen, objection, parted, place, relapse, rewritten, worse
-from findings import counts, fixable, knowledge, last_row, listed, owned, plural, ruff, split
+from edits import (
+    MAX_LINES,
+    apply_edits,
+    edit_range,
+    increased_codes,
+    refusal_after,
+    refusal_before,
+    replace_rows,
+    select_edits,
+    split_mark,
+)
+from findings import count_codes, is_fixable, is_owned, knowledge, last_row, list_codes, plural, ruff, split
 from repairs import repair
 
 OFFERED, ASKED = 4, 8
-"""Rules for which something is suggested at once, and times that ruff is asked to prove it."""
+"""Most rules that get a suggestion at a time, and most runs of ruff to verify them."""
 
 
-async def ways_on(text, reported, lines, without=""):
-    """What is known of the errors, and what can be done: safe fixes; without any, what is suggested; and the end."""
+async def next_steps(file, text, reported, lines, without=""):
+    """Knowledge about the errors, and the next calls: safe fixes, or else suggestions and the end."""
     errors, _ = split(reported, lines)
-    safe = counts([error for error in errors if fixable(error, lines) and error["code"] != without])
+    safe = count_codes([error for error in errors if is_fixable(error, lines) and error["code"] != without])
     if safe:
         steps = [fix_step(code, plural(number, "safe fix")) for code, number in safe.items()]
         return knowledge(errors, lines), steps[:6]
     if not errors:
         end = {"tool": "submit_result", "args": {"summary": "No lint errors left"}, "reason": "Done"}
         return knowledge(errors, lines), [end]
-    found = await suggestions(text, reported, lines, [code for code in counts(errors) if code != without])
-    left = f"{plural(len(errors))} left without a safe fix: {listed(counts(errors))}"
+    codes = [code for code in count_codes(errors) if code != without]
+    found = await find_suggestions(file, text, reported, lines, codes)
+    left = f"{plural(len(errors))} left without a safe fix: {list_codes(count_codes(errors))}"
     end = {"tool": "submit_result", "args": {"summary": left[:150]}, "reason": "Nothing has a safe fix"}
     return knowledge(errors, lines, found), [*[fix_step(code, found[code]["reason"]) for code in found], end]
 
 
 def fix_step(code, reason):
+    """A candidate call of `apply_fix`."""
     return {"tool": "apply_fix", "args": {"code": code}, "reason": reason}
 
 
-async def suggestions(text, reported, lines, codes):
-    """By code, an edit that mends an error without a safe fix, and who says so. Each is proven."""
+async def find_suggestions(file, text, reported, lines, codes):
+    """By rule code, a verified edit that fixes an error without a safe fix, and the reason for it."""
     found, asked = {}, 0
     errors, _ = split(reported, lines)
     for error in errors:
-        edits, reason = repair(error, parted(text)[1])
+        edits, reason = repair(error, split_mark(text)[1])
         code = error["code"]
         if not edits or code not in codes or code in found or len(found) == OFFERED or asked + 2 > ASKED:
             continue
-        edit, times = await proven(text, reported, lines, edits)
+        edit, times = await verify_edits(file, text, reported, lines, edits)
         asked += times
         if edit:
             found[code] = {"edit": edit, "reason": reason}
     return found
 
 
-async def proven(text, reported, lines, edits):
-    """The edit of whole lines that comes to these edits, None if it would be refused; and how often ruff was asked."""
+async def verify_edits(file, text, reported, lines, edits):
+    """The edit of whole lines that makes these edits, None if it would be refused; and how often ruff was run."""
     own = [min(edit["location"]["row"] for edit in edits), max(last_row(edit) for edit in edits)]
-    if not owned(own[0], own[1], lines) or own[1] - own[0] >= MAX_LINES:
+    if not is_owned(own[0], own[1], lines) or own[1] - own[0] >= MAX_LINES:
         return None, 0
-    edits = sorted(edits, key=place, reverse=True)
-    after, now = applied(text, edits, [own])
-    again, asked = await ruff(after), 1
-    # One rule's suggestion can be another's error, with a safe fix.
-    safe = [error for error in again if error["code"] in worse(reported, again) and fixable(error, now)]
+    edits = sorted(edits, key=edit_range, reverse=True)
+    after, now = apply_edits(text, edits, [own])
+    again, asked = await ruff(file, after), 1
+    # The suggestion for one rule can break another rule that has a safe fix.
+    safe = [error for error in again if error["code"] in increased_codes(reported, again) and is_fixable(error, now)]
     if safe:
-        after, now = applied(after, chosen(safe), now)
-        again, asked = await ruff(after), 2
-    new = parted(after)[1][own[0] - 1 : now[0][1]] if now else []
+        after, now = apply_edits(after, select_edits(safe), now)
+        again, asked = await ruff(file, after), 2
+    new = split_mark(after)[1][own[0] - 1 : now[0][1]] if now else []
     edit = {"first": own[0], "last": own[1], "text": "\n".join(line.rstrip("\r\n") for line in new)}
-    if objection(text, reported, lines, edit):
+    if refusal_before(text, reported, lines, edit):
         return None, asked
-    made, made_lines = rewritten(text, lines, edit)
-    return (edit if made == after and not relapse(reported, again, made_lines) else None), asked
+    made, made_lines = replace_rows(text, lines, edit)
+    return (edit if made == after and not refusal_after(reported, again, made_lines) else None), asked

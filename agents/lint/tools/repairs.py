@@ -1,11 +1,11 @@
-"""Edits that mend an error which ruff offers no safe fix for, computed from the code around it."""
+"""Edits for errors without a safe fix of ruff, computed from the code around them."""
 
 import re
 
 from edits import NAMED, indent
 
 NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
-"""By rule, lines that are a statement without any effect."""
+"""By rule, the form of a line that is a statement without effect."""
 OPENING = r"\s*(?:if|elif|else|for|while|with|async|try|except|finally|class|match|case)\b"
 TEXT = r"\"{3}(?s:.*?)\"{3}|'{3}(?s:.*?)'{3}|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*"
 """Strings and comments."""
@@ -14,41 +14,41 @@ TAKEN = (
     "input", "int", "iter", "len", "list", "map", "max", "min", "next", "object", "oct", "open", "ord", "print",
     "return", "round", "set", "str", "sum", "super", "zip",
 )  # fmt: skip
-"""Words that mean something in Python already."""
+"""Names that Python uses already."""
 INDIRECT = r"\b(?:class|locals|globals|vars|eval|exec)\b"
-"""What can name a variable otherwise than by itself."""
+"""Ways to reach a variable other than by its name."""
 TYPE, NAME = r"type\([^()]*\)", r"[A-Za-z_][\w.]*"
 IMPORT = r"(?:import|from)\s+[^\s.*][^\\(*]*"
 PLAIN = r"\s*(?:#.*)?|[A-Za-z_]\w*(?:\s*:\s*\w+)?\s*=\s*(?:-?[\d_.]+|\"[^\"']*\"|'[^\"']*'|None|True|False)\s*(?:#.*)?"
-"""Lines of a module that run nothing: blank, a comment, a plain value."""
+"""Lines of a module without side effects: blank, a comment, a plain value."""
 
 
 def repair(error, whole):
-    """What would mend an error that has no safe fix, and who says so; no edits where nobody does."""
+    """Edits that fix an error without a safe fix, and the reason to offer them; no edits if none is known."""
     fix, code = error["fix"], error["code"]
     if fix:
         edits = [] if fix["applicability"] == "safe" else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
     row, column = error["location"]["row"], error["location"]["column"]
     if code in NOTHING:
-        return idle(code, whole, row), "The line does nothing"
+        return delete_statement(code, whole, row), "The line does nothing"
     if code == "E701":
-        return opened(whole, row, column), "Gives it a line of its own"
+        return split_statement(whole, row, column), "Gives it a line of its own"
     if code == "E741":
-        return renamed(whole, row, column), "Gives it a longer name in this function"
+        return rename_variable(whole, row, column), "Gives it a longer name in this function"
     if code == "B904":
-        return chained(whole, row, error["end_location"]), "Names what was caught as the cause"
+        return chain_exception(whole, row, error["end_location"]), "Names what was caught as the cause"
     if code == "E721":
-        return compared(whole, row, column, error["end_location"]), "Compares types by identity"
+        return compare_types(whole, row, column, error["end_location"]), "Compares types by identity"
     if code == "E402":
-        return hoisted(whole, row), "Only plain values stand between; may change behaviour"
+        return move_import(whole, row), "Only plain values stand between; may change behaviour"
     return [], ""
 
 
-def idle(code, whole, row):
-    """The edit that takes a statement without effect away."""
-    above = headers(whole, row)
-    # Under these a name may stand to see whether it is defined; and outside of a function `x = x` makes an attribute.
+def delete_statement(code, whole, row):
+    """The edit that deletes a statement without effect."""
+    above = enclosing_headers(whole, row)
+    # Inside `try` and `with`, a bare name may test whether it is defined. In a class body, `x = x` makes an attribute.
     guarded = any(re.match(r"(?:async\s+)?(?:try|with)\b", line) for line in above)
     inside = any(re.match(r"(?:async\s+)?def\b", line) for line in above)
     if guarded or not inside or not re.fullmatch(NOTHING[code], whole[row - 1]):
@@ -56,30 +56,30 @@ def idle(code, whole, row):
     return [replacement(row, 1, row + 1, 1, "")]
 
 
-def opened(whole, row, column):
-    """The edit that puts what follows a colon on a line of its own."""
+def split_statement(whole, row, column):
+    """The edit that moves the statement after a colon to a line of its own."""
     line = whole[row - 1]
     body = line[column:].lstrip()
     if not re.match(OPENING, line) or line[column - 1] != ":" or not body or body.startswith("\\"):
         return []
     end = (re.findall(r"(?:\r\n|\r|\n)$", line) or ["\n"])[0]
-    return [replacement(row, column + 1, row, len(line) - len(body) + 1, end + indent([line]) + level(whole))]
+    return [replacement(row, column + 1, row, len(line) - len(body) + 1, end + indent([line]) + indent_step(whole))]
 
 
 def replacement(row, column, end_row, end_column, content):
-    """An edit in ruff's own form."""
+    """An edit in the form that ruff uses."""
     start, end = {"row": row, "column": column}, {"row": end_row, "column": end_column}
     return {"location": start, "end_location": end, "content": content}
 
 
-def renamed(whole, row, column):
-    """The edits that give a one-letter variable another name, everywhere in its function."""
+def rename_variable(whole, row, column):
+    """The edits that rename a one-letter variable everywhere in its function."""
     name = whole[row - 1][column - 1]
-    first, last = function(whole, row)
+    first, last = function_rows(whole, row)
     parts = re.split(rf"({TEXT}|[\w.]+)", "".join(whole[first - 1 : last])) if first else []
     code = " ".join(part for part in parts if not re.match(r"[\"'#]", part))
     better = name_for(name, code, "".join(whole))
-    if not better or not own(name, code) or spoken(name, parts):
+    if not better or not is_local(name, code) or is_mentioned(name, parts):
         return []
     edits, row, column = [], first, 1
     for part in parts:
@@ -90,16 +90,16 @@ def renamed(whole, row, column):
     return edits
 
 
-def own(name, code):
-    """Whether a name in a function's code is nothing but a variable of it: nobody else can say it, or means another."""
+def is_local(name, code):
+    """Whether a name in a function is only a local variable: no parameter, keyword, attribute or outer variable."""
     said = rf"[(,]\s*{name}\s*=[^=]|\b(?:global|nonlocal)\b.*\b{name}\b|\blambda\b[^:]*\b{name}\b|\.\s+{name}\b"
-    given = any(re.search(rf"\b{name}\b", header(rest)) for rest in re.split(r"\bdef\b", code)[1:])
-    # A quote that is left over hides code.
+    given = any(re.search(rf"\b{name}\b", header_of(rest)) for rest in re.split(r"\bdef\b", code)[1:])
+    # An unmatched quote would hide code.
     return not given and not re.search(rf"{said}|{INDIRECT}|[\"']", code)
 
 
-def header(code):
-    """What stands before the colon that ends the header of a function."""
+def header_of(code):
+    """The code up to the colon that ends the header of a function."""
     depth = 0
     for at, sign in enumerate(code):
         depth += (sign in "([{") - (sign in ")]}")
@@ -108,15 +108,16 @@ def header(code):
     return code
 
 
-def spoken(name, parts):
-    """Whether a text may be code that says the name, or is cut at a quote within its braces."""
+def is_mentioned(name, parts):
+    """Whether a string may refer to the name, or is an f-string that the pattern has cut."""
     texts = [part for part in parts if re.match(r"[\"']", part)]
-    inside = any(re.search(rf"\b{name}\b", text) or text.count("{") != text.count("}") for text in formatted(parts))
+    code = format_strings(parts)
+    inside = any(re.search(rf"\b{name}\b", text) or text.count("{") != text.count("}") for text in code)
     return inside or any(re.search(rf"@{name}\b|\{{{name}\b|\({name}\)", text) for text in texts)
 
 
-def formatted(parts):
-    """The texts with a prefix that makes what is between braces code."""
+def format_strings(parts):
+    """The strings with an `f` or `t` prefix: what is between braces is code."""
     return [
         text
         for prefix, between, text in zip(parts[1::2], parts[2::2], parts[3::2])
@@ -125,7 +126,7 @@ def formatted(parts):
 
 
 def name_for(name, code, everything):
-    """A name that the file does not have: one of what it goes through, or a plain one. Nothing if all are taken."""
+    """A name that the file does not use: the singular of what the loop runs over, or a plain one; empty without one."""
     through = re.findall(rf"\bfor\s+{name}\s+in\s+([\w.]+)", code)
     word = re.findall(r"[a-z]*$", through[0])[0] if through else ""
     single = ["line"] if word.endswith("lines") else re.findall(r"^(\w{2,}[^aeious])s$", word)
@@ -134,9 +135,9 @@ def name_for(name, code, everything):
     return free[0] if free else ""
 
 
-def function(whole, row):
-    """The first and last row of the function that a line stands in; zeros outside of any."""
-    rows = [number for number in enclosing(whole, row) if re.match(NAMED, whole[number - 1])]
+def function_rows(whole, row):
+    """The first and last row of the function around a line; zeros outside of functions."""
+    rows = [number for number in enclosing_rows(whole, row) if re.match(NAMED, whole[number - 1])]
     if not rows or re.match(r"\s*class\b", whole[rows[0] - 1]):
         return 0, 0
     depth, last = len(indent([whole[rows[0] - 1]])), row
@@ -145,29 +146,29 @@ def function(whole, row):
     return rows[0], last
 
 
-def chained(whole, row, end):
-    """The edits that raise an error from the one that was caught."""
-    rows = [number for number in enclosing(whole, row) if re.match(r"\s*except\b", whole[number - 1])]
+def chain_exception(whole, row, end):
+    """The edits that add `from error` to a `raise` inside `except`."""
+    rows = [number for number in enclosing_rows(whole, row) if re.match(r"\s*except\b", whole[number - 1])]
     caught = re.match(r"(\s*except\*?\s+[^:#]*[^:#\s])\s*:", whole[rows[0] - 1]) if rows else None
     if not caught or not re.match(r"\s*raise\b", whole[row - 1]):
         return []
     head = caught.group(1)
     named = re.findall(r"\sas\s+(\w+)$", head)
     names = named or [each for each in ("error", "problem", "cause") if not re.search(rf"\b{each}\b", "".join(whole))]
-    if not names or lost(names[0], whole[rows[0] : row]):
+    if not names or is_rebound(names[0], whole[rows[0] : row]):
         return []
     opening = [] if named else [replacement(rows[0], len(head) + 1, rows[0], len(head) + 1, f" as {names[0]}")]
     return [*opening, replacement(end["row"], end["column"], end["row"], end["column"], f" from {names[0]}")]
 
 
-def lost(name, lines):
-    """Whether a caught error is another thing, or gone, by the time that the last line raises; or is raised itself."""
+def is_rebound(name, lines):
+    """Whether the name of a caught error is assigned again or deleted before the last line, or raised itself."""
     new = rf"\b{name}\s*(?::[^=]*)?=[^=]|:=|\bas\s+{name}\b|\bdel\b|\bfor\b.*\b{name}\b.*\bin\b|\braise\s+{name}\b"
     return any(re.search(new, line) for line in lines)
 
 
-def compared(whole, row, column, end):
-    """The edit that compares the type of a thing by `is`."""
+def compare_types(whole, row, column, end):
+    """The edit that compares types with `is`."""
     text = whole[row - 1][column - 1 : end["column"] - 1] if end["row"] == row else ""
     if not re.fullmatch(rf"{TYPE} [=!]= (?:{TYPE}|{NAME})|{NAME} [=!]= {TYPE}", text):
         return []
@@ -175,8 +176,8 @@ def compared(whole, row, column, end):
     return [replacement(row, column, row, end["column"], new)]
 
 
-def hoisted(whole, row):
-    """The edits that move an import up to the others, where only plain values stand between and none is its own."""
+def move_import(whole, row):
+    """The edits that move an import up to the others, if only plain values that it does not bind are between."""
     line, top = whole[row - 1], row - 1
     while top and re.fullmatch(PLAIN, whole[top - 1].rstrip()):
         top -= 1
@@ -190,19 +191,19 @@ def hoisted(whole, row):
     return [replacement(top + 1, 1, top + 1, 1, line), replacement(row, 1, row + 1, 1, "")]
 
 
-def headers(whole, row):
-    """The lines that a line stands under, up to its function or class."""
-    return [whole[number - 1].strip() for number in enclosing(whole, row)]
+def enclosing_headers(whole, row):
+    """The block headers around a line, up to its function or class."""
+    return [whole[number - 1].strip() for number in enclosing_rows(whole, row)]
 
 
-def enclosing(whole, row):
-    """The rows of the lines that a line stands under, by their indentation, up to its function or class."""
+def enclosing_rows(whole, row):
+    """The rows of the block headers around a line, by indentation, up to its function or class."""
     found, depth = [], len(indent([whole[row - 1]]))
     for number in range(row - 1, 0, -1):
         line = whole[number - 1]
         if has_code(line) and len(indent([line])) < depth:
             found.append(number)
-            # A closing bracket ends a header whose beginning is no deeper than it.
+            # A closing bracket ends a header that began at the same depth or less.
             depth = len(indent([line])) + (1 if line.strip().startswith(")") else 0)
             if re.match(NAMED, line):
                 break
@@ -210,12 +211,12 @@ def enclosing(whole, row):
 
 
 def has_code(line):
-    """Whether a line is more than blank or a comment."""
+    """Whether a line is neither blank nor a comment."""
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def level(whole):
-    """One step of indentation as this file has it."""
+def indent_step(whole):
+    """One step of indentation in this file."""
     for number, line in enumerate(whole[1:]):
         above = whole[number]
         outer, inner = indent([above]), indent([line])

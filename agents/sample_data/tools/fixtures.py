@@ -1,10 +1,9 @@
-"""Fixture files of ours."""
+"""Fixture files that this agent has written."""
 
 import json
 
-from places import digest
-
 from remora.scripts import external
+from remora.scripts.shared.places import digest
 
 
 @external
@@ -12,15 +11,16 @@ async def read_file(path: str) -> str: ...
 
 
 def is_ours(text, function):
-    """Whether the file is as we wrote it for this function, so that nobody's work is lost if it is written again."""
-    found = parsed(text)
+    """Whether the file is as this agent wrote it for this function: then writing it again loses no one's work."""
+    found = parse_json(text)
     if not isinstance(found, dict) or found.get("function") != function:
         return False
     rest = {key: value for key, value in found.items() if key != "written_by_remora"}
     return found.get("written_by_remora") == digest(json.dumps(rest))
 
 
-def parsed(text):
+def parse_json(text):
+    """The JSON value of a text; None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -28,7 +28,7 @@ def parsed(text):
 
 
 async def own_file(stem, function):
-    """The first of these names that is free or ours, and what is in it."""
+    """The first path that is free or holds a fixture of this agent for the function; and its text."""
     for extra in ("", "_remora", "_remora_2", "_remora_3"):
         path = f"{stem}{extra}.json"
         try:

@@ -1,11 +1,10 @@
-"""What the code refuses: conditions before `raise`, judged on whole cases."""
+"""Which cases the code rejects: conditions before `raise`, evaluated on whole cases."""
 
 import re
 
-from places import class_file
-from samples import json_of, split_top
-
 from remora.scripts import external
+from remora.scripts.shared.places import class_file
+from remora.scripts.shared.samples import json_of, split_top
 
 
 @external
@@ -14,18 +13,18 @@ async def read_file(path: str) -> str: ...
 
 COMPARED = ("<=", ">=", "==", "!=", "<", ">", "in", "not in", "is", "is not")
 CONSTANTS = {}
-"""What texts in conditions stand for. A script's patterns are made anew at each use, which takes long."""
+"""The values of texts in conditions. A cache: Monty compiles a pattern at each use, which is slow."""
 
 
 def body_of(text, facts):
-    """The function's statements, without texts in three quotes and without comments."""
+    """The function's statements, without triple-quoted strings and comments."""
     lines = text.replace("\r", "").split("\n")[max(0, (facts["body_line"] or facts["first"]) - facts["first"]) :]
     body = re.sub(r"(?s)\"{3}.*?\"{3}|'{3}.*?'{3}", "", "\n".join(lines))
     return re.sub(r"(?m)[ \t]+#[^\n\"']*$", "", body)
 
 
 def named_numbers(source):
-    """Numbers that a module gives a name to: `LOW = 1`, `LOW, HIGH = 1, 6`."""
+    """The numbers that a module names: `LOW = 1`, `LOW, HIGH = 1, 6`."""
     found = {}
     for left, right in re.findall(r"(?m)^([A-Za-z_][\w, ]*)(?::[^=\n]*)?=[ \t]*([^=\s#][^\n#]*)", source):
         names = [name.strip() for name in left.split(",") if name.strip()]
@@ -37,17 +36,17 @@ def named_numbers(source):
     return found
 
 
-async def numbers_named(body, source):
-    """The named numbers that the body uses: of its own module, and of those of the project that it imports from."""
+async def numbers_named(body, file, source):
+    """The named numbers that the body uses, from its own module and from modules of the project that it imports."""
     found = named_numbers(source)
     for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]+\b", body)):
-        file = None if name in found else await class_file(name, source)
-        found = {**named_numbers(await read_file(file) if file else ""), **found}
+        home = None if name in found else await class_file(name, file, source)
+        found = {**named_numbers(await read_file(home) if home else ""), **found}
     return {name: number for name, number in found.items() if re.search(rf"\b{name}\b", body)}
 
 
 def guards_of(body):
-    """Conditions under which the function raises: an `if` before `raise`, a failed `assert`, a divisor of zero."""
+    """The conditions under which the function raises: an `if` before `raise`, a failed `assert`, division by zero."""
     found = re.findall(r"(?m)^[ \t]*(?:el)?if ([^\n]+):[ \t]*\n?[ \t]*raise\b", body)
     found += [f"not ({split_top(test, ',')[0]})" for test in re.findall(r"(?m)^[ \t]*assert ([^\n]+)", body)]
     plain = re.sub(r"\"[^\"\n]*\"|'[^'\n]*'", '""', body)
@@ -56,19 +55,19 @@ def guards_of(body):
 
 
 def loops_of(body):
-    """What each variable of a loop runs over: `for mark in marks`."""
+    """What each loop variable runs over: `for mark in marks`."""
     found = re.findall(r"\bfor ([\w, ]+?) in ([^\n:\]]+)", body)
     return {names.split(",")[-1].strip(): over for names, over in found}
 
 
-def looped(guard, loops, parameters):
-    """The variable of a loop that a condition asks for; an empty text if there is none."""
+def loop_variable(guard, loops, parameters):
+    """The loop variable that a condition uses; empty if there is none."""
     own = [one["name"] for one in parameters]
     return next(iter([name for name in loops if name not in own and re.search(rf"\b{name}\b", guard)]), "")
 
 
-def elements(over, known):
-    """The values that a loop sees, as far as it runs over a value that we know."""
+def loop_values(over, known):
+    """The values of a loop variable, if it runs over a known value."""
     words = over.replace("(", " ").replace(")", " ").replace(",", " ").replace(".", " ").split()
     names = [name for name in words if name in known]
     value = known[names[0]] if names else []
@@ -78,7 +77,7 @@ def elements(over, known):
 
 
 def operand(text, known):
-    """The value of a constant or a name, alone in a list; an empty list if we cannot tell."""
+    """The value of a constant or a name, in a list of one; an empty list if it is unknown."""
     text = text.strip()
     if text not in CONSTANTS:
         CONSTANTS[text] = [None] if text == "None" else [one for one in [json_of(text)] if one is not None]
@@ -102,7 +101,7 @@ def operand(text, known):
 
 
 def clauses(text, word):
-    """The parts of a condition between `and` or `or` that stand outside brackets."""
+    """Split a condition at `and` or `or`, but not inside brackets."""
     parts, held = [], ""
     for part in text.split(f" {word} "):
         held = f"{held} {word} {part}" if held else part
@@ -112,30 +111,30 @@ def clauses(text, word):
     return [*parts, held] if held else parts
 
 
-def unwrapped(text):
-    """The text without a pair of brackets around all of it."""
+def strip_brackets(text):
+    """The text without a pair of brackets around it."""
     text = text.strip()
     inner = text[1:-1]
     is_one = text[:1] == "(" and text[-1:] == ")" and inner.count("(") == inner.count(")")
     return inner.strip() if is_one and inner.find("(") <= inner.find(")") else text
 
 
-def holds(test, known):
-    """Whether a condition holds; None if we cannot tell."""
-    test = unwrapped(test)
+def is_true(test, known):
+    """Whether a condition is true; None if that is unknown."""
+    test = strip_brackets(test)
     for word, wins in (("or", True), ("and", False)):
         parts = clauses(test, word)
         if len(parts) > 1:
-            told = [holds(part, known) for part in parts]
+            told = [is_true(part, known) for part in parts]
             return wins if wins in told else (None if None in told else not wins)
     if test.startswith("not "):
-        told = holds(test[4:], known)
+        told = is_true(test[4:], known)
         return None if told is None else not told
-    return chain_holds(test, known)
+    return is_chain_true(test, known)
 
 
-def chain_holds(test, known):
-    """Whether a chain of comparisons such as `LOW <= mark <= HIGH` holds, or a single value is true."""
+def is_chain_true(test, known):
+    """Whether a chain of comparisons such as `LOW <= mark <= HIGH`, or a single value, is true."""
     marks, texts = [], [""]
     for word in test.replace(" not in ", " not_in ").replace(" is not ", " is_not ").split(" "):
         if word.replace("_", " ") in COMPARED:
@@ -148,12 +147,12 @@ def chain_holds(test, known):
         return None
     try:
         pairs = zip(values, marks, values[1:])
-        return all(compared(left[0], mark, right[0]) for left, mark, right in pairs) if marks else bool(values[0][0])
+        return all(compare(left[0], mark, right[0]) for left, mark, right in pairs) if marks else bool(values[0][0])
     except TypeError:
         return None
 
 
-def compared(left, mark, right):
+def compare(left, mark, right):
     if mark in ("==", "is"):
         return left == right
     if mark in ("!=", "is not"):
@@ -164,10 +163,10 @@ def compared(left, mark, right):
 
 
 def is_rejected(case, code):
-    """Whether the code itself says that it raises for these arguments, as far as that can be read."""
+    """Whether the code raises for these arguments, as far as its conditions can be read."""
     known = {**code["named"], **case}
     for guard, inner in code["guards"]:
-        rounds = [{**known, inner: one} for one in elements(code["loops"][inner], known)] if inner else [known]
-        if any(holds(guard, each) is True for each in rounds):
+        rounds = [{**known, inner: one} for one in loop_values(code["loops"][inner], known)] if inner else [known]
+        if any(is_true(guard, each) is True for each in rounds):
             return True
     return False

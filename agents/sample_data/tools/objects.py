@@ -3,10 +3,9 @@
 import json
 import re
 
-from places import class_file
-from samples import KNOWN, json_of, kind_of, names_in, options, outer, samples
-
 from remora.scripts import external
+from remora.scripts.shared.places import class_file
+from remora.scripts.shared.samples import KNOWN, json_of, kind_of, names_in, options, outer, samples
 
 
 @external
@@ -18,17 +17,18 @@ async def read_file(path: str) -> str: ...
 
 
 OBJECTS = {}
-"""Fields of the project's classes by name: which there are, with their types, and which are needed."""
+"""The fields of the project's classes by class name: all with their types, and which are required."""
 CHOICES = {}
 """Values of the project's enumerations by name."""
 
 
 def fits(kind, value):
-    """Whether a JSON value can stand for a value of this type; a type that we do not know takes anything but null."""
+    """Whether a JSON value can represent a value of this type; an unknown type accepts anything but null."""
     return any(fits_one(option, value) for option in options(kind))
 
 
 def fits_one(kind, value):
+    """The same for a type that is no union."""
     name, inner = outer(kind)
     if name in ("None", "NoneType"):
         return value is None
@@ -63,11 +63,11 @@ def fits_one(kind, value):
 
 
 async def learn_objects(kind, file, text, depth=0):
-    """Takes in what objects of the project's own classes in a type look like as JSON."""
+    """Learn what objects of the project's own classes in a type look like as JSON."""
     for name in names_in(kind):
         if depth > 3 or name in KNOWN or samples(name, [], []):
             continue
-        place = file if re.search(rf"(?m)^class {name}\b", text) else await class_file(name, text)
+        place = await class_file(name, file, text)
         source = await read_file(place) if place else ""
         try:
             found = await node_facts(place, name) if place else None
@@ -78,7 +78,7 @@ async def learn_objects(kind, file, text, depth=0):
 
 
 async def learn_class(name, found, file, source, depth):
-    """Takes in one class: an enumeration by its values, anything else by its annotated fields."""
+    """Learn one class: an enumeration by its values, anything else by its annotated fields."""
     lines = source.split("\n")[found["first"] - 1 : found["last"]]
     if "Enum" in found["bases"]:
         texts = [match.group(1) for line in lines if (match := re.match(r"\s+[A-Z]\w* = (.+)$", line))]
@@ -98,7 +98,7 @@ async def learn_class(name, found, file, source, depth):
 
 
 def json_object(name, turn):
-    """An object with the fields that are needed, in the last turn with all that have a sample; None if one has none."""
+    """An object with its required fields, in the last turn with all that have a sample; None if one has none."""
     known = OBJECTS[name]
     found = {}
     for field, kind in known["fields"].items():
@@ -112,15 +112,15 @@ def json_object(name, turn):
 
 
 def fits_object(name, value):
-    """Whether a JSON object has the fields of a class of the project, all that are needed and no others."""
+    """Whether a JSON object has the required fields of a class of the project and no unknown ones."""
     known = OBJECTS[name]
     if not isinstance(value, dict) or [field for field in known["needed"] if field not in value]:
         return False
     return all(field in known["fields"] and fits(known["fields"][field], one) for field, one in value.items())
 
 
-def problems(found, parameters):
-    """What is wrong with a fixture: every case must give what is required, nothing unknown, in the right types."""
+def find_problems(found, parameters):
+    """What is wrong with a fixture: every case has all required arguments, no unknown ones, and the right types."""
     known = {one["name"]: kind_of(one) for one in parameters if not one["kind"].startswith("var_")}
     needed = [one["name"] for one in parameters if one["default"] is None and one["name"] in known]
     wrong = [] if found["cases"] else ["there is no case"]
@@ -136,6 +136,6 @@ def problems(found, parameters):
 
 
 def json_samples(parameter, texts, numbers):
-    """Values for a parameter that JSON can hold, the usual ones first."""
+    """JSON values for a parameter, the usual ones first."""
     made = [pair[1] for pair in samples(kind_of(parameter), texts, numbers)]
     return [value for value in made if fits(kind_of(parameter), value)]

@@ -1,11 +1,13 @@
-"""Values that the function takes: inside its limits, in the form that it reads."""
+"""Values that the function accepts: within its limits, in the form that it parses."""
 
 import json
 import re
 
-from guards import body_of, guards_of, is_rejected, looped, loops_of, numbers_named
+from guards import body_of, guards_of, is_rejected, loop_variable, loops_of, numbers_named
 from objects import fits, json_samples
-from samples import constants, kind_of, required
+
+from remora.scripts.shared.places import is_test_file
+from remora.scripts.shared.samples import constants, kind_of, required
 
 PARTING = r"\.r?(?:split|partition)\([ ]*(?:sep=)?(\"[^\"\n]+\"|'[^'\n]+')?"
 READING = r"\b(?:int|float|Decimal|Fraction)\(|\.is(?:digit|numeric|decimal)\("
@@ -15,8 +17,8 @@ CLOCKS = [
 ]
 
 
-def parted_texts(body, name):
-    """Texts such as the body takes apart: around its marks, with numbers where it reads numbers, or dates."""
+def parseable_texts(body, name):
+    """Texts of the form that the body parses: with its separators, numbers or dates."""
     made = ["3", "10"] if re.search(rf"\b(?:int|float|Decimal|Fraction)\({name}\b", body) else []
     for form in re.findall(r"strptime\([^\n]*?[\"']([^\"'\n]*%[^\"'\n]*)[\"']", body):
         for clock in CLOCKS:
@@ -28,11 +30,12 @@ def parted_texts(body, name):
     marks = [mark[1:-1].replace("\\n", "\n").replace("\\t", "\t") or " " for mark in re.findall(PARTING, body)]
     marks = list(dict.fromkeys(marks))[:2]
     targets = re.findall(r"(?m)^[ \t]*(\w[\w, ]*,[ ]*\w+)[ ]*=[^=\n]*\.r?split\(", body)
-    return made + joined(marks, max([2, *[left.count(",") + 1 for left in targets]]), bool(re.search(READING, body)))
+    count = max([2, *[left.count(",") + 1 for left in targets]])
+    return made + join_texts(marks, count, bool(re.search(READING, body)))
 
 
-def joined(marks, count, has_numbers):
-    """Words and numbers with marks between them, in the ways that are usual."""
+def join_texts(marks, count, has_numbers):
+    """Words and numbers joined by separators, in the usual ways."""
     if not marks:
         return []
     words, digits = ["a", "b", "c", "d", "e", "f"][:count], ["3", "10", "1", "2", "5", "4"][:count]
@@ -47,8 +50,8 @@ def joined(marks, count, has_numbers):
     return made
 
 
-def told_texts(doc, parameter, parameters, raised):
-    """Examples for a text that the docstring gives in quotes or backticks, where it speaks of this parameter."""
+def docstring_texts(doc, parameter, parameters, raised):
+    """Examples of a text that the docstring gives in quotes or backticks for this parameter."""
     doc = re.split(r"(?m)^[ \t]*(?::?[Rr]eturns?\b|:?[Yy]ields?\b|:?[Rr]aises?\b|>>>)", doc or "")[0]
     texts = [one for one in parameters if one["default"] is None and fits(kind_of(one), "a")]
     names = "|".join([re.escape(one["name"]) for one in parameters])
@@ -63,8 +66,8 @@ def told_texts(doc, parameter, parameters, raised):
     return [text for text in made if text not in no_values and not re.search(no_text, text)]
 
 
-async def read_code(text, facts, source, parameters):
-    """What the function's own code tells about the values that it takes."""
+async def read_code(text, facts, file, source, parameters):
+    """What the function's own code says about the values that it accepts."""
     body = body_of(text, facts)
     texts, numbers = constants(text, facts, source)
     marks = [mark[1:-1] for mark in re.findall(PARTING, body)]
@@ -74,15 +77,15 @@ async def read_code(text, facts, source, parameters):
         "raises": [name.split(".")[-1] for name in facts["raises"]],
         "texts": [one for one in texts if one not in marks],
         "numbers": numbers,
-        "named": await numbers_named(body, source),
-        "guards": [[guard, looped(guard, loops_of(body), parameters)] for guard in guards_of(body)],
+        "named": await numbers_named(body, file, source),
+        "guards": [[guard, loop_variable(guard, loops_of(body), parameters)] for guard in guards_of(body)],
         "loops": loops_of(body),
         "parameters": parameters,
     }
 
 
 def numbers_for(name, code):
-    """Numbers that the code works with; if it rejects some, those near its limits that it does not reject."""
+    """Numbers that the code uses; if it rejects some, numbers near its limits that it does not reject."""
     plain = [number for number in code["named"].values() if abs(number) < 1000000]
     usual = list(dict.fromkeys([*plain, *code["numbers"]]))
     near = [number + step for number in usual for step in (1, -1, 0.5)]
@@ -92,7 +95,7 @@ def numbers_for(name, code):
 
 
 def keyed_values(name, code):
-    """Dicts with the keys that the body asks the parameter for, or lists of them if it asks what a loop gives."""
+    """Dicts with the keys that the body reads from the parameter, or lists of such dicts if a loop reads them."""
     made = []
     inner = [each for each, over in code["loops"].items() if re.match(rf"(?:\w+\()?{name}\b(?!\.)", over)]
     for own in [name, *inner]:
@@ -103,9 +106,10 @@ def keyed_values(name, code):
 
 
 def values_for(parameter, code):
-    """Values for a parameter that JSON can hold, the usual ones first and those that the code rejects last."""
+    """JSON values for a parameter, usual ones first and those that the code rejects last."""
     name = parameter["name"]
-    own = told_texts(code["doc"], parameter, code["parameters"], code["raises"]) + parted_texts(code["body"], name)
+    own = docstring_texts(code["doc"], parameter, code["parameters"], code["raises"])
+    own += parseable_texts(code["body"], name)
     made = [one for one in keyed_values(name, code) if fits(kind_of(parameter), one)]
     made += json_samples(parameter, list(dict.fromkeys([*own, *code["texts"]])), numbers_for(name, code))
     seen = [json.dumps(one) for one in made]
@@ -117,14 +121,13 @@ def values_for(parameter, code):
 
 
 def longer_lists(made):
-    """Other lists of the same values, for code that does not take the short ones."""
+    """Longer lists of the same values, for code that rejects the short ones."""
     return [each for one in made[:1] if isinstance(one, list) and len(one) > 1 for each in (one[::-1], [*one, one[0]])]
 
 
-def why_not(parameters, values):
-    """Why there is nothing to write; nothing if there is."""
-    file = target_file.split("/")[-1]
-    if file.startswith("test_") or file.endswith("_test.py") or file == "conftest.py":
+def why_not(file, parameters, values):
+    """Why there is nothing to write; empty if there is."""
+    if is_test_file(file):
         return "it is part of the tests itself"
     if not values:
         return "it takes no arguments"

@@ -2,10 +2,9 @@
 
 import re
 
-from places import class_file
-from samples import KNOWN, kind_of, names_in, required, samples
-
 from remora.scripts import external
+from remora.scripts.shared.places import class_file, is_test_file
+from remora.scripts.shared.samples import KNOWN, kind_of, names_in, required, samples
 
 
 @external
@@ -15,21 +14,23 @@ async def node_facts(path: str, node: str = "") -> dict: ...
 MOST_CASES = 16
 
 
-async def construct(name, text):
-    """An expression that makes an object of a class; nothing where we cannot tell."""
+async def construct(name, file, text):
+    """Expressions that make an object of a class which `file`, with this text, knows; none if there is no sure way."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         return []
-    file = await class_file(name, text)
+    home = await class_file(name, file, text)
+    if not home:
+        return []
     try:
-        found = await node_facts(file, name) if file else None
+        found = await node_facts(home, name)
     except ValueError:
         return []
-    if not found or found["kind"] != "class":
+    if found["kind"] != "class":
         return []
     if "Enum" in found["bases"]:
         return [f"list({name})[0]"]
     if "__init__" in found["methods"]:
-        wanted = (await node_facts(file, f"{name}.__init__"))["parameters"][1:]
+        wanted = (await node_facts(home, f"{name}.__init__"))["parameters"][1:]
     else:
         wanted = [{**field, "kind": "keyword_only"} for field in found["fields"]]
     parts = []
@@ -42,21 +43,22 @@ async def construct(name, text):
 
 
 def argument(parameter, text):
+    """One argument of a call."""
     return f"{parameter['name']}={text}" if parameter["kind"] == "keyword_only" else text
 
 
-async def learn(parameters, text):
-    """Finds out how to make what the parameters want and no type of ours covers."""
+async def learn_classes(parameters, file, text):
+    """Add samples of the project's classes that the parameters need."""
     for parameter in parameters:
         for name in names_in(kind_of(parameter)):
             if not samples(name, [], []) and name not in KNOWN:
-                made = await construct(name, text)
+                made = await construct(name, file, text)
                 if made:
                     KNOWN[name] = made
 
 
 def argument_lists(parameters, texts, numbers):
-    """Arguments to try, the most telling first: all that is required, then each optional one, then other values."""
+    """Arguments to try: first the required ones, then each optional one, then other values."""
     needed = required(parameters)
     extra = [one for one in parameters if one["default"] is not None]
     values = {one["name"]: [pair[0] for pair in samples(kind_of(one), texts, numbers)] for one in [*needed, *extra]}
@@ -89,7 +91,7 @@ def argument_lists(parameters, texts, numbers):
 
 
 def callee(facts, module_name, owner):
-    """How a test calls it, with `%s` where the arguments go; an empty text if it cannot."""
+    """How a test calls the function, with `%s` for the arguments; empty if it cannot."""
     marks = [mark.split("(")[0].split(".")[-1] for mark in facts["decorators"]]
     name = module_name.split(".")[-1]
     if facts["kind"] == "function":
@@ -108,10 +110,9 @@ def callee(facts, module_name, owner):
     return f"{owner}.{name}(%s)"
 
 
-def why_not(facts, above):
-    """Why no test can be written for it; nothing if one can."""
-    file = target_file.split("/")[-1]
-    if file.startswith("test_") or file.endswith("_test.py") or file == "conftest.py":
+def why_not(file, facts, above):
+    """Why no test can be written for the function; empty if one can. `above`: kinds of the definitions around it."""
+    if is_test_file(file):
         return "it is part of the tests itself"
     if any(kind != "class" for kind in above):
         return "it stands inside a function and cannot be imported"

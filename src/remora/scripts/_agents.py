@@ -8,6 +8,7 @@ from pathlib import Path
 
 from remora.errors import ConfigError, DefinitionError
 from remora.files import read_folder
+from remora.scripts._modules import TOOLS
 from remora.scripts._script import Script
 from remora.scripts._tools import load_scripts
 from remora.snapshot import Snapshot
@@ -45,4 +46,4 @@ def agent_from(files: Snapshot) -> Agent:
     except UnicodeDecodeError as error:
         raise DefinitionError(file, ["not UTF-8: expected YAML"]) from error
     definition = parse_definition(text, file)
-    return Agent(definition, load_scripts(files.folder / "tools", definition, files.within("tools")), files)
+    return Agent(definition, load_scripts(files.folder / TOOLS, definition, files.files), files)

@@ -16,11 +16,11 @@ import orjson
 
 from remora.errors import MissingExtra, ToolFailed
 from remora.scripts._externals import external_problems
+from remora.scripts._modules import ScriptFiles, join_sources, locate_line
 from remora.scripts._parse import Parsed, look
 from remora.scripts._pool import MB, SETTLE_S
 from remora.scripts._problems import Problem
 from remora.scripts._read import read_script
-from remora.scripts._shared import Beside, joined, place_of
 from remora.scripts._stubs import stubs
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _problems(file: Path, checker: pydantic_monty.Monty, our_host: bool) -> list
     text = read_script(file)
     if isinstance(text, Problem):
         return [text]
-    parsed = look(text, Beside(file.parent))
+    parsed = look(text, ScriptFiles(file.parent), file.name)
     if not parsed.source:
         return parsed.problems
     unknown = external_problems(parsed.externals) if our_host else ()
@@ -102,7 +102,7 @@ def _types(parsed: Parsed, file: Path, checker: pydantic_monty.Monty) -> Iterato
     known = {(problem.line, problem.column) for problem in parsed.problems}
     try:
         with session:
-            session.feed_run(joined(parsed.shared, parsed.source))
+            session.feed_run(join_sources(parsed.modules, parsed.source))
     except pydantic_monty.MontyTypingError as error:
         found = (_placed(_problem(item), parsed) for item in orjson.loads(str(error)))
         yield from (problem for problem in found if (problem.line, problem.column) not in known)
@@ -122,8 +122,8 @@ def _refused(error: Any, known: set[tuple[int, int]], parsed: Parsed) -> Iterato
 
 
 def _placed(problem: Problem, parsed: Parsed) -> Problem:
-    """The problem where its author finds it: in the script, or in a file that it takes in."""
-    file, line = place_of(problem.line, "", parsed.shared)
+    """The problem where its author finds it: in the script, or in a module that it imports."""
+    file, line = locate_line(problem.line, "", parsed.modules)
     if not file:
         return replace(problem, line=line)
     return replace(problem, line=1, column=1, what=f"{file}:{line}:{problem.column}: {problem.what}")

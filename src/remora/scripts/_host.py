@@ -19,8 +19,8 @@ from remora.ports import CodeReader, Spawner, Workspace
 from remora.scripts._calls import HostFunction
 from remora.scripts._host_code import HostCode
 from remora.scripts._host_files import MAX_TEXT, HostFiles, fits, number, text_of
+from remora.scripts._modules import SANDBOXED, ScriptFiles, is_readable
 from remora.scripts._scratch import scratch
-from remora.scripts._shared import Beside
 
 SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "read_file": (("path",), 1),
@@ -111,13 +111,13 @@ class Host:
         root: Path,
         node: CodeNode,
         code: CodeReader | None = None,
-        beside: Beside | None = None,
+        script_files: ScriptFiles | None = None,
     ) -> None:
         self._workspace = workspace
         self._spawner = spawner
         self._commands = commands
         self._root = root
-        self._beside = beside or Beside()
+        self._script_files = script_files or ScriptFiles()
         self._files = HostFiles(workspace)
         self._code = HostCode(self._files, code, node)
         self._outputs = Outputs()
@@ -134,15 +134,17 @@ class Host:
         return {name: next(getattr(own, name) for own in owners if hasattr(own, name)) for name in SIGNATURES}
 
     async def read_beside(self, name: str) -> str:
-        """The text of a file in the script's own folder, such as one to give to `run_command`."""
-        if text_of(name, "name") != Path(name).name:
-            raise PermissionError(f"`{name:.200}` does not lie beside the script: expected the name of a file there")
+        """The text of a file beside the script, or of one in `sandboxed/`, such as one to give to `run_command`."""
+        if not is_readable(text_of(name, "name")):
+            expected = f"expected `NAME`, beside the script, or `{SANDBOXED}/NAME`"
+            raise PermissionError(f"`{name:.200}` is not a file of the agent that a script may read: {expected}")
         try:
-            data = self._beside.data(name, MAX_TEXT)
+            data = self._script_files.read(name, MAX_TEXT)
         except ConfigError as error:
             raise PermissionError(error.message) from error
         if data is None:
-            raise FileNotFoundError(f"there is no `{name:.200}` beside the script")
+            place = "in the agent's folder" if "/" in name else "beside the script"
+            raise FileNotFoundError(f"there is no `{name:.200}` {place}")
         fits(name, data)
         return data.decode("utf-8")
 

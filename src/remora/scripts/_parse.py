@@ -7,17 +7,18 @@
     @external
     async def read_file(path: str) -> str: ...          a host function, awaited in the code below
 
-    from counting import words                          functions of `counting.py`, which lies beside the script
+    from counting import words                          a module: `counting.py` in the same folder
     text = await read_file(path)
     {"summary": f"{words(text)} words"}                 the last expression is the result
 
-The declarations are blanked out, not cut out, so every line and column of the code stays where its author sees it. What
-is imported from beside the script is taken in whole and runs before it, held to the same rules.
+The declarations are blanked out, not cut out, so every line and column of the code stays where its author sees it.
+Modules (`_modules`) run before the script and follow the same rules.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,13 +26,15 @@ from typing import Any
 
 from remora.context.schema import problems
 from remora.errors import DefinitionError
+from remora.scripts._modules import Module, ScriptFiles
 from remora.scripts._problems import Problem
 from remora.scripts._schema import from_annotation
-from remora.scripts._shared import Beside, Shared, defined
+from remora.scripts._scopes import free_names, top_level_names
 from remora.scripts._unsupported import MODULES, unsupported
 
 HEADERS = ("grail", "remora.scripts")
 NAMES = ("Input", "external")
+_BUILTINS = frozenset(dir(builtins))
 EXAMPLE = 'write `name: str = Input("name")`'
 
 
@@ -65,30 +68,37 @@ class Parsed:
     description: str = ""
     inputs: list[InputSpec] = field(default_factory=list)
     externals: list[ExternalSpec] = field(default_factory=list)
-    shared: list[Shared] = field(default_factory=list)
-    """What runs before it, in this order."""
+    modules: list[Module] = field(default_factory=list)
+    """The modules that it imports, in the order in which they run."""
     source: str = ""
     """The code that runs: the text with its declarations blanked out."""
-    names: frozenset[str] = frozenset()
-    """What its top level defines."""
+    origins: dict[str, str] = field(default_factory=dict)
+    """Its top-level names, each with where it comes from."""
+    builtins: set[str] = field(default_factory=set)
+    """The builtins that it uses."""
     problems: list[Problem] = field(default_factory=list)
 
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What names mean in this file. Equal texts in two files mean the same thing."""
+        return {**dict.fromkeys(self.builtins, "builtin"), **self.origins}
 
-def parse(text: str, file: Path | str, beside: Beside | None = None) -> Parsed:
+
+def parse(text: str, file: Path | str, files: ScriptFiles | None = None) -> Parsed:
     """What the script says. Raises `DefinitionError` with every problem at its line and column."""
-    parsed = look(text, beside)
+    parsed = look(text, files, Path(file).name)
     if parsed.problems:
         raise DefinitionError(file, [str(problem) for problem in parsed.problems])
     return parsed
 
 
-def look(text: str, beside: Beside | None = None) -> Parsed:
+def look(text: str, files: ScriptFiles | None = None, file: str = "the script") -> Parsed:
     """What the script says, as far as it can be understood, with every problem in order of its place."""
-    return _look(text, beside or Beside(), within=())
+    return _look(text, file, files or ScriptFiles(), within=())
 
 
-def _look(text: str, beside: Beside, within: tuple[str, ...]) -> Parsed:
-    """The same for code that others take in, whose names are `within`."""
+def _look(text: str, file: str, files: ScriptFiles, within: tuple[str, ...]) -> Parsed:
+    """The same for any file. `within`: names of the modules that import it, the outermost first, and its own."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -96,7 +106,7 @@ def _look(text: str, beside: Beside, within: tuple[str, ...]) -> Parsed:
         return Parsed(problems=[problem])
     except (ValueError, RecursionError, MemoryError) as error:
         return Parsed(problems=[Problem(1, 1, f"not Python: {str(error) or 'nested too deeply'}", "write it simpler")])
-    reader = _Reader(tree, text, beside, within)
+    reader = _Reader(tree, text, file, files, within)
     reader.read()
     reader.parsed.problems.sort()
     return reader.parsed
@@ -105,14 +115,17 @@ def _look(text: str, beside: Beside, within: tuple[str, ...]) -> Parsed:
 class _Reader:
     """Goes once over the top level, collecting declarations and every problem."""
 
-    def __init__(self, tree: ast.Module, text: str, beside: Beside, within: tuple[str, ...]) -> None:
+    def __init__(self, tree: ast.Module, text: str, file: str, files: ScriptFiles, within: tuple[str, ...]) -> None:
         self.tree = tree
         self.text = text
-        self.beside = beside
+        self.file = file
+        self.files = files
         self.within = within
         self.lines = text.split("\n")
-        self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip(), names=defined(tree))
-        self.taken_in = set(within)
+        self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip())
+        self.top_level = top_level_names(tree)
+        self.from_modules: dict[str, str] = {}
+        self.modules = set(within)
         self.imported: set[str] = set()
         self.names: set[str] = set()
         self.declarations: list[ast.stmt] = []
@@ -121,9 +134,12 @@ class _Reader:
         for statement in self.tree.body:
             self.statement(statement)
         self.misplaced()
-        for node, what, hint in unsupported(self.tree, self.taken_in):
+        for node, what, hint in unsupported(self.tree, self.modules):
             self.problem(node, what, hint)
         self.awaited()
+        self.defined()
+        self.parsed.origins = {name: self.origin(name, nodes) for name, nodes in self.top_level.items()}
+        self.unambiguous()
         if not self.within and (not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr)):
             self.problem(self.tree.body[-1] if self.tree.body else None, "no result", "end the file with an expression")
         self.parsed.source = _blank(self.text, self.declarations)
@@ -138,7 +154,7 @@ class _Reader:
             case ast.ImportFrom(module=module) if module in HEADERS:
                 self.header(statement)
             case ast.ImportFrom(module=str(module), level=0) if module not in MODULES:
-                self.take_in(statement, module)
+                self.import_module(statement, module)
             case ast.Import(names=names) if any(alias.name in HEADERS for alias in names):
                 self.problem(statement, f"`{ast.unparse(statement)}`", "write `from grail import Input, external`")
             case ast.AnnAssign(value=ast.Call(func=ast.Name(id="Input")) as call):
@@ -156,36 +172,85 @@ class _Reader:
                 self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", "import `Input` and `external`")
             self.imported.add(alias.name)
 
-    def take_in(self, statement: ast.ImportFrom, module: str) -> None:
-        """Code from beside the script, with what it declares and takes in itself."""
-        text = self.beside.text(module)
-        if text is None:
+    def import_module(self, statement: ast.ImportFrom, name: str) -> None:
+        """Add a module, the modules that it imports, and the host functions that they declare."""
+        found = self.module(statement, name)
+        if found is None:
             return
-        self.own_lines(statement)
-        self.taken_in.add(module)
-        if module in self.within:
-            hint = "put what both need into a third file"
-            self.problem(statement, f"`{module}.py` takes in itself, by way of others", hint)
-            return
-        if module not in self.beside.known:
-            self.beside.known[module] = _look(text, self.beside, (*self.within, module))
-        found = self.beside.known[module]
+        file, module = found
         self.parsed.problems += [
-            Problem(statement.lineno, 1, f"{module}.py:{each.line}:{each.column}: {each.what}", each.hint)
-            for each in found.problems
+            Problem(statement.lineno, 1, f"{file}:{each.line}:{each.column}: {each.what}", each.hint)
+            for each in module.problems
         ]
         for alias in statement.names:
-            if alias.asname or not (alias.name in found.names or found.problems):
-                self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", f"name what `{module}.py` defines")
-        for shared in (*found.shared, Shared(f"{module}.py", found.source)):
-            if all(shared.file != had.file for had in self.parsed.shared) and shared.source:
-                self.parsed.shared.append(shared)
+            if alias.asname or not (alias.name in module.origins or module.problems):
+                self.problem(alias, f"`{ast.unparse(alias)}` cannot be imported", f"name what `{file}` defines")
+            self.from_modules[alias.name] = module.origins.get(alias.name, file)
+        for each in (*module.modules, Module(file, module.source, module.meanings)):
+            if each.source and all(each.file != had.file for had in self.parsed.modules):
+                self.parsed.modules.append(each)
         had = {one.name for one in self.parsed.externals}
-        self.parsed.externals += [one for one in found.externals if one.name not in had]
+        self.parsed.externals += [one for one in module.externals if one.name not in had]
+
+    def module(self, statement: ast.ImportFrom, name: str) -> tuple[str, Parsed] | None:
+        """The file name of a module and what it says; None if there is none, or if it imports itself."""
+        found = self.files.module(name, importer=self.within[-1] if self.within else "")
+        if found is None:
+            return None
+        file, text = found
+        self.own_lines(statement)
+        self.modules.add(name)
+        if name in self.within:
+            hint = "put what both need into a third file"
+            self.problem(statement, f"`{file}` imports itself, through other modules", hint)
+            return None
+        if name not in self.files.parsed:
+            self.files.parsed[name] = _look(text, file, self.files, (*self.within, name))
+        return file, self.files.parsed[name]
+
+    def defined(self) -> None:
+        """Each file can be read alone: it defines or imports every name that it uses, other than builtins."""
+        for node in free_names(self.tree, skip=self.declarations):
+            if node.id in _BUILTINS:
+                self.parsed.builtins.add(node.id)
+            else:
+                hint = "define or import it here, or pass it as a parameter"
+                self.problem(node, f"`{node.id}` is not defined in this file", hint)
+
+    def origin(self, name: str, nodes: list[ast.AST]) -> str:
+        """Where a top-level name comes from: a module, a host function, an import, or this file."""
+        origins = {self.origin_of(name, node) for node in nodes}
+        return origins.pop() if len(origins) == 1 else self.file
+
+    def origin_of(self, name: str, node: ast.AST) -> str:
+        match node:
+            case ast.ImportFrom(module=str(module), names=names):
+                if module in self.modules:
+                    return self.from_modules.get(name, module)
+                return next(f"from {module} import {alias.name}" for alias in names if name == _bound(alias))
+            case ast.Import(names=names):
+                return next(f"import {ast.unparse(alias)}" for alias in names if name == _bound(alias))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_external(node):
+                return "host function"
+        return self.file
+
+    def unambiguous(self) -> None:
+        """The files run as one text, so a name must mean the same in all of them."""
+        seen: dict[str, tuple[str, str]] = {}
+        hint = "rename one: a script and the modules that it imports run as one text"
+        for module in self.parsed.modules:
+            for name, meaning in module.meanings.items():
+                had, file = seen.setdefault(name, (meaning, module.file))
+                if had != meaning:
+                    self.problem(None, f"`{name}` of `{file}` is another one in `{module.file}`", hint)
+        for name, meaning in self.parsed.meanings.items():
+            if name in seen and seen[name][0] != meaning:
+                node = self.top_level[name][-1] if name in self.top_level else None
+                self.problem(node, f"`{name}` is another one in `{seen[name][1]}`", hint)
 
     def input(self, statement: ast.AnnAssign, call: ast.Call) -> None:
         if self.within:
-            self.problem(statement, "an input in shared code", "declare it in the script")
+            self.problem(statement, "an input in a module", "declare it in the script, and pass it as a parameter")
         self.declare(statement, "Input")
         name = statement.target.id if isinstance(statement.target, ast.Name) else ""
         if not name or len(call.args) != 1 or not _is_text(call.args[0]) or ast.literal_eval(call.args[0]) != name:
@@ -276,6 +341,10 @@ class _Reader:
         if name in self.names:
             self.problem(statement, f"`{name}` is declared twice", "keep one declaration")
         self.names.add(name)
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def _is_external(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from remora.errors import MissingExtra, ToolError, ToolFailed, ToolLimitExceeded
 from remora.scripts._calls import HostCalls, HostFunction
 from remora.scripts._inside import REFUSED, Surroundings
-from remora.scripts._shared import Shared, joined, place_of
+from remora.scripts._modules import Module, join_sources, locate_line
 from remora.scripts._values import NotPlain, plain
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ScriptPool:
         inputs: Mapping[str, Any],
         externals: Mapping[str, HostFunction],
         limits: Limits = DEFAULT,
-        shared: Sequence[Shared] = (),
+        modules: Sequence[Module] = (),
     ) -> ScriptOutput:
         """The script's plain result and prints. Raises `ToolError`, carrying the prints, whatever the script does."""
         prints = _Prints()
@@ -95,9 +95,9 @@ class ScriptPool:
         )
         try:
             async with session:
-                code, offset = self._surroundings.around(joined(shared, source), tuple(externals))
+                code, offset = self._surroundings.around(join_sources(modules, source), tuple(externals))
                 named = {self._surroundings.hidden(name): function for name, function in externals.items()}
-                run = _Run(session, file, prints, limits, offset, shared)
+                run = _Run(session, file, prints, limits, offset, modules)
                 value = await run.feed(code, dict(inputs), named)
             return ScriptOutput(_checked(file, value), prints.text())
         except ToolError as error:
@@ -114,8 +114,8 @@ class _Run:
     prints: _Prints
     limits: Limits
     offset: int
-    """Lines of ours that stand before the script and what it takes in."""
-    shared: Sequence[Shared] = ()
+    """Lines of ours before the modules and the script."""
+    modules: Sequence[Module] = ()
 
     async def feed(self, code: str, inputs: dict[str, Any], externals: Mapping[str, HostFunction]) -> Any:
         """The value of the last expression. Raises `ToolError`; nothing of the feed is left behind."""
@@ -156,7 +156,7 @@ class _Run:
         if kind == "TypeError" and message.startswith(REFUSED):
             return ToolFailed(f"{self.file}: its result cannot be used: {message[len(REFUSED) :]}")
         line = next((frame.line - self.offset for frame in reversed(frames) if frame.line > self.offset), None)
-        file, line = (self.file, None) if line is None else place_of(line, self.file, self.shared)
+        file, line = (self.file, None) if line is None else locate_line(line, self.file, self.modules)
         place = file if line is None else f"{file}:{line}"
         return ToolFailed(f"{place}: {kind}: {message}" if message else f"{place}: {kind}")
 

@@ -11,11 +11,11 @@ from remora.context.schema import problems
 from remora.errors import DefinitionError, ToolArgumentsInvalid
 from remora.scripts._calls import HostFunction
 from remora.scripts._check import CheckResult, check_files
+from remora.scripts._modules import Module, ScriptFiles, join_sources
 from remora.scripts._parse import ExternalSpec, InputSpec, parse
 from remora.scripts._pool import DEFAULT, Limits, ScriptPool
 from remora.scripts._problems import Problem
-from remora.scripts._read import read_script, script_text
-from remora.scripts._shared import Beside, Shared, joined
+from remora.scripts._read import MAX_SOURCE, read_script, script_text
 from remora.scripts._stubs import stubs, write_artefacts
 from remora.scripts._values import MAX_IN, NotPlain, plain
 
@@ -31,9 +31,9 @@ class Script:
     externals: tuple[ExternalSpec, ...]
     source: str
     """The code that runs: every line where it stands in the file."""
-    shared: tuple[Shared, ...] = ()
-    """What it takes in from files beside it, which runs before it."""
-    beside: Beside = field(default_factory=Beside, compare=False, repr=False)
+    modules: tuple[Module, ...] = ()
+    """The modules that it imports, which run before it."""
+    files: ScriptFiles = field(default_factory=ScriptFiles, compare=False, repr=False)
     """The files that it may read."""
 
     @property
@@ -77,22 +77,23 @@ class Script:
             raise ToolArgumentsInvalid(self.name, [f"host function `{name}` is missing" for name in missing])
         bound = self.bind(inputs or {})
         done = await pool.run(
-            self.path.name, self.source, inputs=bound, externals=given, limits=limits, shared=self.shared
+            self.path.name, self.source, inputs=bound, externals=given, limits=limits, modules=self.modules
         )
         return done.value
 
 
-def load(path: Path | str, grail_dir: Path | str | None = None, beside: Beside | None = None) -> Script:
+def load(path: Path | str, grail_dir: Path | str | None = None, files: ScriptFiles | None = None) -> Script:
     """The script at `path`. Raises `DefinitionError` with every problem. With `grail_dir`, writes its stubs there.
 
-    `beside` keeps what was read of the files that scripts of one folder share, the script itself among them.
+    `files` holds what scripts of one folder share, so that a module is parsed once. With a snapshot, the script itself
+    comes from there.
     """
     path = Path(path)
-    beside = beside or Beside(path.parent)
-    text = read_script(path) if beside.files is None else script_text(beside.files.get(path.name))
+    files = files or ScriptFiles(path.parent)
+    text = read_script(path) if files.snapshot is None else script_text(files.read(path.name, MAX_SOURCE))
     if isinstance(text, Problem):
         raise DefinitionError(path, [str(text)])
-    parsed = parse(text, path, beside)
+    parsed = parse(text, path, files)
     script = Script(
         name=path.stem,
         path=path,
@@ -100,8 +101,8 @@ def load(path: Path | str, grail_dir: Path | str | None = None, beside: Beside |
         inputs=tuple(parsed.inputs),
         externals=tuple(parsed.externals),
         source=parsed.source,
-        shared=tuple(parsed.shared),
-        beside=beside,
+        modules=tuple(parsed.modules),
+        files=files,
     )
     if grail_dir is not None:
         _keep(script, Path(grail_dir))
@@ -115,7 +116,8 @@ def _keep(script: Script, folder: Path) -> None:
         "parameters": script.parameters,
         "externals": {spec.name: spec.signature for spec in script.externals},
     }
-    write_artefacts(folder, script.name, {"stubs": script.stubs, "code": joined(script.shared, script.source)}, tool)
+    code = join_sources(script.modules, script.source)
+    write_artefacts(folder, script.name, {"stubs": script.stubs, "code": code}, tool)
 
 
 def check_arguments(tool: str, schema: Mapping[str, Any], values: Mapping[str, Any]) -> None:

@@ -13,9 +13,9 @@ from remora.ports import CodeReader, Spawner, ToolOutput, Workspace
 from remora.scripts._externals import external_problems
 from remora.scripts._host import Host
 from remora.scripts._lines import follow, split_lines
+from remora.scripts._modules import ScriptFiles
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, ScriptPool
 from remora.scripts._script import Script, check_arguments, load
-from remora.scripts._shared import Beside
 from remora.subagent import SubagentDefinition, ToolEntry
 
 SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines")
@@ -24,21 +24,21 @@ LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
 
 
 def load_scripts(
-    folder: Path, definition: SubagentDefinition, files: Mapping[str, bytes] | None = None
+    folder: Path, definition: SubagentDefinition, snapshot: Mapping[str, bytes] | None = None
 ) -> dict[str, Script]:
     """The script of every tool that is one, from `folder/<tool>.pym`. Raises `DefinitionError` with all problems.
 
-    With `files`, what the folder held by name, nothing is read from the disk.
+    With `snapshot`, all files of the agent by their path in its folder, none of them is read from the disk.
     """
     scripts: dict[str, Script] = {}
     problems: list[str] = []
-    beside = Beside(folder, files=files)
+    files = ScriptFiles(folder, snapshot)
     for entry in definition.tools:
         if entry.python:
             continue
         file = f"{entry.name}.pym"
         try:
-            script = load(folder / file, beside=beside)
+            script = load(folder / file, files=files)
         except DefinitionError as error:
             problems += [f"{file}:{problem}" for problem in error.problems]
             continue
@@ -94,7 +94,7 @@ class ScriptTools:
             root=self._root,
             node=self._node,
             code=self._code,
-            beside=script.beside,
+            script_files=script.files,
         )
         wanted = {spec.name for spec in script.externals}
         functions = {key: function for key, function in host.functions().items() if key in wanted}
@@ -107,7 +107,7 @@ class ScriptTools:
                 inputs=inputs,
                 externals=functions,
                 limits=limits,
-                shared=script.shared,
+                modules=script.modules,
             )
         except ToolError as error:
             error.outputs = tuple(host.outputs)

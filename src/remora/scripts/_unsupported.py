@@ -30,11 +30,11 @@ NO_BUILTINS = frozenset({
 })  # fmt: skip
 
 _DECLARED_ELSEWHERE = ("grail", "remora.scripts")
-_USABLE = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", a host function, or code beside it"
+_USABLE = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", a host function, or a module of your own"
 
 
-def unsupported(tree: ast.Module, taken_in: Collection[str] = ()) -> Iterator[Found]:
-    """Everything in the script that would fail only when it runs. `taken_in`: modules that lie beside it."""
+def unsupported(tree: ast.Module, modules: Collection[str] = ()) -> Iterator[Found]:
+    """Everything in the script that would fail only when it runs. `modules`: those that it imports from files."""
     nodes = list(ast.walk(tree))
     defined = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -42,7 +42,7 @@ def unsupported(tree: ast.Module, taken_in: Collection[str] = ()) -> Iterator[Fo
     functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     for node in nodes:
         yield from _statements(node)
-        yield from _imports(node, taken_in)
+        yield from _imports(node, modules)
         yield from _names(node, defined)
         yield from _calls(node, functions)
 
@@ -74,7 +74,7 @@ def _class(node: ast.ClassDef, name: str) -> Iterator[Found]:
             yield mark, f"method `{part.name}` has a decorator", "write a plain method, or a function beside the class"
 
 
-def _imports(node: ast.AST, taken_in: Collection[str]) -> Iterator[Found]:
+def _imports(node: ast.AST, modules: Collection[str]) -> Iterator[Found]:
     match node:
         case ast.Import(names=names):
             for alias in names:
@@ -84,7 +84,7 @@ def _imports(node: ast.AST, taken_in: Collection[str]) -> Iterator[Found]:
             yield (
                 node,
                 "a relative import does not work in scripts",
-                "write `from NAME import …` for `NAME.py` beside it",
+                "write `from NAME import …` for `NAME.py` in the same folder",
             )
         case ast.ImportFrom(names=[ast.alias(name="*")]):
             yield node, "`import *` does not work in scripts", "name what you import"
@@ -92,7 +92,7 @@ def _imports(node: ast.AST, taken_in: Collection[str]) -> Iterator[Found]:
             for alias in names:
                 if alias.name not in TYPING:
                     yield alias, f"`typing.{alias.name}` does not exist in scripts", "use a dict, or leave it out"
-        case ast.ImportFrom(module=str(module)) if module not in (*MODULES, *_DECLARED_ELSEWHERE, *taken_in):
+        case ast.ImportFrom(module=str(module)) if module not in (*MODULES, *_DECLARED_ELSEWHERE, *modules):
             yield node, f"module `{module}` does not exist in scripts", _USABLE
 
 

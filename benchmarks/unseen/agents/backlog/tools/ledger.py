@@ -32,23 +32,23 @@ def jottings(source):
     return found
 
 
-def entries(ledger):
+def entries(file, ledger):
     """What the ledger says of this file."""
-    start = f"- `{target_file}`: "
+    start = f"- `{file}`: "
     return [text[len(start) :].strip() for text in ledger.split("\n") if text.startswith(start)]
 
 
-def unlisted(source, ledger):
-    known = [slug_of(wording) for wording in entries(ledger)]
+def unlisted(file, source, ledger):
+    known = [slug_of(wording) for wording in entries(file, ledger)]
     return [f"{word} {slug_of(wording)}" for row, word, wording in jottings(source) if slug_of(wording) not in known]
 
 
-def obsolete(source, ledger):
+def obsolete(file, source, ledger):
     there = [slug_of(wording) for row, word, wording in jottings(source)]
-    return [slug_of(wording) for wording in entries(ledger) if slug_of(wording) not in there]
+    return [slug_of(wording) for wording in entries(file, ledger) if slug_of(wording) not in there]
 
 
-def offers(new, old):
+def offers(file, new, old):
     if new:
         slug = new[0].split(" ")[1]
         told = "One of these sections fits"
@@ -58,7 +58,7 @@ def offers(new, old):
         ]
     if old:
         return [{"tool": "strike_jotting", "args": {"slug": old[0]}, "reason": "Gone from the source"}]
-    said = f"{LEDGER} agrees with {target_file}"
+    said = f"{LEDGER} agrees with {file}"
     return [{"tool": "submit_result", "args": {"summary": said[:150]}, "reason": "Both sides agree"}]
 
 

@@ -48,9 +48,9 @@ def facts(rows, own):
     return {**told, "shortfall": 1 if status in ("bare", "lapsed") else 0}
 
 
-def offers(told):
+def offers(file, told):
     """Every way to go on; which one is right, the status tells."""
-    said = f"{target_file}: copyright {told['copyright_status']}"
+    said = f"{file}: copyright {told['copyright_status']}"
     done = {"tool": "submit_result", "args": {"summary": said[:150]}, "reason": "Intact, or somebody else's"}
     if told["copyright_status"] == "intact":
         return [done]

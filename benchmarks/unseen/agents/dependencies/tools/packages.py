@@ -136,9 +136,9 @@ async def users():
     return found
 
 
-async def lists(source, text):
+async def lists(file, source, text):
     """The packages of this file and of pyproject.toml, by what is to be done about them."""
-    kind = "tests" if is_tests(target_file) else "app"
+    kind = "tests" if is_tests(file) else "app"
     main, dev, used = declared(text, "main"), declared(text, "dev"), await users()
     own = [*STANDARD.split(), *local(await search_files("**/*.py"))]
     spare = optional(source)
@@ -158,29 +158,29 @@ async def lists(source, text):
     }
 
 
-async def facts(source, text):
+async def facts(file, source, text):
     """What a later turn should know."""
     problem = trouble(text)
-    known = {"file_kind": "tests" if is_tests(target_file) else "app", "problem": problem, "to_do": 0}
+    known = {"file_kind": "tests" if is_tests(file) else "app", "problem": problem, "to_do": 0}
     if problem:
         return known
-    found = await lists(source, text)
+    found = await lists(file, source, text)
     to_do = sum(len(found[key]) for key in ("undeclared", "only_in_dev", "only_tests_use", "unused"))
     return {**known, **{key: names[:6] for key, names in found.items()}, "to_do": to_do}
 
 
-def state(known):
+def state(file, known):
     """The facts in one sentence."""
     if known["problem"]:
         return known["problem"]
     names = ("undeclared", "only_in_dev", "only_tests_use", "unused", "unknown")
     told = [f"{key}: {', '.join(known[key])}" for key in names if known[key]]
-    return "; ".join(told) if told else f"{PYPROJECT} declares what {target_file} imports"
+    return "; ".join(told) if told else f"{PYPROJECT} declares what {file} imports"
 
 
-async def answer(source, text, done, error=""):
+async def answer(file, source, text, done, error=""):
     """The answer of a tool that changes something, or of one that was refused."""
-    known = await facts(source, text)
+    known = await facts(file, source, text)
     return {
         "result": {"pyproject": text},
         "summary": (error or f"{done}; {known['to_do']} to do")[:190],

@@ -78,12 +78,12 @@ async def example_text():
     return await read_file(EXAMPLE) if await file_exists(EXAMPLE) else ""
 
 
-async def users(names):
+async def users(file, names):
     """For each of the names that another file uses, the file."""
     found = {}
     for pattern in ("**/*.py", "**/*.yml", "**/*.yaml", "**/*.sh"):
         for path in (await search_files(pattern))[:60]:
-            text = await read_file(path) if names and path != target_file else ""
+            text = await read_file(path) if names and path != file else ""
             for name in names:
                 if name not in found and re.search(rf"\b{name}\b", text):
                     found[name] = path
@@ -98,11 +98,11 @@ def trouble(example):
     return ""
 
 
-async def differences(source, example):
+async def differences(file, source, example):
     """What a later turn should know."""
     listed = [name for name, rows in blocks(example) if name]
     read = read_variables(source)
-    elsewhere = await users([name for name in listed if name not in read])
+    elsewhere = await users(file, [name for name in listed if name not in read])
     blocked = trouble(example)
     missing = [] if blocked else [name for name in read if name not in listed]
     unused = [] if blocked else [name for name in listed if name not in read and name not in elsewhere]
@@ -116,15 +116,15 @@ async def differences(source, example):
     }
 
 
-def state(facts):
+def state(file, facts):
     """The facts in one sentence."""
     if facts["blocked"]:
         return facts["blocked"]
     told = [f"{', '.join(facts[key])} {key}" for key in ("missing", "unused") if facts[key]]
-    return "; ".join(told) if told else f"{EXAMPLE} is in step with {target_file}"
+    return "; ".join(told) if told else f"{EXAMPLE} is in step with {file}"
 
 
-def next_calls(facts):
+def next_calls(file, facts):
     """Calls that may be right now."""
     if facts["blocked"]:
         return []
@@ -135,19 +135,19 @@ def next_calls(facts):
         calls.append({"tool": "add_secret", "args": {"name": name}, "reason": "A password, a token or a secret"})
     if facts["unused"]:
         calls.append({"tool": "remove_variable", "args": {"name": facts["unused"][0]}, "reason": "No code reads it"})
-    done = {"tool": "submit_result", "args": {"summary": state(facts)[:150]}, "reason": "Nothing differs"}
+    done = {"tool": "submit_result", "args": {"summary": state(file, facts)[:150]}, "reason": "Nothing differs"}
     return calls if calls else [done]
 
 
-async def told(error, done, example):
+async def told(file, error, done, example):
     """The answer of a tool that changes the file, or of one that was refused."""
-    facts = await differences(await read_file(target_file), example)
+    facts = await differences(file, await read_file(file), example)
     return {
         "result": {"example": example},
         "summary": (error or f"{done}; {facts['differences']} left")[:190],
         "knowledge_delta": facts,
         "outcome": "error" if error else ("partial" if facts["differences"] else "success"),
         "error": error[:190] or None,
-        "candidate_actions": next_calls(facts),
+        "candidate_actions": next_calls(file, facts),
         "excerpts": [],
     }

@@ -29,21 +29,21 @@ def defined(source):
     return [name for name in names if name != "__all__"]
 
 
-def is_this(dotted):
+def is_this(file, dotted):
     """Whether an import is from this very module."""
-    here = target_file[: -len(".py")].split("/")
+    here = file[: -len(".py")].split("/")
     parts = [part for part in dotted.split(".") if part]
     return bool(parts) and here[-len(parts) :] == parts
 
 
-async def wanted_elsewhere():
+async def wanted_elsewhere(file):
     """Identifiers that other files import from here, with the files."""
     users = {}
     for path in (await search_files("**/*.py"))[:80]:
-        if path == target_file:
+        if path == file:
             continue
         for dotted, names in re.findall(IMPORTED, await read_file(path)):
-            if is_this(dotted):
+            if is_this(file, dotted):
                 for part in re.sub(r"#[^\n]*", "", names).strip("() \n").split(","):
                     name = part.strip().split(" as ")[0].strip()
                     if name:
@@ -61,11 +61,11 @@ def surplus(source):
     return [name for name in exported(source) if name not in there]
 
 
-def offers(less, more):
+def offers(file, less, more):
     """Nothing while there is work: lacking and surplus tell it."""
     if less or more:
         return []
-    said = f"__all__ of {target_file} fits"
+    said = f"__all__ of {file} fits"
     return [{"tool": "submit_result", "args": {"summary": said[:150]}, "reason": "The facade fits"}]
 
 

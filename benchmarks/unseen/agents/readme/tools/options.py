@@ -135,13 +135,13 @@ def deprecated(about):
     return "deprecated" in about["help"].lower()
 
 
-def state(known):
+def state(file, known):
     """The facts in one sentence."""
     if known["table"] != "one":
         return f"{README} has {known['tables']} tables of options: a person must say which one counts"
     kinds = ("renamed", "missing", "gone", "wrong_default", "without_help", "unclear")
     told = [f"{len(known[kind])} {kind}" for kind in kinds if known[kind]]
-    return f"{', '.join(told)}; {known['to_fix']} to fix" if told else f"The table fits {target_file}"
+    return f"{', '.join(told)}; {known['to_fix']} to fix" if told else f"The table fits {file}"
 
 
 def one_call(tool, options, reason):
@@ -149,7 +149,7 @@ def one_call(tool, options, reason):
     return [{"tool": tool, "args": {"option": option}, "reason": reason} for option in options[:1]]
 
 
-def next_calls(known, source):
+def next_calls(file, known, source):
     """One call for each kind of difference; nothing is left to do if there is none."""
     pairs = [each.split(" is now ") for each in known["renamed"]]
     told = [each.split(" ")[0] for each in known["missing"]]
@@ -160,11 +160,11 @@ def next_calls(known, source):
         *one_call("correct_default", [each.split(" ")[0] for each in known["wrong_default"]], "Another default"),
         *[{"tool": "rename_row", "args": {"old": old, "new": new}, "reason": "Same short form"} for old, new in pairs],
     ]
-    done = {"tool": "submit_result", "args": {"summary": state(known)[:150]}, "reason": "Nothing is left to fix"}
+    done = {"tool": "submit_result", "args": {"summary": state(file, known)[:150]}, "reason": "Nothing is left to fix"}
     return calls or [done]
 
 
-def answer(source, readme, done, error=""):
+def answer(file, source, readme, done, error=""):
     """The answer of a tool that changes something, or of one that was refused."""
     known = facts(source, readme)
     return {
@@ -173,6 +173,6 @@ def answer(source, readme, done, error=""):
         "knowledge_delta": known,
         "outcome": "error" if error else ("partial" if known["to_fix"] else "success"),
         "error": error[:190] or None,
-        "candidate_actions": next_calls(known, source) if known["table"] == "one" else [],
+        "candidate_actions": next_calls(file, known, source) if known["table"] == "one" else [],
         "excerpts": [],
     }

@@ -1,4 +1,4 @@
-"""Runs pytest once more, in a process of its own inside the sandbox, with an environment and plugins of our choice."""
+"""Run pytest again, in another process inside the sandbox, with other environment variables and plugins."""
 
 import contextlib
 import importlib.util
@@ -10,13 +10,13 @@ import sys
 import time
 
 INSIDE = "REMORA_INSIDE"
-"""Set in every run that another one started."""
+"""Set in every run that another run has started."""
 
 
 def run_again(words, config, folders, environment, work, until):
-    """What pytest printed, and whether it ended by itself. The project's own options count as they do in this run.
+    """What pytest printed, and whether it ended by itself. The project's own options apply as in this run.
 
-    It is stopped after `work` seconds of work, so that a busy machine finds the same, or when the clock says `until`.
+    It is stopped after `work` seconds of CPU time, so that a busy machine gives the same result, or at `until`.
     """
     paths = [os.path.abspath(one) for one in folders]
     paths += [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
@@ -40,5 +40,5 @@ def run_again(words, config, folders, environment, work, until):
 
 
 def is_inside():
-    """Whether another run of ours started this one."""
+    """Whether `run_again` has started this run."""
     return bool(os.environ.get(INSIDE))

@@ -1,4 +1,4 @@
-"""Calls the code under test as a test would, and writes down what came of it. It runs in the sandbox only."""
+"""Call the code under test as a test would, and write results as expressions."""
 
 import ast
 import asyncio
@@ -24,11 +24,11 @@ HARMLESS = {
 }  # fmt: skip
 
 MEMBER = r"<([A-Za-z_]\w*\.[A-Za-z]\w*): [^<>]*>"
-"""How a member of an enumeration shows itself."""
+"""The `repr` of a member of an enumeration."""
 
 
 class Forbidden(Exception):
-    """A case wants more than values: it could do anything once its owner runs the test."""
+    """A case uses more than values: it could do anything once the user runs the test."""
 
 
 class Late(TimeoutError):
@@ -43,7 +43,7 @@ class Calls:
         signal.signal(signal.SIGALRM, late)
 
     def names_in(self, text):
-        """Where each name of an expression comes from; None for one that is nowhere."""
+        """The module of each name in an expression; None for an unknown name."""
         found = {}
         tree = ast.parse(text, mode="eval")
         own = {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
@@ -56,7 +56,7 @@ class Calls:
         return found
 
     def home(self, name):
-        """The module to import a name from: where it was made, if that is known; None for one that is nowhere."""
+        """The module to import a name from: where it was defined, if that is known; None for an unknown name."""
         there = getattr(self.module, name, None)
         known = IMPORTS.get(name)
         if known and (there is None or there is getattr(importlib.import_module(known), name)):
@@ -68,16 +68,16 @@ class Calls:
         return made if own and getattr(importlib.import_module(made), name, None) is there else self.spec["module"]
 
     def call(self, text):
-        """What a caller gets, how it is got, and the names that the expression needs."""
+        """The result of a call, how to get it, and the names that the expression needs."""
         names = self.names_in(text)
         if None in names.values():
             unknown = next(name for name in names if names[name] is None)
             raise Forbidden(f"`{unknown}` is not a name that {self.spec['module']} has")
-        value, how = ended(eval(text, space(names)))
+        value, how = ended(eval(text, import_names(names)))
         return value, how, names
 
     def written(self, value):
-        """An expression that equals the value, and the names it needs; None where there is none."""
+        """An expression that equals the value, and the names that it needs; None if there is none."""
         if isinstance(value, float) and value != value:
             return None, {}
         text = repr(value).replace("datetime.datetime(", "datetime(").replace("datetime.date(", "date(")
@@ -89,34 +89,36 @@ class Calls:
             names = self.names_in(text)
             if None in names.values():
                 return None, {}
-            again = eval(text, space(names))
+            again = eval(text, import_names(names))
             return (text, names) if again == value and type(again) is type(value) else (None, {})
         except Exception:  # whatever the project's own `__eq__` or constructor does
             return None, {}
 
 
 def places():
-    """Folders of this machine, and of this run: what names one of them is true here only."""
+    """Folders of this machine and of this run: a value that names one is true only here."""
     found = [os.getcwd(), os.path.expanduser("~"), tempfile.gettempdir()]
     return [place for place in found if len(place) > 1]
 
 
 def late(number, frame):
+    """Handle the alarm."""
     raise Late
 
 
 def is_harmless(name):
+    """Whether a builtin may appear in a test."""
     kind = getattr(builtins, name, None)
     return name in HARMLESS or (isinstance(kind, type) and issubclass(kind, BaseException))
 
 
-def space(names):
+def import_names(names):
     """The names that an expression needs, as the test will import them."""
     return {name: getattr(importlib.import_module(source), name) for name, source in names.items() if source}
 
 
 def ended(value):
-    """What a caller would see: of a coroutine its result, of a generator its values."""
+    """What a caller would see: the result of a coroutine, the values of a generator."""
     if inspect.iscoroutine(value):
         return asyncio.run(value), "await"
     if isinstance(value, types.GeneratorType) or type(value) in (map, filter, zip, enumerate, reversed):

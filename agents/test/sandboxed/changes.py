@@ -1,4 +1,4 @@
-"""Changes a function in one place at a time, to see who notices. It runs beside the tests, in the sandbox only."""
+"""Mutation testing: change a function in one place at a time, while tests run."""
 
 import ast
 import contextlib
@@ -22,7 +22,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Changes:
-    """The function as it is (number 0), with an empty body (1), and with one place changed (2 and on)."""
+    """The function as it is (number 0), with an empty body (1), and with one place changed (from 2 on)."""
 
     def __init__(self, spec):
         self.module = own_module(spec)
@@ -36,7 +36,7 @@ class Changes:
 
     @contextlib.contextmanager
     def made(self, number):
-        """The function is changed that way, for as long as it is asked for."""
+        """Change the function that way inside the `with` block."""
         originals = [one.__code__ for one in self.live]
         for cache in self.caches:
             cache.cache_clear()
@@ -50,7 +50,7 @@ class Changes:
 
 
 def project_caches():
-    """What keeps results of the project's own functions: a change must not be answered by the unchanged code."""
+    """The caches of the project's own functions: they would return results of the unchanged code."""
     caches = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
     files = [getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in caches]
     here = os.getcwd() + os.sep
@@ -62,7 +62,7 @@ def project_caches():
 
 
 def own_module(spec):
-    """The module under test. Raises `ImportError` where its name leads to another file."""
+    """The module under test. Raises `ImportError` if its name leads to another file."""
     module = importlib.import_module(spec["module"])
     if os.path.realpath(module.__file__) != os.path.realpath(spec["file"]):
         raise ImportError(f"`{spec['module']}` is another file here: {module.__file__}")
@@ -70,7 +70,7 @@ def own_module(spec):
 
 
 def functions_like(module, code):
-    """Every function of this process that was made from the same lines: a decorator may hold it."""
+    """Every function object that was made from the same lines: a decorator may hold one."""
     return [
         one
         for one in gc.get_objects()
@@ -81,12 +81,13 @@ def functions_like(module, code):
 
 
 def parsed(module):
+    """The syntax tree of a module's file."""
     with open(module.__file__, "rb") as file:
         return ast.parse(file.read())
 
 
 def changed_codes(module, tree, spec):
-    """A label, a line and the code of each change; the code as it is comes first."""
+    """A label, a line and the code of each change; the unchanged code comes first."""
     found = defined(tree, spec)
     made = [("", 0, code_of(module, tree, found))]
     empty = copy.deepcopy(tree)
@@ -104,7 +105,7 @@ def changed_codes(module, tree, spec):
 
 
 def defined(tree, spec):
-    """The definition with this dotted name that begins at this line."""
+    """The definition with this dotted name that begins at this line; None without one."""
     here = [tree]
     for name in spec["names"]:
         here = [one for outer in here for one in ast.walk(outer) if isinstance(one, DEFINITIONS) and one.name == name]
@@ -113,12 +114,13 @@ def defined(tree, spec):
 
 
 def first_line(definition):
+    """The first line of a definition, decorators included."""
     return min([definition.lineno, *(mark.lineno for mark in definition.decorator_list)])
 
 
 def places(function):
     """Every place in the body that can be changed, in order of the text."""
-    skipped = beside_the_point(function)
+    skipped = ignored_parts(function)
     found = []
     for index, part in enumerate(ast.walk(ast.Module(function.body, []))):
         if id(part) not in skipped:
@@ -126,8 +128,8 @@ def places(function):
     return sorted(found)
 
 
-def beside_the_point(function):
-    """The parts that no result depends on: messages of errors, annotations, docstrings."""
+def ignored_parts(function):
+    """The parts that no result depends on: error messages, annotations, docstrings."""
     skipped = set()
     for part in ast.walk(function):
         if isinstance(part, (ast.Raise, ast.Assert)):
@@ -158,11 +160,12 @@ def ways(part):
 
 
 def is_none(value):
+    """Whether an expression is `None`."""
     return isinstance(value, ast.Constant) and value.value is None
 
 
 def change(part, how):
-    """Changes the part in place."""
+    """Change the part in place."""
     if how == "operator":
         part.op = getattr(ast, FLIPS[type(part.op).__name__])()
     elif how == "comparison":
@@ -185,7 +188,7 @@ def change(part, how):
 
 
 def code_of(module, tree, function):
-    """The compiled function of a changed tree; None where the change is no code."""
+    """The compiled function of a changed tree; None if the tree does not compile."""
     ast.fix_missing_locations(tree)
     try:
         whole = compile(tree, module.__file__, "exec", dont_inherit=True)

@@ -1,4 +1,4 @@
-"""Where things are: the module as importers name it, the folder for tests, the file of a class."""
+"""Where things are in a project: the module name of a file, the folder for tests, the file of a class."""
 
 import hashlib
 import re
@@ -18,22 +18,23 @@ async def list_dir(path: str = ".") -> list[str]: ...
 async def node_facts(path: str, node: str = "") -> dict: ...
 
 
-def digest(text):
+def digest(text: str) -> str:
+    """A short digest, to see later whether a file has changed."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-async def names_above(qualified):
-    """The kinds of what a definition stands in: a class can be reached from outside, a function cannot."""
+async def enclosing_kinds(file: str, qualified: str) -> list[str]:
+    """The kinds of the definitions around one, the outermost first, such as `["class"]` for a method."""
     parts = qualified.split(".")
     found = []
     for count in range(1, len(parts)):
-        found.append((await node_facts(target_file, ".".join(parts[:count])))["kind"])
+        found.append((await node_facts(file, ".".join(parts[:count])))["kind"])
     return found
 
 
-async def module_place(qualified):
-    """The module as its importers name it, the folder that must be importable, and the dotted name in it."""
-    parts = target_file[: -len(".py")].split("/")
+async def module_place(file: str, qualified: str) -> tuple[str, str, str]:
+    """The module as its importers name it, the folder that must be importable, and the dotted name in the module."""
+    parts = file[: -len(".py")].split("/")
     root = "."
     if len(parts) > 1 and parts[0] in ("src", "lib", "python") and not await file_exists(f"{parts[0]}/__init__.py"):
         root, parts = parts[0], parts[1:]
@@ -41,9 +42,9 @@ async def module_place(qualified):
     return ".".join(parts), root, qualified.partition("#")[0]
 
 
-async def tests_folder():
-    """The nearest folder for tests, above or beside the file."""
-    parts = target_file.split("/")[:-1]
+async def tests_folder(file: str) -> str:
+    """The nearest folder for tests: next to the file, or above it."""
+    parts = file.split("/")[:-1]
     for depth in range(len(parts), -1, -1):
         above = "/".join(parts[:depth])
         names = await list_dir(above or ".")
@@ -53,30 +54,36 @@ async def tests_folder():
     return "tests/"
 
 
-def stem_for(module, qualified):
-    """A file name that tells the module and the function apart from others."""
+def is_test_file(file: str) -> bool:
+    """Whether pytest would take the file for a part of the tests."""
+    name = file.split("/")[-1]
+    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+
+
+def stem_for(module: str, qualified: str) -> str:
+    """A file name for something about one definition, without the name of the package."""
     parts = module.split(".")
     parts = parts[1:] if len(parts) > 1 else parts
     return flat("_".join([*parts, qualified]))
 
 
-def flat(name):
+def flat(name: str) -> str:
     """A dotted name as one word."""
     return re.sub(r"[\W_]+", "_", name).strip("_").lower()
 
 
-async def class_file(name, text):
-    """The file of a class that this file defines or imports from the project; None if there is none."""
+async def class_file(name: str, file: str, text: str) -> str | None:
+    """The file that defines a name which `file`, with this text, defines as a class or imports from the project."""
     if re.search(rf"(?m)^class {name}\b", text):
-        return target_file
+        return file
     for module, group, line in re.findall(r"(?m)^from ([\w.]+) import (?:\(([^)]*)\)|([^\n(]*))", text):
         if name not in re.split(r"[\s,]+", group or line):
             continue
-        here = target_file.split("/")[:-1]
+        here = file.split("/")[:-1]
         dots = len(module) - len(module.lstrip("."))
         base = here[: len(here) - dots + 1] if dots else (["src"] if here[:1] == ["src"] else [])
         path = "/".join([*base, *[part for part in module.lstrip(".").split(".") if part]])
-        for file in (f"{path}.py", f"{path}/__init__.py"):
-            if await file_exists(file):
-                return file
+        for found in (f"{path}.py", f"{path}/__init__.py"):
+            if await file_exists(found):
+                return found
     return None

@@ -1,12 +1,13 @@
-"""Values that fit a type, as an expression and as JSON has them."""
+"""Sample values that fit a type, each as a Python expression and as a JSON value."""
 
 import json
 import re
+from typing import Any
 
-KNOWN = {}
-"""How to make an object of a class of the project, by its name."""
-ALIASES = {}
-"""What the file's own names for types stand for."""
+KNOWN: dict[str, list[Any]] = {}
+"""Samples of the project's classes by name: expressions, or pairs with a JSON value. Scripts fill it."""
+ALIASES: dict[str, str] = {}
+"""What the file's own names for types stand for; `learn_aliases` fills it."""
 UNKNOWN = [
     ["path", "str"],
     ["file", "str"],
@@ -34,6 +35,7 @@ UNKNOWN = [
     ["flag", "bool"],
     ["is_", "bool"],
 ]
+"""Types that a part of a parameter's name suggests."""
 EXACT = {
     "d": "dict[str, int]",
     "fn": "Callable",
@@ -46,6 +48,7 @@ EXACT = {
     "i": "int",
     "x": "int | str | list[int]",
 }
+"""Types that a whole parameter name suggests."""
 SHORT = {
     "List": "list",
     "Sequence": "list",
@@ -69,6 +72,7 @@ SHORT = {
     "PathLike": "Path",
     "Hashable": "str",
 }
+"""The builtin type that has the same samples."""
 TEXTUAL = {
     "Decimal": ["1.50", "0", "-2"],
     "Path": ["a.txt", "folder/b.txt"],
@@ -76,10 +80,11 @@ TEXTUAL = {
     "datetime": ["2024-02-29T12:30:00", "2020-01-01T00:00:00"],
     "UUID": ["12345678-1234-5678-1234-567812345678"],
 }
+"""Samples of types that JSON holds as text."""
 
 
-def split_top(text, mark):
-    """The parts between marks that stand outside all brackets and quotes."""
+def split_top(text: str, mark: str) -> list[str]:
+    """Split a text at a mark, but not inside brackets or quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for index, char in enumerate(text):
         if quote:
@@ -96,8 +101,8 @@ def split_top(text, mark):
     return [*parts, text[start:].strip()]
 
 
-def outer(kind):
-    """A type's own name, without its module, and the types in its brackets."""
+def outer(kind: str) -> tuple[str, list[str]]:
+    """The name of a type, without its module, and the types in its brackets."""
     kind = kind.strip()
     if len(kind) > 1 and kind[0] in "\"'" and kind[-1] == kind[0]:
         kind = kind[1:-1].strip()
@@ -106,8 +111,8 @@ def outer(kind):
     return SHORT.get(name, name), split_top(inner[:-1], ",") if bracket else []
 
 
-def learn_aliases(source):
-    """Takes in names that the file gives to types: `Size = Union[int, str]`, `type Size = int | str`, a `TypeVar`."""
+def learn_aliases(source: str) -> None:
+    """Add the names that a file gives to types: `Size = Union[int, str]`, `type Size = int | str`, a `TypeVar`."""
     found = re.findall(r"(?m)^[ \t]*(?:type[ \t]+)?([A-Z_]\w*)[ \t]*(:[^=\n]*TypeAlias)?[ \t]*=[ \t]*([^\n#]+)", source)
     for name, marked, text in found:
         text = text.strip()
@@ -122,7 +127,7 @@ def learn_aliases(source):
             ALIASES[name] = text
 
 
-def options(kind):
+def options(kind: str) -> list[str]:
     """The types of a union, `None` last."""
     if kind in ALIASES:
         known = ALIASES[kind]
@@ -141,17 +146,18 @@ def options(kind):
     return [each for each in flat if each != "None"] + [each for each in flat if each == "None"][:1]
 
 
-def names_in(kind):
-    """Every name in a type, those in its brackets too."""
+def names_in(kind: str) -> list[str]:
+    """Every name in a type, also those in its brackets."""
     return list(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", " ".join(options(kind)))))
 
 
-def quoted(text):
+def quoted(text: str) -> str:
+    """The text as a string literal in double quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def samples(kind, texts, numbers, depth=0):
-    """Values that fit a type: each as an expression, and as JSON has it. Nothing for a type that we do not know."""
+def samples(kind: str, texts: list[str], numbers: list[Any], depth: int = 0) -> list[list[Any]]:
+    """Pairs of an expression and its JSON value that fit a type; none for an unknown type."""
     if len(options(kind)) > 1:
         each = [samples(option, texts, numbers, depth) for option in options(kind)]
         return [found[0] for found in each if found] + [one for found in each for one in found[1:]]
@@ -181,11 +187,11 @@ def samples(kind, texts, numbers, depth=0):
         return [[made, None] if isinstance(made, str) else made for made in KNOWN[name]]
     if name == "Callable" or name == "type":
         return [["str", None], ["len", None]] if depth == 0 else []
-    return together(name, inner, texts, numbers, depth)
+    return container_samples(name, inner, texts, numbers, depth)
 
 
-def together(name, inner, texts, numbers, depth):
-    """Values that fit a type of containers."""
+def container_samples(name: str, inner: list[str], texts: list[str], numbers: list[Any], depth: int) -> list[list[Any]]:
+    """The same for containers."""
     if name not in ("list", "set", "frozenset", "tuple", "dict") or depth > 3:
         return []
     # Inside a container the same few values are enough, and unannotated ones are whole numbers.
@@ -211,8 +217,8 @@ def together(name, inner, texts, numbers, depth):
     return [[whole if name == "set" else f"frozenset({whole})", values_of], empty]
 
 
-def json_of(text):
-    """The JSON value of a simple constant; None where it is none."""
+def json_of(text: str) -> Any:
+    """The JSON value of a simple constant, such as `3` or `"a"`; None for anything else."""
     if text in ("True", "False"):
         return text == "True"
     if re.fullmatch(r"-?\d{1,15}", text):
@@ -224,10 +230,10 @@ def json_of(text):
     return None
 
 
-def kind_of(parameter):
-    """The parameter's type: as annotated, as its default says, or as its name suggests."""
+def kind_of(parameter: dict[str, Any]) -> str:
+    """The type of a parameter: as annotated, as its default has it, or as its name suggests."""
     if parameter["annotation"]:
-        return parameter["annotation"]
+        return str(parameter["annotation"])
     default = parameter["default"] or ""
     if default and default != "None":
         value = json_of(default)
@@ -244,19 +250,19 @@ def kind_of(parameter):
     return "list[int] | list[str] | dict[str, int] | str" if name.endswith("s") else "int | str | list[int]"
 
 
-def strings(code):
-    """The texts of simple string constants, in order."""
+def strings(code: str) -> list[str]:
+    """The values of short, plain string literals, in order."""
     code = re.sub(r"(?s)\"{3}.*?\"{3}|'{3}.*?'{3}", "", code)
     found = re.findall(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*", code)
     texts = [one[1:-1] for one in found if not one.startswith("#")]
     return [text for text in texts if 0 < len(text) <= 24 and not re.search(r"[\\{}%]", text)]
 
 
-def constants(text, facts, source):
-    """Strings and numbers that the body works with: in it, and in the module's constants that it names."""
+def constants(text: str, facts: dict[str, Any], source: str) -> tuple[list[str], list[int]]:
+    """Strings and numbers that a function works with: its own, and those of module constants that it names."""
     lines = text.split("\n")[max(0, (facts["body_line"] or facts["first"]) - facts["first"]) :]
     body = re.sub(r"(?s)\"{3}.*?\"{3}|'{3}.*?'{3}", "", "\n".join(lines))
-    texts = []
+    texts: list[str] = []
     for name in dict.fromkeys(re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", body)):
         for line in re.findall(rf"(?m)^{name}\b[^\n=]*=([^\n]*)", source)[:1]:
             texts += strings(line)[:2]
@@ -266,12 +272,14 @@ def constants(text, facts, source):
     return list(dict.fromkeys(texts))[:4], list(dict.fromkeys(numbers))[:3]
 
 
-def required(parameters):
+def required(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parameters without a default, `*args` and `**kwargs` left out."""
     return [one for one in parameters if one["default"] is None and not one["kind"].startswith("var_")]
 
 
-def own_parameters(facts):
-    """The parameters that a caller gives."""
+def own_parameters(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parameters that a caller gives: without `self` or `cls`."""
     marks = [mark.split("(")[0].split(".")[-1] for mark in facts["decorators"]]
     is_bound = facts["kind"] == "method" and "staticmethod" not in marks
-    return facts["parameters"][1:] if is_bound else facts["parameters"]
+    parameters: list[dict[str, Any]] = facts["parameters"]
+    return parameters[1:] if is_bound else parameters

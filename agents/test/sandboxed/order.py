@@ -1,6 +1,6 @@
-"""A pytest plugin: puts the new test file before or after the project's own tests, and writes down how each ended.
+"""A pytest plugin that puts the new test file before or after the project's own tests, and logs how each ended.
 
-In the sandbox only. It is told by its environment which file is new, the order, and where to write.
+The environment variable `REMORA_ORDER` says which file is new, in which order to run, and where to write the log.
 """
 
 import copy
@@ -12,21 +12,23 @@ import pytest
 SPEC = json.loads(os.environ["REMORA_ORDER"])
 NEW = os.path.realpath(SPEC["new"])
 PLACE = {}
-"""Where node ids begin: the folder that pytest takes for the project's."""
+"""The folder that node ids are relative to: pytest's root."""
 
 
 def file_of(item):
+    """The file of a test."""
     return os.path.realpath(str(getattr(item, "path", None) or item.fspath))
 
 
 def write_line(value):
+    """Append to the log."""
     with open(SPEC["log"], "a") as log:
         log.write(json.dumps(value) + "\n")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """The new file is among what is collected, wherever the project says its tests are."""
+    """Make sure that the new file is collected, wherever the project says its tests are."""
     PLACE["root"] = str(config.rootdir)
     if SPEC["order"] == "own":
         return
@@ -36,11 +38,13 @@ def pytest_configure(config):
 
 
 def real_argument(word):
+    """The path in an argument of pytest."""
     return os.path.realpath(word.partition("::")[0])
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session, config, items):
+    """Choose and order the tests."""
     new = [item for item in items if file_of(item) == NEW]
     own = [item for item in items if file_of(item) != NEW]
     files = list(dict.fromkeys(map(file_of, own)))
@@ -58,7 +62,7 @@ def pytest_collection_modifyitems(session, config, items):
 
 
 def names_it(file):
-    """Whether a test file speaks of what the new one tests."""
+    """Whether a test file names what the new one tests."""
     try:
         with open(file, encoding="utf-8", errors="replace") as text:
             said = text.read()
@@ -68,18 +72,20 @@ def names_it(file):
 
 
 def twin(item):
-    """The same test to be run once more."""
+    """A copy of a test, to run it once more."""
     other = copy.copy(item)
     other._initrequest()
     return other
 
 
 def pytest_collectreport(report):
+    """Log a file that cannot be collected."""
     if report.failed:
         write_line({"id": report.nodeid, "new": is_new(report.nodeid), "why": str(report.longrepr)[-400:]})
 
 
 def pytest_runtest_logreport(report):
+    """Log how a test ended."""
     if report.failed:
         write_line({"id": report.nodeid, "new": is_new(report.nodeid), "why": str(report.longrepr)[-400:]})
     elif report.when == "call":
@@ -87,8 +93,10 @@ def pytest_runtest_logreport(report):
 
 
 def is_new(nodeid):
+    """Whether a test is one of the new file."""
     return os.path.realpath(os.path.join(PLACE["root"], nodeid.partition("::")[0])) == NEW
 
 
 def pytest_sessionfinish():
+    """Log that the run came to its end."""
     write_line({"ended": True})

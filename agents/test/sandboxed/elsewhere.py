@@ -1,7 +1,6 @@
-"""A pytest plugin: moves the clock before the project is imported, if its environment says by how much.
+"""A pytest plugin that shifts the clock before the project is imported, by `REMORA_SHIFT_S` seconds.
 
-In the sandbox only. It moves what asks the operating system through `time` or `datetime`; a file's times and SQLite's
-clock stay as they are.
+It shifts the clock for `time` and `datetime`. The times of files and the clock of SQLite stay as they are.
 """
 
 import ctypes
@@ -17,13 +16,13 @@ EARLIER = -2_340_121.0 - 2 * 365 * 86400
 
 
 def other_place(later=True):
-    """The environment of another day on another machine: clock, time zone, hash seed and language differ."""
+    """Environment variables of another day on another machine: clock, time zone, hash seed and language differ."""
     zone, plain = ("Pacific/Kiritimati", "XXX-14") if later else ("America/St_Johns", "YYY3:30")
     return {
         SHIFT: str(LATER if later else EARLIER),
         "TZ": zone if os.path.exists(f"/usr/share/zoneinfo/{zone}") else plain,
         "PYTHONHASHSEED": "1" if later else "2",
-        # `C` is the one other locale that every machine has; `gettext` asks for the language by itself.
+        # `C` is the only other locale that every machine has; `gettext` reads `LANGUAGE`.
         "LC_ALL": "C",
         "LANG": "C",
         "LANGUAGE": "de:fr:es",
@@ -31,7 +30,7 @@ def other_place(later=True):
 
 
 def move_clock(seconds):
-    """Every usual way of asking for the time answers `seconds` later from now on."""
+    """Shift the clock in `time` and `datetime` by `seconds`."""
     real = {name: getattr(time, name) for name in ("time", "time_ns", "clock_gettime", "clock_gettime_ns")}
     time.time = lambda: real["time"]() + seconds
     time.time_ns = lambda: real["time_ns"]() + int(seconds) * 1_000_000_000
@@ -47,23 +46,27 @@ def move_clock(seconds):
 
 
 def of_now(function):
+    """A function of `time` whose default is the shifted time."""
     return lambda seconds=None: function(time.time() if seconds is None else seconds)
 
 
 def at_now(function, local):
+    """The same for a function that takes a struct of local time."""
     return lambda moment=None: function(local() if moment is None else moment)
 
 
 def now(cls, tz=None):
+    """`datetime.now` on the shifted clock."""
     return cls.fromtimestamp(time.time(), tz)
 
 
 def utcnow(cls):
+    """`datetime.utcnow` on the shifted clock."""
     return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
 
 
 def replace_methods(kind, functions):
-    """Class methods of a type made in C are replaced in place, so that nobody holds another type than before."""
+    """Replace class methods of a type made in C in place, so that the type stays the same object."""
     inside = gc.get_referents(kind.__dict__)[0]
     for name, function in functions.items():
         inside[name] = classmethod(function)

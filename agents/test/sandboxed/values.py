@@ -1,4 +1,4 @@
-"""Makes calls of a call: the same with another value somewhere. It runs in the sandbox only."""
+"""Vary calls: the same call with another value somewhere, or with less."""
 
 import ast
 import enum
@@ -7,7 +7,7 @@ import re
 import types
 import typing
 
-from _remora_changes import beside_the_point
+from .changes import ignored_parts
 
 NUMBERS = [0, 1, 2, 3, 10, -1]
 TEXTS = ["a", "B", "7", "12", " ", "Hello, World"]
@@ -17,18 +17,18 @@ DICTS = ("dict", "Mapping", "MutableMapping", "defaultdict", "OrderedDict")
 
 
 class Unmade(Exception):
-    """There is no expression for a type."""
+    """No expression is known for a type."""
 
 
 class Values:
-    """Varies calls with numbers and texts that the function itself works with."""
+    """Varies calls with numbers and texts that the function itself uses."""
 
     def __init__(self, calls, changes, chance):
         self.calls, self.chance = calls, chance
         self.numbers, self.texts = pools(changes)
 
     def varied(self, text):
-        """The call with one to three parts changed; None where that went wrong."""
+        """The call with one to three parts changed; None if that fails."""
         try:
             tree = parsed(text)
             for _ in range(self.chance.choice((1, 1, 1, 2, 3))):
@@ -40,7 +40,7 @@ class Values:
             return None
 
     def shorter(self, text):
-        """The call with one part less: half of a text, a piece of a list, a keyword that need not be."""
+        """Shorter calls: with half of a text, without an item of a list, without an optional keyword."""
         tree = parsed(text)
         for index, part in enumerate(ast.walk(tree)):
             for number in range(parts_of(part)):
@@ -52,7 +52,7 @@ class Values:
         return not isinstance(part, ast.Constant) or isinstance(part.value, (bool, int, float, str))
 
     def change(self, part, tree):
-        """Changes one part in place."""
+        """Change one part in place."""
         if isinstance(part, ast.Constant):
             part.value = self.constant(part.value, tree)
         elif isinstance(part, ast.Dict):
@@ -72,7 +72,7 @@ class Values:
         return self.number(value, numbers)
 
     def number(self, value, others):
-        """One that the code knows, or that stands elsewhere in the call; at its edge, or two of them together."""
+        """A number that the code uses or that is elsewhere in the call, its neighbour, or two of them combined."""
         known = [*self.numbers, *others]
         kind = self.chance.random()
         found = self.chance.choice(known)
@@ -85,7 +85,7 @@ class Values:
         return round(float(found), 6) if isinstance(value, float) else int(found)
 
     def text(self, value, others):
-        """One that the code knows, or a few pieces of them put together."""
+        """A text that the code uses, or a few pieces of such texts joined."""
         token = self.chance.choice([*self.texts, *others])
         place = self.chance.randint(0, len(value))
         kind = self.chance.randrange(9)
@@ -108,7 +108,7 @@ class Values:
         return value + token if kind == 7 else token + value
 
     def change_list(self, part):
-        """One more like those in it, one less, or in another order."""
+        """Add an item like the others, remove one, or change the order."""
         kind = self.chance.randrange(3)
         if not part.elts or kind == 2:
             self.chance.shuffle(part.elts)
@@ -138,7 +138,7 @@ class Values:
             part.values.pop(place)
 
     def change_call(self, part):
-        """Gives one parameter of a call another value, by its type, or leaves an optional one out."""
+        """Give one parameter of a call another value of its type, or leave an optional one out."""
         target = self.resolved(part.func)
         hints = hints_of(target)
         try:
@@ -162,7 +162,7 @@ class Values:
             part.keywords.append(ast.keyword(one.name, value))
 
     def resolved(self, function):
-        """The object that a call calls. Raises `Unmade` for what cannot be told without calling more."""
+        """The object that a call calls. Raises `Unmade` if that is unknown without another call."""
         text = ast.unparse(function)
         try:
             names = self.calls.names_in(text)
@@ -207,7 +207,7 @@ class Values:
         raise Unmade(f"no value of `{kind}` is known")
 
     def made_object(self, kind, depth):
-        """A member of an enumeration, or a new object with what it requires, and sometimes more."""
+        """A member of an enumeration, or a new object with its required arguments and sometimes more."""
         name = ast.Name(kind.__name__, ast.Load())
         if issubclass(kind, enum.Enum):
             return ast.Attribute(name, self.chance.choice(list(kind)).name, ast.Load())
@@ -225,7 +225,7 @@ class Values:
 
 
 def parts_of(part):
-    """In how many ways a part can be made less."""
+    """In how many ways a part can be made shorter."""
     if isinstance(part, ast.Constant):
         return (2 + part.value.count(" ") if len(part.value) > 1 else 0) if isinstance(part.value, str) else 0
     if isinstance(part, (ast.List, ast.Tuple)):
@@ -236,7 +236,7 @@ def parts_of(part):
 
 
 def cut(part, number):
-    """Makes a part less in place, in one of those ways."""
+    """Make a part shorter in place, in one of those ways."""
     if isinstance(part, ast.Constant):
         half, words = len(part.value) // 2, part.value.split(" ")
         whole = [part.value[:half], part.value[half:]]
@@ -251,7 +251,7 @@ def cut(part, number):
 
 
 class Plain(ast.NodeTransformer):
-    """Negative numbers as one value."""
+    """Turns negative numbers into one constant."""
 
     def visit_UnaryOp(self, part):
         inner = part.operand
@@ -268,7 +268,7 @@ SIMPLE = {bool: True, int: 3, float: 1.5, str: "a", typing.Any: 1, object: 1}
 
 
 def hints_of(target):
-    """The types of what it takes, by name; nothing for what cannot be told."""
+    """The types of the parameters by name; empty if one of them is unknown at run time."""
     function = target.__init__ if isinstance(target, type) else target
     try:
         return typing.get_type_hints(function)
@@ -277,9 +277,9 @@ def hints_of(target):
 
 
 def pools(changes):
-    """Numbers and texts of the function: its constants, the module's that it names, its defaults, its examples."""
+    """Numbers and texts of the function: its constants, module constants that it names, examples of its docstring."""
     function = changes.live[0]
-    skipped = beside_the_point(changes.definition)
+    skipped = ignored_parts(changes.definition)
     found = []
     for part in ast.walk(changes.definition):
         if isinstance(part, ast.Constant) and id(part) not in skipped:
@@ -295,7 +295,7 @@ def pools(changes):
 
 
 def plain_values(value, depth=0):
-    """Numbers and texts in a value, those in its containers too."""
+    """Numbers and texts in a value and in its containers."""
     if type(value) in (int, float, str):
         return [value]
     if isinstance(value, type) and issubclass(value, enum.Enum):

@@ -1,4 +1,4 @@
-"""For one run only: gives each case to the function, and tells whether it takes it."""
+"""Call the function with each case, and report whether it accepts the case."""
 
 import asyncio
 import collections
@@ -19,7 +19,8 @@ from decimal import Decimal
 from pathlib import Path, PurePath
 from uuid import UUID
 
-SPEC = json.loads(SPEC_TEXT)
+SPEC = json.loads(Path(__file__).with_name("spec.json").read_text(encoding="utf-8"))
+"""What the tool script asks for."""
 TEXTUAL = {
     Decimal: Decimal,
     Path: Path,
@@ -32,23 +33,24 @@ TEXTUAL = {
 }
 PLAIN = {str: str, bool: bool, int: int, float: (int, float)}
 ELSEWHERE = (OSError, ImportError, EOFError)
-"""What is raised for lack of a file, a network or a package: it says nothing about the case."""
+"""Raised when a file, a network or a package is missing: it says nothing about the case."""
 
 
 class Late(BaseException):
-    """No `except Exception` of the code under trial keeps this one."""
+    """The call takes too long. No `except Exception` of the called code catches this."""
 
 
 class Unreadable(Exception):
-    """The case's JSON cannot be turned into what the function wants."""
+    """A JSON value cannot be turned into the type that the function wants."""
 
 
-def late(number, frame):
+def raise_late(number, frame):
+    """Handle the alarm."""
     raise Late
 
 
 def read(value, kind):
-    """What a value of JSON stands for, by the annotation."""
+    """The Python value of a JSON value, by the annotation."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated or origin is typing.Final:
         return read(value, inner[0])
@@ -73,12 +75,14 @@ def read(value, kind):
 
 
 def checked(value, is_right):
+    """The value, if it is right."""
     if not is_right:
         raise Unreadable(f"{value!r} does not fit")
     return value
 
 
 def first_fit(value, kinds):
+    """The value as the first type of a union that it fits."""
     if value is None and type(None) in kinds:
         return None
     for kind in [kind for kind in kinds if kind is not type(None)]:
@@ -90,6 +94,7 @@ def first_fit(value, kinds):
 
 
 def read_object(value, kind, inner):
+    """The value of a JSON object: a mapping, or an object of a class."""
     if typing.is_typeddict(kind) or not (inspect.isclass(kind) and issubclass(kind, collections.abc.Mapping)):
         hints = typing.get_type_hints(kind)
         made = {name: read(each, hints.get(name, typing.Any)) for name, each in value.items()}
@@ -100,6 +105,7 @@ def read_object(value, kind, inner):
 
 
 def read_list(value, kind, inner):
+    """The value of a JSON list: a list, a tuple, a set or an iterator."""
     if kind is tuple and inner and inner[-1] is not Ellipsis:
         return tuple(read(each, one) for each, one in zip(value, inner, strict=True))
     made = [read(each, inner[0] if inner else typing.Any) for each in value]
@@ -111,7 +117,7 @@ def read_list(value, kind, inner):
 
 
 def target(module):
-    """The function, and the class that it stands in."""
+    """The function, and the class of its `self`."""
     owner, found = None, module
     for name in SPEC["name"].split("."):
         owner, found = found, getattr(found, name)
@@ -123,7 +129,7 @@ def target(module):
 
 
 def types_of(function):
-    """The annotations as types; None where one of them cannot be known while the code runs."""
+    """The annotations as types; None if one of them is unknown at run time."""
     try:
         return typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
     except Exception:
@@ -131,7 +137,7 @@ def types_of(function):
 
 
 def arguments(case, function, owner):
-    """The case as the function's own arguments, made anew: a call may change them."""
+    """The arguments of one call, created anew because a call may change them."""
     hints = types_of(function)
     if hints is None and any(isinstance(value, (dict, list)) for value in case.values()):
         raise Unreadable("its annotations cannot be read")
@@ -142,41 +148,43 @@ def arguments(case, function, owner):
     return [*own, *[given.pop(name) for name in ahead]], given
 
 
-def ended(value):
-    """Lets a coroutine end and a generator give its values: only then does it raise."""
+def run_to_end(value):
+    """Run a coroutine or a generator to its end: only then does it raise."""
     if inspect.iscoroutine(value):
         asyncio.run(value)
     elif isinstance(value, types.GeneratorType):
         collections.deque(itertools.islice(value, 1000), maxlen=0)
 
 
-def look(case, function, owner):
-    """Whether the function takes the case: an empty answer, what it `raises`, or why that is `unclear`."""
+def try_case(case, function, owner):
+    """Whether the function accepts the case: an empty answer, what it `raises`, or why that is `unclear`."""
     try:
         given, named = arguments(case, function, owner)
     except (ValueError, LookupError, ArithmeticError) as error:
-        return {"raises": words(error)}
+        return {"raises": describe_error(error)}
     except Exception as error:
-        return {"unclear": words(error)}
+        return {"unclear": describe_error(error)}
     try:
-        ended(function(*given, **named))
+        run_to_end(function(*given, **named))
     except ELSEWHERE as error:
-        return {"unclear": words(error)}
+        return {"unclear": describe_error(error)}
     except (Exception, SystemExit) as error:
-        return {"raises": words(error)}
+        return {"raises": describe_error(error)}
     return {}
 
 
-def words(error):
+def describe_error(error):
+    """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:120]
 
 
-def timed(case, function, owner, ends):
+def try_in_time(case, function, owner, ends):
+    """The answer for one case, within a time limit."""
     if time.monotonic() > ends:
         return {"unclear": "there was no time left"}
     signal.setitimer(signal.ITIMER_REAL, SPEC["seconds"], SPEC["seconds"])
     try:
-        return look(case, function, owner)
+        return try_case(case, function, owner)
     except Late:
         return {"raises": "nothing, but does not end"}
     finally:
@@ -184,12 +192,13 @@ def timed(case, function, owner, ends):
 
 
 def test_look():
-    signal.signal(signal.SIGALRM, late)
+    """Report what the function does with each case."""
+    signal.signal(signal.SIGALRM, raise_late)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         module = importlib.import_module(SPEC["module"])
         if os.path.realpath(module.__file__) != os.path.realpath(SPEC["file"]):
             raise ImportError(f"`{SPEC['module']}` is another file here")
         function, owner = target(module)
         ends = time.monotonic() + 10 * SPEC["seconds"]
-        told = [timed(case, function, owner, ends) for case in SPEC["cases"]]
+        told = [try_in_time(case, function, owner, ends) for case in SPEC["cases"]]
     print("\n" + SPEC["mark"] + json.dumps(told) + SPEC["mark"], flush=True)

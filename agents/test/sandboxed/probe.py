@@ -1,4 +1,4 @@
-"""For one run only: calls the code with each case and tells what came of it. The test takes this file's place."""
+"""Call the code with each case, here and with another clock, time zone, hash seed and language, and report."""
 
 import builtins
 import contextlib
@@ -9,20 +9,20 @@ import signal
 import time
 import types
 
-from _remora_again import is_inside, run_again
-from _remora_calls import Calls, Forbidden, Late, space
-from _remora_changes import own_module
-from _remora_elsewhere import other_place
+from .again import is_inside, run_again
+from .calls import Calls, Forbidden, Late, import_names
+from .changes import own_module
+from .elsewhere import other_place
+from .exchange import SPEC, report
 
-SPEC = json.loads(SPEC_TEXT)
 ELSEWHERE_S = 12
 MOST_LATE = 3
-"""Calls that do not end; after so many the others are not tried."""
+"""After so many calls that do not end, the others are not tried."""
 
 
 @contextlib.contextmanager
 def limited():
-    """What takes too long in it raises `Late`."""
+    """Raise `Late` in code that takes too long."""
     signal.setitimer(signal.ITIMER_REAL, SPEC["seconds"])
     try:
         yield
@@ -30,8 +30,8 @@ def limited():
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def all_told(calls):
-    """What each case does today, and how that fits what its author expects."""
+def look_at_all(calls):
+    """What each case does today, and whether that is what its author expects."""
     told, late = [], 0
     for case in SPEC["cases"]:
         if late < MOST_LATE:
@@ -61,7 +61,7 @@ def look(case, calls):
 
 
 def answer(case, calls):
-    """What a call returns, and whether it returns the same the next time."""
+    """What a call returns, if it returns the same twice."""
     value, how, names = calls.call(case["call"])
     text, more = calls.written(value)
     again = calls.call(case["call"])[0]
@@ -71,7 +71,7 @@ def answer(case, calls):
 
 
 def raised(error, case, calls):
-    """What a call that raised tells."""
+    """The answer for a call that raised."""
     try:
         names = calls.names_in(case["call"])
     except SyntaxError:
@@ -83,10 +83,10 @@ def raised(error, case, calls):
 
 
 def how_ended(case, calls):
-    """How a call that raised must be ended: a generator or a coroutine raises only then."""
+    """How to run a call to its end: a generator or a coroutine raises only then."""
     try:
         with limited():
-            value = eval(case["call"], space(calls.names_in(case["call"])))
+            value = eval(case["call"], import_names(calls.names_in(case["call"])))
     except Exception:
         return ""
     if inspect.iscoroutine(value):
@@ -96,7 +96,7 @@ def how_ended(case, calls):
 
 
 def expected(case, calls):
-    """Whether what the case's author expects is Python, and the names it needs."""
+    """Whether the expected value is Python and equal to the result, and the names that it needs."""
     if case.get("expected") is None or case["expected"].startswith("raises "):
         return {}
     try:
@@ -107,17 +107,18 @@ def expected(case, calls):
 
 
 def equal(case, names, calls):
+    """Whether the call returns the expected value; None if the two cannot be compared."""
     try:
         with limited():
-            value, wanted = calls.call(case["call"])[0], eval(case["expected"], space(names))
+            value, wanted = calls.call(case["call"])[0], eval(case["expected"], import_names(names))
         return bool(value == wanted or (isinstance(value, float) and abs(value - wanted) <= 1e-6 * abs(wanted) + 1e-12))
-    except Exception:  # whatever the code does: the two cannot be compared
+    except Exception:  # whatever the code raises: the two cannot be compared
         return None
 
 
 def elsewhere(config):
-    """What the same calls do with another clock, time zone, hash seed and language; else why that is not known."""
-    words = ["-p", "_remora_elsewhere", "-s", SPEC["path"]]
+    """What the same calls do with another clock, time zone, hash seed and language, or why that is unknown."""
+    words = ["-p", f"{__package__}.elsewhere", "-s", SPEC["path"]]
     until = time.monotonic() + 2 * ELSEWHERE_S
     said, in_time = run_again(words, config, SPEC["folders"], other_place(), ELSEWHERE_S, until)
     parts = said.split(SPEC["mark"])
@@ -128,7 +129,7 @@ def elsewhere(config):
 
 
 def steady(here, there):
-    """What a call does here, less what is not so elsewhere."""
+    """What a call does here, without what differs elsewhere."""
     if "bad" in here or "bad" in there:
         return here if "bad" in here else {"bad": there["bad"]}
     if (here.get("raises"), here.get("type")) != (there.get("raises"), there.get("type")):
@@ -138,9 +139,10 @@ def steady(here, there):
 
 
 def test_look(pytestconfig):
+    """Report what each case does."""
     calls = Calls(SPEC, own_module(SPEC))
     with contextlib.redirect_stdout(io.StringIO()):
-        told = all_told(calls)
+        told = look_at_all(calls)
     if not is_inside():
         told = [steady(here, there) for here, there in zip(told, elsewhere(pytestconfig), strict=True)]
-    print("\n" + SPEC["mark"] + json.dumps(told) + SPEC["mark"], flush=True)
+    report(told)

@@ -1,31 +1,30 @@
-"""For one run only: tries many calls, and chooses the few that tell the code from the same code with one change.
+"""Search for calls that tell the code from the same code with one change, and choose the fewest.
 
-Calls vary the ones given: other values of the same types, taken from what the code itself compares with.
+New calls vary the given ones: other values of the same types, taken from what the code itself compares with.
 """
 
 import contextlib
 import io
-import json
 import random
 import signal
 import sys
 import time
 
-from _remora_calls import Calls, Forbidden, ended, space
-from _remora_changes import Changes
-from _remora_values import Values
+from .calls import Calls, Forbidden, ended, import_names
+from .changes import Changes
+from .exchange import SPEC, report
+from .values import Values
 
-SPEC = json.loads(SPEC_TEXT)
 MOST_CALLS = 3000
 MOST_SECONDS = 4.0
-"""Of work, so that a busy machine finds the same cases."""
+"""Of CPU time, so that a busy machine finds the same cases."""
 MOST_WAITING = 15.0
 PATIENCE = 1000
-"""Calls in a row that find nothing new: the changes that are left may be such that no call can notice."""
+"""Most calls in a row that find nothing new: no call may be able to notice the changes that are left."""
 SLOW = 0.05
-"""Seconds of a call that is too slow to be tried on every change."""
+"""Seconds from which on a call is too slow to be tried on every change."""
 LITTLE_PATIENCE = 200
-"""The same when every change is noticed: there may still be an error that no case shows."""
+"""The same once every change is noticed: there may still be an error that no case shows."""
 LATE = 0.25
 REMEMBERED = 80
 SHORTER = 40
@@ -33,7 +32,7 @@ SHORTER = 40
 
 
 class Case:
-    """A call, what came of it, and the changes that it notices."""
+    """A call, its outcome, and the changes that it notices."""
 
     def __init__(self, text, outcome, usable):
         self.text, self.outcome, self.usable = text, outcome, usable
@@ -55,7 +54,7 @@ class Search:
         self.late = time.monotonic() + MOST_WAITING
 
     def run(self, given):
-        """The cases found, those given first."""
+        """Find cases, starting with the given calls."""
         for text in given:
             self.attempt(text)
         while self.cases and self.goes_on():
@@ -69,7 +68,7 @@ class Search:
         return is_hopeful and time.process_time() < self.ends and time.monotonic() < self.late
 
     def attempt(self, text):
-        """Remembers the call if it goes a new way or notices a change that none did."""
+        """Keep the call if it takes a new path through the code or notices a new change."""
         if text is None or text in self.tried or len(text) > SPEC["longest"]:
             return
         self.tried.add(text)
@@ -86,7 +85,7 @@ class Search:
             self.progress = self.turns
 
     def looked_at(self, text):
-        """The call on the code as it is, the lines it went through, and whether it took long."""
+        """The call on the unchanged code, the lines that it ran, and whether it was slow."""
         lines, began = set(), time.monotonic()
         with traced(self.changes.live[0].__code__, lines):
             outcome, value = self.outcome(text, 0)
@@ -100,7 +99,7 @@ class Search:
         return self.outcome(case.text, number)[0] != case.outcome
 
     def outcome(self, text, number):
-        """What the call does with a change, in a form that can be compared, and its value; None for what is no case."""
+        """What the call does with a change, as a value that can be compared, and its result; None if it is no case."""
         with self.changes.made(number):
             try:
                 signal.setitimer(signal.ITIMER_REAL, LATE)
@@ -117,13 +116,13 @@ class Search:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def prepared(self, text):
-        """The call as code, and the names it needs: the last one again is not read again."""
+        """The compiled call and the names that it needs. The last one is cached."""
         if self.last[0] != text:
-            self.last = (text, (compile(text, "case", "eval"), space(self.calls.names_in(text))))
+            self.last = (text, (compile(text, "case", "eval"), import_names(self.calls.names_in(text))))
         return self.last[1]
 
     def chosen(self, given):
-        """The fewest calls that notice the most: of those given what notices anything, then the strongest first."""
+        """The fewest calls that notice the most: given calls that notice anything, then the strongest first."""
         usable = [case for case in self.cases if case.usable]
         for case in usable:
             case.notices = {number for number in range(1, len(self.changes.kinds)) if self.notices(case, number)}
@@ -144,7 +143,7 @@ class Search:
         return missing[: max(0, SPEC["kept"] - len(kept))]
 
     def shortened(self, case, needed):
-        """The same strength in fewer words, as far as a few tries find it."""
+        """A shorter call that notices the same changes, if a few tries find one."""
         tries, better = 0, True
         while better and tries < SHORTER:
             better = False
@@ -160,7 +159,7 @@ class Search:
 
 @contextlib.contextmanager
 def traced(code, lines):
-    """Collects the lines that are run of this code."""
+    """Collect the lines of this code that run."""
 
     def inside(frame, event, argument):
         lines.add(frame.f_lineno)
@@ -175,6 +174,7 @@ def traced(code, lines):
 
 
 def test_search():
+    """Report the chosen calls, and the changes that no call notices."""
     changes = Changes(SPEC)
     found, missed = [], []
     if len(changes.kinds) > 2:
@@ -184,4 +184,4 @@ def test_search():
             found = search.chosen(SPEC["given"])
         missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
     told = {"calls": found, "missed": missed, "changes": max(0, len(changes.kinds) - 1)}
-    print("\n" + SPEC["mark"] + json.dumps(told) + SPEC["mark"], flush=True)
+    report(told)

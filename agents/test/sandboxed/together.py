@@ -1,22 +1,22 @@
-"""For one run only: runs the new test on another day, and with the project's own tests, after or before them."""
+"""Run the new test on another day, and with the project's own tests, after or before them, and report."""
 
 import json
 import os
 import tempfile
 import time
 
-from _remora_again import is_inside, run_again
-from _remora_elsewhere import other_place
+from .again import run_again
+from .elsewhere import other_place
+from .exchange import SPEC, report
 
-SPEC = json.loads(SPEC_TEXT)
 UNTIL = time.monotonic() + SPEC["seconds"]
 SUITE_S = 10
-"""Seconds of work for one run of the project's own tests; if they take more, only those that name the code are run."""
+"""Seconds of CPU time for one run of the project's own tests; if they take more, only those that name the code run."""
 ALONE_S = 8
 
 
 class Seen:
-    """How one run ended, read from what our plugin wrote."""
+    """How one run ended, from the log of the plugin `order`."""
 
     def __init__(self, lines, in_time):
         rows = [json.loads(line) for line in lines]
@@ -40,10 +40,11 @@ class Together:
         """The project's tests that fail without the new file too."""
 
     def run(self, order, files=None):
+        """Run the tests in this order: `after`, `before`, or `own` without the new file."""
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log")
             told = {"new": SPEC["path"], "order": order, "near": self.near, "files": files, "log": log}
-            words = ["-p", "_remora_order", "--continue-on-collection-errors", "--maxfail=0"]
+            words = ["-p", f"{__package__}.order", "--continue-on-collection-errors", "--maxfail=0"]
             words += ["--ignore-glob=*/_remora_*"]
             place = {"REMORA_ORDER": json.dumps(told)}
             until = min(UNTIL, time.monotonic() + SPEC["seconds"] / 3)
@@ -53,7 +54,7 @@ class Together:
         return seen
 
     def problem(self, order):
-        """What is wrong when the new file stands in this place, and how the run ended."""
+        """What is wrong when the new file runs in this place, and how the run ended."""
         seen = self.run(order)
         if seen.late and not self.near and in_own_tests(seen):
             self.near = SPEC["near"]
@@ -68,9 +69,9 @@ class Together:
         return self.harm(set(seen.others)), seen
 
     def harm(self, failed):
-        """What the new file does to the project's tests; nothing if all that fail with it fail without it too."""
+        """Which test of the project the new file breaks; empty if all that fail with it fail without it too."""
         files = sorted({name.partition("::")[0] for name in failed - self.red})
-        for chosen in (files, None):  # the files that failed first: they are soon run, and most often settle it
+        for chosen in (files, None):  # the failed files first: that is quick, and most often enough
             if failed - self.red:
                 alone = self.run("own", chosen)
                 if alone.late:
@@ -81,6 +82,7 @@ class Together:
 
 
 def lines_of(log):
+    """The lines of a log; none if it was not written."""
     if not os.path.exists(log):
         return []
     with open(log) as text:
@@ -88,7 +90,7 @@ def lines_of(log):
 
 
 def in_own_tests(seen):
-    """Whether a run that took too long was in the project's own tests: there are some."""
+    """Whether a run that took too long was in the project's own tests."""
     return seen.own or not seen.all_files
 
 
@@ -100,11 +102,12 @@ def cause(row):
 
 
 def last_line(said):
+    """The last line of an output that is not blank."""
     return ([line for line in said.split("\n") if line.strip()] or ["it said nothing"])[-1]
 
 
 def elsewhere(config):
-    """What is wrong on another day in another place: what of clock, time zone, hash seed and language it depends on."""
+    """What is wrong on another day in another place: on which of clock, time zone and so on the test depends."""
     other = other_place(later=False)
     if alone(config, other) == "passes":
         return ""
@@ -118,8 +121,9 @@ def elsewhere(config):
 
 
 def alone(config, place):
-    """How the new file ends by itself in such a place."""
-    said, ended = run_again(["-p", "_remora_elsewhere", SPEC["path"]], config, SPEC["folders"], place, ALONE_S, UNTIL)
+    """How the new file ends by itself with this environment."""
+    words = ["-p", f"{__package__}.elsewhere", SPEC["path"]]
+    said, ended = run_again(words, config, SPEC["folders"], place, ALONE_S, UNTIL)
     if not ended:
         return "late"
     last = last_line(said)
@@ -127,13 +131,13 @@ def alone(config, place):
 
 
 def names_this_folder():
-    """What is wrong where the file names the folder of the project: elsewhere it is another."""
+    """What is wrong if the file names the project's folder, which differs on another machine."""
     with open(SPEC["path"], encoding="utf-8") as file:
         return "it names the folder of the project on this machine" if os.getcwd() in file.read() else ""
 
 
 def look(config):
-    """What was found: a problem, or nothing, and how much of the project's tests was run."""
+    """The report: a problem or an empty text, and how many of the project's tests ran."""
     problem = names_this_folder() or elsewhere(config)
     if problem:
         return {"problem": problem}
@@ -144,7 +148,6 @@ def look(config):
     return {"problem": problem, "own": seen.own, "files": seen.files, "all_files": seen.all_files}
 
 
-if not is_inside():
-
-    def test_together(pytestconfig):
-        print("\n" + SPEC["mark"] + json.dumps(look(pytestconfig)) + SPEC["mark"], flush=True)
+def test_together(pytestconfig):
+    """Report what is wrong, or that nothing is."""
+    report(look(pytestconfig))

@@ -1,0 +1,12 @@
+"""How the sandboxed code and the tool script exchange data: a spec comes in as a file, a report goes out as a line."""
+
+import json
+import pathlib
+
+SPEC = json.loads(pathlib.Path(__file__).with_name("spec.json").read_text(encoding="utf-8"))
+"""What the tool script asks for."""
+
+
+def report(value):
+    """Print the answer between two marks, on a line of its own: project code may have printed too."""
+    print("\n" + SPEC["mark"] + json.dumps(value) + SPEC["mark"], flush=True)
