@@ -1,4 +1,4 @@
-"""The machine that figures were measured on. Only the standard library: a benchmark that counts memory imports it."""
+"""Describes the machine of a measurement. Standard library only: a benchmark of memory imports it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def describe_machine() -> dict[str, str | int]:
-    """Processor, cores and operating system, without names of hosts or users."""
+    """Processor, cores and operating system, without host or user names."""
     return {
         "cpu": _cpu(),
         "cores": cores(),

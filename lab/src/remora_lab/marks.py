@@ -1,4 +1,4 @@
-"""Generated figures in a page of the documentation: they stand between two comments."""
+"""Generated figures in a documentation page, between two comments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ END = "<!-- end of figures -->"
 
 
 def between_marks(page: str, begin: str, figures: str, *, name: str = "The page") -> str:
-    """`page` with `figures` between `begin` and `END`, in place of what is there.
+    """Replace the text between `begin` and `END` in `page` by `figures`.
 
     Raises `ConfigError`, with the page's `name`, if a mark is missing.
     """

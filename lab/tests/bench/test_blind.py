@@ -15,8 +15,8 @@ from remora.config import ServerConfig
 from remora.errors import ServerRefused
 from remora_lab.bench.answers import Answers
 from remora_lab.bench.bench import Asked, make_place, run_bench, trials
-from remora_lab.bench.blind import RAW_HEADING, Again, Lost, failures, look_again, measured, sight_of, with_raw
-from remora_lab.bench.blind_page import blind_page, told
+from remora_lab.bench.blind import RAW_HEADING, Again, Lost, failures, look_again, measure_blindness, sight_of, with_raw
+from remora_lab.bench.blind_page import blind_page, describe
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.results import Choice, Result
 from remora_lab.bench.rows import ROWS, Models
@@ -61,9 +61,9 @@ async def test_the_deciding_turn_is_shown_with_the_raw_output_of_the_tool_before
 async def test_without_a_model_failures_are_shown_and_nobody_is_asked(lost: tuple[Path, list[Result]]) -> None:
     folder, results = lost
     again = [one async for one in look_again(failures(results), folder, Models())]
-    measure = measured(results, again)
+    measure = measure_blindness(results, again)
     assert (measure.failures, measure.no_wrong_turn, measure.asked_again, measure.share) == (1, 0, 0, None)
-    assert "No model was asked again" in told(measure)
+    assert "No model was asked again" in describe(measure)
 
 
 async def test_a_failure_whose_stream_is_gone_is_counted_and_the_others_are_looked_at(
@@ -74,9 +74,9 @@ async def test_a_failure_whose_stream_is_gone_is_counted_and_the_others_are_look
     cut = result.model_copy(update={"task": "cut", "wrong_turn": 99})
     looked = [one async for one in look_again([gone, result, cut], folder, None)]
     assert [type(one) for one in looked] == [Lost, Again, Lost]
-    measure = measured([gone, result, cut], looked)
+    measure = measure_blindness([gone, result, cut], looked)
     assert (measure.failures, measure.lost) == (3, 2)
-    assert "2 could not be looked at" in told(measure)
+    assert "2 could not be looked at" in describe(measure)
     assert blind_page(measure, looked, "t").count("not looked at: ") == 2
 
 
@@ -132,7 +132,7 @@ async def test_raw_rescues_where_it_alone_leads_to_a_right_call(lost: tuple[Path
     pairs = [(wrong, right), (right, right), (wrong, wrong), (wrong, None)]
     again = [Again(sight, packet, raw, asked=True) for packet, raw in pairs]
     assert [one.rescued for one in again] == [True, False, False, False]
-    measure = measured(results, again)
+    measure = measure_blindness(results, again)
     assert (measure.rescued, measure.right_by_packet, measure.right_by_raw, measure.share) == (1, 1, 2, 0.25)
     assert measure.rescued_by_tool == {"lint.run_linter": 1}
 
@@ -153,7 +153,7 @@ async def test_the_report_shows_hostile_text_as_text(tmp_path: Path) -> None:
     results = await tried_in_vain(tmp_path / "r.jsonl", hostile)
     sight = await sight_of(results[0], tmp_path)
     assert "<script>" in sight.raw
-    page = blind_page(measured(results, []), [Again(sight)], "Title <i>")
+    page = blind_page(measure_blindness(results, []), [Again(sight)], "Title <i>")
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<i>" not in page
@@ -162,4 +162,4 @@ async def test_the_report_shows_hostile_text_as_text(tmp_path: Path) -> None:
 async def test_an_oracle_that_follows_candidates_agrees_with_whoever_does(tmp_path: Path) -> None:
     results = await tried(tmp_path / "r.jsonl", [HARD], ["first-candidate"])
     assert failures(results) == []
-    assert measured(results, []).no_wrong_turn == 1
+    assert measure_blindness(results, []).no_wrong_turn == 1

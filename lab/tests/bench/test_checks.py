@@ -10,7 +10,7 @@ import pytest
 
 from remora.discovery import TreeSitterDiscovery
 from remora.sandbox import LocalSpawner, probe
-from remora_lab.bench._code import changed_lines, definition, described, target_lines
+from remora_lab.bench._code import changed_lines, definition, read_docstring, target_lines
 from remora_lab.bench.checks import Verdict, check
 from remora_lab.bench.tasks import Check, DocstringCheck, LintCheck, Mutant, SampleDataCheck, Task, TestCheck
 
@@ -177,7 +177,7 @@ def test_the_three_styles_name_the_same_things() -> None:
     for doc in (numpy, sphinx, google):
         lines = "\n    ".join(doc.split("\n"))
         found = definition(f'def f(a, *b):\n    """{lines}\n    """\n', "f")
-        told = described(found) if found else None
+        told = read_docstring(found) if found else None
         assert told and (told.parameters, told.raises, told.returns) == ({"a", "b"}, {"KeyError"}, True), doc
 
 

@@ -18,7 +18,7 @@ from inference.tiny import gguf, tokenizer_pairs
 from remora.cli._main import app
 from remora.config import ServerConfig
 from remora.errors import ConfigError
-from remora_lab.bench.bench import opened
+from remora_lab.bench.bench import open_deciders
 from remora_lab.bench.page import BEGIN
 from remora_lab.bench.results import Result, read_results
 from remora_lab.bench.rows import ROWS, Models, chosen_rows
@@ -114,7 +114,7 @@ def test_failures_can_be_looked_at(here: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--suite", "nowhere"], "`nowhere` holds no tasks"),
+        (["--suite", "nowhere"], "`nowhere` contains no tasks"),
         (["--suite", "bad"], "bad/x.jsonl:1: $.check.gon: unknown key; did you mean `gone`?"),
         (["--suite", "worse"], "worse/x.jsonl:1: not JSON: "),
         (["--half", "third"], "There is no half `third`"),
@@ -128,10 +128,10 @@ def test_failures_can_be_looked_at(here: Path) -> None:
         (["--control", "magic"], "There is no control `magic`"),
         (["-o", "magic"], "There is no task for operation `magic`: expected one of `docstring`, `lint`"),
         (["--resume"], "`--resume` needs a file"),
-        (["--row", "ruff-fix", "--out", "there.jsonl"], "`there.jsonl` is there already"),
-        (["--row", "ruff-fix", "--out", "there.jsonl", "--resume"], "`there.jsonl` is no file of results"),
-        (["report", "there.jsonl"], "`there.jsonl` is no file of results"),
-        (["report", "empty.jsonl"], "`empty.jsonl` holds no results"),
+        (["--row", "ruff-fix", "--out", "there.jsonl"], "`there.jsonl` already exists"),
+        (["--row", "ruff-fix", "--out", "there.jsonl", "--resume"], "`there.jsonl` is not a file of results"),
+        (["report", "there.jsonl"], "`there.jsonl` is not a file of results"),
+        (["report", "empty.jsonl"], "`empty.jsonl` contains no results"),
         (["report", "lost.jsonl"], "`lost.jsonl` cannot be read"),
         (["blind", "lost.jsonl"], "`lost.jsonl` cannot be read"),
     ],
@@ -161,7 +161,7 @@ async def test_the_base_model_is_never_taken_for_one_with_an_adapter(tmp_path: P
     other.write_bytes(gguf(tokenizer_pairs()))
     models = Models(embedded=ServerConfig(gguf=other), adapters={"packet": "bundled"})
     with pytest.raises(ConfigError, match="the bundled one is not for these weights"):
-        async with opened(ROWS["adapter"], 0, models):
+        async with open_deciders(ROWS["adapter"], 0, models):
             pass
 
 

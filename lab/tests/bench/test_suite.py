@@ -35,7 +35,7 @@ def test_a_task_that_was_changed_is_another_one() -> None:
 
 @pytest.mark.parametrize(
     ("tasks", "message"),
-    [([LINT, LINT], "Two tasks"), ([task("../up")], "is no id of a task")],
+    [([LINT, LINT], "Two tasks"), ([task("../up")], "is not a valid task id")],
 )
 def test_a_suite_with_unsound_names_is_refused(tasks: list, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):

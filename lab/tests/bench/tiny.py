@@ -62,7 +62,7 @@ class Follower:
             return (Call(call_id="o", tool="submit_result", args={"summary": "It is done"}),)
         return tuple(Call(call_id="o", tool=action.tool, args=action.args) for action in prompt.candidates)
 
-    def asked(self, calls: Sequence[Call]) -> None:
+    def note_calls(self, calls: Sequence[Call]) -> None:
         """Candidates tell all that it needs."""
 
     async def decide(self, prompt: Prompt) -> Decision:

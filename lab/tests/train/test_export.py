@@ -127,7 +127,7 @@ async def test_the_prompts_of_a_run_are_exported_as_they_were_sent(project: Proj
 
 
 async def test_a_project_without_verified_agents_is_told_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="0 agents were looked at") as caught:
+    with pytest.raises(ConfigError, match="0 agents were examined") as caught:
         await export_rows(open_project(tmp_path), [], tmp_path / "rows.jsonl")
     assert "--unproven" in str(caught.value.hint)
 
@@ -148,11 +148,11 @@ def test_training_without_torch_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_making_up_rows_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remora_lab.cli._train.ROWS_TOLD_EVERY", 10)
+    monkeypatch.setattr("remora_lab.cli._train.ROWS_PROGRESS_EVERY", 10)
     wanted = ["rows", "--variety", "25", "--out", str(tmp_path / "r.jsonl"), "--chats", str(tmp_path / "c.jsonl")]
     done = CliRunner().invoke(train, wanted)
-    told = [line for line in " ".join(done.stderr.split()).split(str(tmp_path)) if "of 25 made-up rows" in line]
+    told = [line for line in " ".join(done.stderr.split()).split(str(tmp_path)) if "of 25 synthetic rows" in line]
     assert [line.strip(" /") for line in told] == [
-        "r.jsonl: 10 of 25 made-up rows", "r.jsonl: 20 of 25 made-up rows",
-        "c.jsonl: 10 of 25 made-up rows", "c.jsonl: 20 of 25 made-up rows",
+        "r.jsonl: 10 of 25 synthetic rows", "r.jsonl: 20 of 25 synthetic rows",
+        "c.jsonl: 10 of 25 synthetic rows", "c.jsonl: 20 of 25 synthetic rows",
     ]  # fmt: skip

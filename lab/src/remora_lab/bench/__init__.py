@@ -1,1 +1,1 @@
-"""The bench: does the packet help a small model, and does the model help at all? Measured over files, not words."""
+"""The bench: does the packet help a small model, and does the model help at all? Judged by files, not by words."""

@@ -1,4 +1,4 @@
-"""What the checks read from source text: definitions, their lines, and what a docstring names."""
+"""What the checks read from source code: definitions, their lines, and what a docstring documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPHINX = re.compile(r":(param|raises|raise|returns|return|yields)\b\s*(?:[^:]*?
 
 @dataclass(frozen=True)
 class Described:
-    """What a docstring names."""
+    """What a docstring documents."""
 
     summary: str
     parameters: frozenset[str]
@@ -28,7 +28,7 @@ class Described:
 
 
 def parses(source: bytes) -> bool:
-    """Whether this is Python."""
+    """Whether this is valid Python."""
     try:
         python_tree(source)
     except (SyntaxError, ValueError):
@@ -37,7 +37,7 @@ def parses(source: bytes) -> bool:
 
 
 def definition(source: str, node: str) -> Definition | None:
-    """The definition with this qualified name; None where there is none."""
+    """The definition with this qualified name; None if there is none."""
     return next((found for name, found in _definitions(python_tree(source)) if name == node), None)
 
 
@@ -51,7 +51,7 @@ def _definitions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, Definiti
 
 
 def target_lines(source: str, node: str) -> set[int]:
-    """The lines that an agent on this node may change: its own, less those of functions inside it."""
+    """The lines that an agent on this node may change: its own, except those of functions inside it."""
     found = definition(source, node) if node else None
     if node and found is None:
         return set()
@@ -67,7 +67,7 @@ def _lines(found: Definition) -> set[int]:
 
 
 def changed_lines(was: str, now: str) -> set[int]:
-    """The lines of `was` that are not in `now`; for lines that were put in, the one they stand before or after."""
+    """The lines of `was` that are not in `now`. For inserted lines, the line next to them."""
     old, new = was.splitlines(), now.splitlines()
     changed: set[int] = set()
     for kind, first, last, _, _ in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -79,7 +79,7 @@ def changed_lines(was: str, now: str) -> set[int]:
 
 
 def without_docstring(source: str, node: str) -> list[str]:
-    """The lines that are not blank and not the node's docstring."""
+    """The lines that are neither blank nor part of the node's docstring."""
     found = definition(source, node)
     first = found.body[0] if found and ast.get_docstring(found) is not None else None
     doc = range(first.lineno, (first.end_lineno or first.lineno) + 1) if first else range(0)
@@ -87,8 +87,8 @@ def without_docstring(source: str, node: str) -> list[str]:
     return [line.rstrip() for row, line in enumerate(lines, start=1) if line.strip() and row not in doc]
 
 
-def described(found: Definition) -> Described | None:
-    """What the definition's docstring names, by the styles of Google, NumPy and Sphinx."""
+def read_docstring(found: Definition) -> Described | None:
+    """What the definition's docstring documents, in Google, NumPy or Sphinx style."""
     doc = ast.get_docstring(found)
     if not doc or not doc.strip():
         return None

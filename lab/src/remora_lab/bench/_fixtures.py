@@ -1,4 +1,4 @@
-"""The hidden test of a fixture: its cases are read by the function's own types, bound to its signature, and given."""
+"""The hidden test of a fixture: reads its cases by the function's types, binds them to its signature, and calls it."""
 
 FIXTURE_TEST = r'''
 import dataclasses

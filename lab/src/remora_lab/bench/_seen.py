@@ -1,6 +1,6 @@
-"""What a policy can see: the parts of a prompt that a decision stands on, read from its messages alone.
+"""What a policy can see: the parts of a prompt that a decision depends on, parsed from its messages alone.
 
-The packet is read as JSON or Markdown, by the names of its sections; a chat history is folded into the same parts.
+The packet is parsed from JSON or Markdown, by section names; a chat history is folded into the same parts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Shown:
         return range(self.start, self.start + len(self.lines))
 
     def find(self, block: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-        """First and last line of every place where the block stands."""
+        """First and last line of every occurrence of the block."""
         for place in range(len(self.lines) - len(block) + 1):
             if block and tuple(line.rstrip() for line in self.lines[place : place + len(block)]) == block:
                 yield self.start + place, self.start + place + len(block) - 1
@@ -39,7 +39,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is shown of a run."""
+    """What a prompt shows of a run."""
 
     knowledge: Mapping[str, Any] = field(default_factory=dict)
     excerpts: tuple[Shown, ...] = ()
@@ -49,39 +49,39 @@ class Seen:
     diagnostics: tuple[str, ...] = ()
 
     def last(self, tool: str) -> int:
-        """The place of the last call of a tool among the actions; -1 where there is none."""
+        """The index of the last call of a tool among the actions; -1 if there is none."""
         return max((place for place, action in enumerate(self.actions) if action[0] == tool), default=-1)
 
 
-def seen(prompt: Prompt) -> Seen:
+def read_prompt(prompt: Prompt) -> Seen:
     """The parts of this prompt."""
-    said = [message for message in prompt.messages if message.get("role") != "system"]
-    only = str(said[0].get("content", "")) if len(said) == 1 else ""
+    messages = [message for message in prompt.messages if message.get("role") != "system"]
+    only = str(messages[0].get("content", "")) if len(messages) == 1 else ""
     if only.startswith("{"):
         return _packet(orjson.loads(only))
-    if len(said) == 1 and re.search(r"(?m)^Turn: \d+", only):
+    if len(messages) == 1 and re.search(r"(?m)^Turn: \d+", only):
         return _packet(_sections(only))
-    return _history(said)
+    return _history(messages)
 
 
 def _packet(sections: Mapping[str, Any]) -> Seen:
     knowledge = sections.get("knowledge", {})
     return Seen(
         knowledge=knowledge if isinstance(knowledge, Mapping) else {},
-        excerpts=tuple(map(_shown, sections.get("excerpts", []))),
+        excerpts=tuple(map(_read_excerpt, sections.get("excerpts", []))),
         actions=tuple((str(one["tool"]), str(one["outcome"])) for one in sections.get("recent_actions", [])),
         diagnostics=tuple(map(str, sections.get("diagnostics", []))),
     )
 
 
-def _shown(excerpt: Mapping[str, Any]) -> Shown:
+def _read_excerpt(excerpt: Mapping[str, Any]) -> Shown:
     text = str(excerpt["text"])
-    # `read_file` numbers its lines itself, so that its excerpt can be read alone.
-    lines = tuple(re.sub(r"^\d+: ?", "", line) if _numbered(text) else line for line in text.split("\n"))
+    # `read_file` numbers its lines, so that its excerpt can be read alone.
+    lines = tuple(re.sub(r"^\d+: ?", "", line) if _is_numbered(text) else line for line in text.split("\n"))
     return Shown(str(excerpt["label"]), int(excerpt.get("start_line", 1)), lines)
 
 
-def _numbered(text: str) -> bool:
+def _is_numbered(text: str) -> bool:
     return all(re.match(r"\d+:", line) for line in text.split("\n"))
 
 
@@ -101,13 +101,13 @@ def _sections(text: str) -> dict[str, Any]:
         elif heading:
             name = heading[1].lower().replace(" ", "_")
         elif line.startswith("- ") and name:
-            _take(found, name, line[2:])
+            _add_item(found, name, line[2:])
         place += 1
     return found
 
 
-def _take(found: dict[str, Any], name: str, item: str) -> None:
-    """One line of a list or of a mapping."""
+def _add_item(found: dict[str, Any], name: str, item: str) -> None:
+    """Add one item of a list or of a mapping."""
     if name == "knowledge":
         key, _, value = item.partition(": ")
         found.setdefault(name, {})[key] = _value(value)
@@ -122,22 +122,22 @@ def _value(text: str) -> Any:
         return text
 
 
-def _history(said: list[Mapping[str, Any]]) -> Seen:
-    """What all results of a chat come to."""
+def _history(messages: list[Mapping[str, Any]]) -> Seen:
+    """Fold all results of a chat."""
     knowledge: dict[str, Any] = {}
     excerpts: dict[str, Mapping[str, Any]] = {}
     actions: list[tuple[str, str]] = []
-    for tool, value in _results(said):
+    for tool, value in _results(messages):
         knowledge |= value.get("knowledge_delta") or {}
         excerpts |= {str(one["label"]): one for one in value.get("excerpts") or []}
         actions.append((tool, str(value.get("outcome", "success"))))
-    shown = tuple(_shown(one) for one in excerpts.values() if one.get("text"))
+    shown = tuple(_read_excerpt(one) for one in excerpts.values() if one.get("text"))
     return Seen(knowledge, shown, tuple(actions))
 
 
-def _results(said: list[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _results(messages: list[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     names: dict[str, str] = {}
-    for message in said:
+    for message in messages:
         names |= {call["id"]: call["function"]["name"] for call in message.get("tool_calls") or []}
         content = str(message.get("content") or "")
         returned = _RETURNED.fullmatch(content)

@@ -1,4 +1,4 @@
-"""Answers of models that were asked again: a line of JSON each, so that a check that was ended can go on."""
+"""Answers of models that were asked again: one line of JSON each, so that an interrupted check can resume."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from remora_lab.bench.results import Choice, LineFile, Result
 
 
 class Answer(BaseModel):
-    """What a model calls at the turn that decided, by the packet alone and with the raw output."""
+    """What a model calls at the deciding turn, with the packet alone and with the raw output."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     agent_id: str
-    """Whose turn it was."""
+    """The agent whose turn it was."""
     model: str
-    """Who was asked."""
+    """The model that was asked."""
     packet: Choice | None = None
     with_raw: Choice | None = None
 
 
 class Answers:
-    """All answers of one check, kept as they come."""
+    """All answers of one check, stored as they come."""
 
     def __init__(self, path: Path, *, resume: bool = False) -> None:
         self._file = LineFile(path)
@@ -38,11 +38,11 @@ class Answers:
         return len(self._known)
 
     def of(self, result: Result, model: str) -> Answer | None:
-        """What this model said about the result before."""
+        """The stored answer of this model for the result."""
         return self._known.get((result.agent_id, model))
 
     def add(self, answer: Answer) -> None:
-        """The answer is in the file."""
+        """Store the answer."""
         self._file.add(answer)
         self._known[answer.agent_id, answer.model] = answer
 
@@ -53,6 +53,6 @@ def _read(path: Path) -> list[Answer]:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError:
-            continue  # cut off by a kill: it will be asked again
+            continue  # truncated by a kill: it will be asked again
         found.append(validate(Answer, value, f"{path}:{number}"))
     return found

@@ -1,4 +1,4 @@
-"""The bench: all trials that were asked for and are not done yet, several at once, each result kept as it ends."""
+"""The bench: runs all remaining trials, several at once, and stores each result as it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from remora_lab.machine import cores
 
 @dataclass(frozen=True)
 class Asked:
-    """What a bench is to try."""
+    """What a bench is asked to run."""
 
     tasks: Sequence[Task]
     rows: Sequence[TableRow]
@@ -35,7 +35,7 @@ class Asked:
 
 
 def trials(asked: Asked, done: Collection[Key] = ()) -> list[Trial]:
-    """What is left to try. What does not depend on a seed is tried once."""
+    """The remaining trials. A trial that does not depend on a seed runs once."""
     found = [
         Trial(task, row, control, seed, asked.models.name(row))
         for row in asked.rows
@@ -58,7 +58,7 @@ def _is_sensible(asked: Asked, row: TableRow, control: Control, seed: int, task:
 async def run_bench(
     todo: Sequence[Trial], models: Models, place: Place, *, jobs: int = 1, keep: Callable[[Result], None]
 ) -> AsyncIterator[Result]:
-    """The result of every trial, in the order in which they end; `keep` has had it by then."""
+    """Yield the result of every trial as it ends, after `keep` was called with it."""
     load_agents((trial.task.operation for trial in todo), place.agents)
     for (row, seed), group in groupby(todo, key=lambda trial: (trial.row, trial.seed)):
         async for result in _group(row, seed, list(group), models, place, jobs):
@@ -69,12 +69,12 @@ async def run_bench(
 async def _group(
     row: TableRow, seed: int, todo: list[Trial], models: Models, place: Place, jobs: int
 ) -> AsyncIterator[Result]:
-    """Trials of one row and seed: each worker asks a model of its own, and takes the next trial when it is free."""
+    """Trials of one row and seed: each worker has its own model, and takes the next trial when it is free."""
     left = iter(todo)
     results: asyncio.Queue[Result | None] = asyncio.Queue()
 
     async def work() -> None:
-        async with opened(row, seed, models, jobs) as found:
+        async with open_deciders(row, seed, models, jobs) as found:
             for trial in left:
                 results.put_nowait(await run_trial(trial, place, found))
 
@@ -97,7 +97,7 @@ async def _group(
 
 
 async def _first_error(workers: asyncio.Task[None]) -> None:
-    """Raises what ended the workers, by itself rather than in a group."""
+    """Raise the first error of the workers, without its group."""
     try:
         await workers
     except BaseExceptionGroup as group:
@@ -105,8 +105,8 @@ async def _first_error(workers: asyncio.Task[None]) -> None:
 
 
 @asynccontextmanager
-async def opened(row: TableRow, seed: int, models: Models, jobs: int = 1) -> AsyncIterator[Deciders | None]:
-    """Who decides in a row, ready to be asked. None for a row without an agent."""
+async def open_deciders(row: TableRow, seed: int, models: Models, jobs: int = 1) -> AsyncIterator[Deciders | None]:
+    """Open the deciders of a row. None for a row without an agent."""
     async with AsyncExitStack() as open_:
         if row.decides == "ruff":
             yield None
@@ -115,7 +115,7 @@ async def opened(row: TableRow, seed: int, models: Models, jobs: int = 1) -> Asy
             asked = await open_.enter_async_context(deciders(models.config(row, seed, threads)))
             yield _with_adapter(row, asked)
         else:
-            # An oracle is no setting: what is opened for it is a policy that is never asked.
+            # An oracle is not a setting: the policy opened for it is never asked.
             name = "first-candidate" if row.decides == "oracle" else row.decides
             found = await open_.enter_async_context(deciders(ServerConfig(server=name, seed=seed)))
             counter = _counter(models.embedded.gguf)
@@ -123,7 +123,7 @@ async def opened(row: TableRow, seed: int, models: Models, jobs: int = 1) -> Asy
 
 
 def _with_adapter(row: TableRow, found: Deciders) -> Deciders:
-    """`found`. Raises `ConfigError` where the base model would be asked in place of a row's adapter."""
+    """Check the row's adapter. Raises `ConfigError` if the base model would be asked instead."""
     if row.adapter and "adapter" not in found.told:
         raise ConfigError(
             f"Row `{row.name}` needs an adapter: the bundled one is not for these weights",
@@ -134,12 +134,12 @@ def _with_adapter(row: TableRow, found: Deciders) -> Deciders:
 
 @cache
 def _counter(gguf: Path | None) -> TokenCounter | None:
-    """The embedded model's own, also for rows without a model, so that their prompts can be compared."""
+    """The embedded model's counter, also for rows without a model, so that prompts are comparable."""
     return weights_counter(ServerConfig(gguf=gguf))
 
 
 def make_place(results: Path, agents: Path | None, oracle: Callable[[Task], Oracle]) -> Place:
-    """Where the trials of a result file leave their streams: in a folder beside it."""
+    """Where the trials of a result file store their streams: in a folder beside it."""
     from remora.sandbox import LocalSpawner
 
     return Place(results.parent / f"{results.stem}.streams", oracle, LocalSpawner(), agents)

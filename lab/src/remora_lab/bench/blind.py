@@ -1,7 +1,7 @@
-"""The blindness check: where a task failed, would the raw output have helped?
+"""The blindness check: would the raw output have helped a failed task?
 
-At the first turn that the oracle would not have taken, the same model is asked again, with the packet alone and with
-the packet and the raw output of the last tool. What raw rescues, our summaries and excerpts have hidden.
+At the first turn that differs from the oracle, the same model is asked again: with the packet alone, and with the
+packet and the raw output of the last tool. What the raw output rescues, our summaries and excerpts have hidden.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from remora.events import (
 from remora.ports import BlobStore, Prompt, blob_limit
 from remora.subagent import SubagentDefinition
 from remora_lab.bench.answers import Answer, Answers
-from remora_lab.bench.bench import opened
+from remora_lab.bench.bench import open_deciders
 from remora_lab.bench.results import Choice, Result
 from remora_lab.bench.rows import ROWS, Models, TableRow
 from remora_lab.bench.shadow import is_among, plain
@@ -41,24 +41,24 @@ from remora_lab.bench.trial import ends_all
 
 RAW_HEADING = "Raw output of the last tool:"
 MAX_RAW = 60_000
-"""Characters of a raw output that a report shows or a prompt is tried with."""
+"""Most characters of a raw output in a report or prompt."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What a failed agent saw at the turn that decided, and what was there to be seen."""
+    """What a failed agent saw at the deciding turn, and the raw output it could have seen."""
 
     result: Result
     prompt: Prompt
     definition: SubagentDefinition
     tool: str
-    """Whose output was the last; empty where none had run."""
+    """The tool that ran last; empty if none had run."""
     raw: str
 
 
 @dataclass(frozen=True)
 class Again:
-    """What the model calls when it is asked again."""
+    """The model's calls when asked again."""
 
     sight: Sight
     packet: Choice | None = None
@@ -75,13 +75,13 @@ class Again:
 
     @property
     def rescued(self) -> bool:
-        """Raw led to a right call, and the packet alone did not."""
+        """Whether the raw output led to a right call, and the packet alone did not."""
         return self.right_by_raw and not self.right_by_packet
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A failure that cannot be looked at: its stream is gone or unreadable."""
+    """A failure that cannot be examined: its stream is missing or unreadable."""
 
     result: Result
     why: str
@@ -94,7 +94,7 @@ class Blindness:
     failures: int
     """Failed trials on two tracks."""
     no_wrong_turn: int
-    """Of these, trials in which every call was one of the oracle's."""
+    """Those where every call was one of the oracle's."""
     asked_again: int
     right_by_packet: int
     right_by_raw: int
@@ -102,22 +102,22 @@ class Blindness:
     rescued_by_tool: Mapping[str, int]
     """By the tool whose output was hidden."""
     lost: int = 0
-    """Failures that could not be looked at."""
+    """Failures that could not be examined."""
 
     @property
     def share(self) -> float | None:
-        """Of the failures that were asked again, those that raw rescues."""
+        """The share of failures asked again that the raw output rescues."""
         return self.rescued / self.asked_again if self.asked_again else None
 
 
 def failures(results: Sequence[Result]) -> list[Result]:
-    """Failed trials in which a packet was shown and a stream was kept."""
+    """Failed trials with a packet and a stored stream."""
     shown = [one for one in results if not one.solved and one.stream and _row(one).memory == "packet"]
     return [one for one in shown if one.wrong_turn and one.choices]
 
 
-def measured(results: Sequence[Result], looked: Sequence[Again | Lost]) -> Blindness:
-    """The counts of all failures."""
+def measure_blindness(results: Sequence[Result], looked: Sequence[Again | Lost]) -> Blindness:
+    """Count all failures."""
     failed = [one for one in results if not one.solved and one.turns and _row(one).memory == "packet"]
     asked = [one for one in looked if isinstance(one, Again) and one.asked]
     rescued = [one for one in asked if one.rescued]
@@ -141,21 +141,21 @@ async def look_again(
     row: TableRow | None = None,
     answers: Answers | None = None,
 ) -> AsyncIterator[Again | Lost]:
-    """Every failure, and what its own model says now; with `row` that row's model, without `models` nobody.
+    """Examine every failure, and ask its own model again; with `row` that row's model, without `models` none.
 
-    What stands in `answers` is not asked again; what is asked stands there before it is given.
+    Stored `answers` are not asked again. New ones are stored before they are yielded.
     """
     for name in dict.fromkeys(one.row for one in failed):
         group = [one for one in failed if one.row == name]
         asking = row or _row(group[0])
         async with _asker(asking, models) as asker:
             for one in group:
-                yield await _looked(one, folder, asker, answers)
+                yield await _examine(one, folder, asker, answers)
 
 
 @dataclass(frozen=True)
 class _Asker:
-    """Who is asked again, and under which name its answers are kept."""
+    """The model that is asked again, and its name in the answers."""
 
     model: str
     found: Deciders
@@ -163,15 +163,15 @@ class _Asker:
 
 @asynccontextmanager
 async def _asker(row: TableRow, models: Models | None) -> AsyncIterator[_Asker | None]:
-    """The row's model, ready to be asked; None where nobody is to be asked."""
+    """The row's model, opened; None if no model is to be asked."""
     if models is None or not row.asks_model:
         yield None
         return
-    async with opened(row, 0, replace(models, temperature=0.0)) as found:
+    async with open_deciders(row, 0, replace(models, temperature=0.0)) as found:
         yield _Asker(models.name(row), found) if found else None
 
 
-async def _looked(result: Result, folder: Path, asker: _Asker | None, answers: Answers | None) -> Again | Lost:
+async def _examine(result: Result, folder: Path, asker: _Asker | None, answers: Answers | None) -> Again | Lost:
     try:
         sight = await sight_of(result, folder)
     except (TraceError, ValidationError) as error:
@@ -180,14 +180,14 @@ async def _looked(result: Result, folder: Path, asker: _Asker | None, answers: A
         return Again(sight)
     answer = answers.of(result, asker.model) if answers else None
     if answer is None:
-        answer = await _asked(sight, asker)
+        answer = await _ask_both(sight, asker)
         if answers is not None:
             answers.add(answer)
     return Again(sight, answer.packet, answer.with_raw, asked=True)
 
 
 async def sight_of(result: Result, folder: Path) -> Sight:
-    """The deciding turn, read from the stream. Raises `TraceError` if it is not there."""
+    """The deciding turn, from the stream. Raises `TraceError` if it is missing."""
     state = folder / result.stream
     app = Project(state, state, Config())
     before: list[Event] = []
@@ -226,8 +226,8 @@ async def _raw(event: ToolResultEvent, blobs: BlobStore) -> Any:
     return unpack(data, event.raw_ref.encoding)
 
 
-async def _asked(sight: Sight, asker: _Asker) -> Answer:
-    """Both answers. Raises `DecisionError` where nobody would answer for the other failures either."""
+async def _ask_both(sight: Sight, asker: _Asker) -> Answer:
+    """Both answers. Raises `DecisionError` if no other failure would get an answer either."""
     policy = asker.found.policy(sight.definition)
 
     async def call(prompt: Prompt) -> Choice | None:
@@ -244,7 +244,7 @@ async def _asked(sight: Sight, asker: _Asker) -> Answer:
 
 
 def with_raw(sight: Sight, found: Deciders) -> Prompt:
-    """The prompt and, at its end, as much of the raw output as the model has room for."""
+    """The prompt with as much of the raw output at its end as fits."""
     *rest, last = sight.prompt.messages
     room = found.limit(1_000_000)
     raw = sight.raw[:MAX_RAW]

@@ -1,4 +1,4 @@
-"""The blindness report: packet and raw output side by side, at the turn that decided. All of it is escaped."""
+"""The blindness report: packet and raw output side by side, at the deciding turn. All text is escaped."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #8886; b
 
 
 def blind_page(measure: Blindness, looked: Sequence[Again | Lost], title: str) -> str:
-    """One HTML page that needs nothing else."""
-    return f"{page_head(title, told(measure))}{''.join(map(section, looked))}</body></html>\n"
+    """One self-contained HTML page."""
+    return f"{page_head(title, describe(measure))}{''.join(map(section, looked))}</body></html>\n"
 
 
 def page_head(title: str, words: str) -> str:
-    """The page up to its sections: with these alone behind it, a browser shows it too."""
+    """The page up to its sections. Browsers also accept it without closing tags."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         f'content="width=device-width"><title>{escape(title)}</title><style>{_STYLE}</style></head><body>'
@@ -36,7 +36,7 @@ def page_head(title: str, words: str) -> str:
     )
 
 
-def told(measure: Blindness) -> str:
+def describe(measure: Blindness) -> str:
     """The measure in sentences."""
     lines = [f"{number(measure.failures, 'failed trial')} on two tracks."]
     if measure.no_wrong_turn:
@@ -58,7 +58,7 @@ def told(measure: Blindness) -> str:
 
 
 def section(one: Again | Lost) -> str:
-    """One failure, as the page shows it."""
+    """One failure as HTML."""
     if isinstance(one, Lost):
         return f"<h2>{escape(_where(one.result))}</h2><p>not looked at: {escape(one.why)}</p>\n"
     result, sight = one.sight.result, one.sight

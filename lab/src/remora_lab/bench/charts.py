@@ -1,4 +1,4 @@
-"""Charts as plain SVG: legible on light and dark, and without colour too."""
+"""Charts as plain SVG, readable in light and dark mode and without colour."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 WIDTH, LABEL, RIGHT, LINE, TOP = 820, 360, 74, 26, 44
 APART = 12
-"""Between two marks of one line: they are up to ten high, and must not cover each other."""
+"""Distance between two marks of one line: they are up to ten high and must not overlap."""
 MARKS = ("circle", "square", "diamond", "triangle", "cross")
 _STYLE = """
 svg { color-scheme: light dark; font: 13px system-ui, sans-serif; }
@@ -23,7 +23,7 @@ svg { color-scheme: light dark; font: 13px system-ui, sans-serif; }
 
 @dataclass(frozen=True)
 class Point:
-    """A figure with its interval, and how it is marked."""
+    """A value with its interval, and its mark."""
 
     value: float
     low: float
@@ -33,15 +33,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Bar:
-    """A label, the figures beside it, and what stands at the right."""
+    """A label, its values, and the text at the right."""
 
     label: str
     points: Sequence[Point]
-    told: str = ""
+    text: str = ""
 
 
 def dots(title: str, bars: Sequence[Bar], *, top: float, unit: str = "", legend: Sequence[str] = ()) -> str:
-    """Marks with their intervals on one scale from 0 to `top`, a line a bar."""
+    """Marks with their intervals on one scale from 0 to `top`, one line per bar."""
     line = max([LINE, *(APART * (len(bar.points) + 1) for bar in bars)])
     foot = TOP + line * len(bars)
     height = foot + 34 + (22 if legend else 0)
@@ -50,12 +50,12 @@ def dots(title: str, bars: Sequence[Bar], *, top: float, unit: str = "", legend:
     for step in range(5):
         x = LABEL + plot * step / 4
         parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{foot}"/>')
-        told = f"{top * step / 4:,.0f}{unit}"
-        parts.append(_text(x, foot + 16, told, "soft", "middle"))
+        text = f"{top * step / 4:,.0f}{unit}"
+        parts.append(_text(x, foot + 16, text, "soft", "middle"))
     for number, bar in enumerate(bars):
         y = TOP + line * number + line / 2
         parts.append(_text(LABEL - 10, y + 4, bar.label, "text", "end"))
-        parts.append(_text(WIDTH - 10, y + 4, bar.told, "text", "end"))
+        parts.append(_text(WIDTH - 10, y + 4, bar.text, "text", "end"))
         first = y - APART * (len(bar.points) - 1) / 2
         parts += [_point(point, first + APART * place, top, plot) for place, point in enumerate(bar.points)]
     if legend:

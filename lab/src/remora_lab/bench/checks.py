@@ -1,7 +1,7 @@
-"""Checks: whether a task is solved, decided by the files alone.
+"""Checks whether a task is solved, by the files alone.
 
-Nothing that an agent or a model says is asked. `before` is the project as the task has it, `after` the project with
-the agent's changes accepted. What must run, runs by the spawner, so the project's code stays in its sandbox.
+Nothing that an agent or a model says counts. `before` is the project as the task defines it, `after` the project with
+the agent's changes accepted. Programs run through the spawner, so the project's code stays in its sandbox.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import orjson
 
 from remora.errors import ToolError
 from remora.ports import Spawner
-from remora_lab.bench._code import changed_lines, definition, described, parses, target_lines, without_docstring
+from remora_lab.bench._code import changed_lines, definition, parses, read_docstring, target_lines, without_docstring
 from remora_lab.bench._fixtures import FIXTURE_TEST
 from remora_lab.bench.tasks import DocstringCheck, FilesCheck, LintCheck, SampleDataCheck, Task, TestCheck
 
 IGNORED = frozenset({".agentfs", "__pycache__", ".pytest_cache", ".ruff_cache", ".git"})
-"""Folders that are no part of a project's text."""
+"""Folders that are not part of a project's text."""
 HIDDEN_TEST = "tests/test_remora_bench_hidden.py"
 PASSED, FAILED = 0, 1
-"""What pytest returns when tests ran: all passed, some failed."""
+"""pytest's exit codes when tests ran: all passed, some failed."""
 
 Problems = tuple[str, ...]
 
@@ -56,13 +56,13 @@ class _Case:
 
 
 async def check(task: Task, before: Path, after: Path, spawner: Spawner) -> Verdict:
-    """What the files say about the task."""
+    """Check the files of a task."""
     case = _Case(task, before, after, spawner)
-    problems = _strays(case) or _broken(case) or await _judged(case)
+    problems = _unexpected_changes(case) or _broken(case) or await _run_check(case)
     return Verdict(not problems, problems)
 
 
-async def _judged(case: _Case) -> Problems:
+async def _run_check(case: _Case) -> Problems:
     match case.task.check:
         case LintCheck() as wanted:
             return await _lint(case, wanted)
@@ -77,14 +77,14 @@ async def _judged(case: _Case) -> Problems:
 
 
 def files_of(root: Path) -> dict[str, bytes]:
-    """Every file of a project by its path, without what tools leave behind."""
+    """Every file of a project by its path, without caches of tools."""
     found = (path for path in sorted(root.rglob("*")) if path.is_file())
     named = {path.relative_to(root): path for path in found}
     return {name.as_posix(): path.read_bytes() for name, path in named.items() if not IGNORED & set(name.parts)}
 
 
-def _strays(case: _Case) -> Problems:
-    """Files that should be as they were, and are not."""
+def _unexpected_changes(case: _Case) -> Problems:
+    """Unexpected changes of files."""
     was, now = files_of(case.before), files_of(case.after)
     gone = [f"`{path}` is gone" for path in was if path not in now and not _is_named(case.task, path)]
     changed = [path for path in was if path in now and was[path] != now[path]]
@@ -109,7 +109,7 @@ def _may_be_new(task: Task, path: str) -> bool:
 
 
 def _is_named(task: Task, path: str) -> bool:
-    """Whether the check itself says what becomes of the file."""
+    """Whether the check itself defines the file."""
     return isinstance(task.check, FilesCheck) and path in task.check.files
 
 
@@ -126,7 +126,7 @@ async def _lint(case: _Case, wanted: LintCheck) -> Problems:
     problems = [f"{code} is still there" for code in wanted.gone if code in there]
     problems += [f"{code} is gone, but no safe edit can mend it" for code in wanted.stays if code not in there]
     problems += [f"{code} is new" for code in sorted(_codes(now)) if _codes(now)[code] > _codes(was).get(code, 0)]
-    if _hidings(case.now) > _hidings(case.was):
+    if _count_suppressions(case.now) > _count_suppressions(case.was):
         problems.append("an error is hidden by a comment")
     stray = changed_lines(case.was, case.now) - target_lines(case.was, case.task.node)
     problems += [f"line {row} is not the target's, and was changed" for row in sorted(stray)[:3]]
@@ -136,7 +136,7 @@ async def _lint(case: _Case, wanted: LintCheck) -> Problems:
 
 
 async def _violations(case: _Case, root: Path) -> list[tuple[str, int]]:
-    """Code and line of all that ruff finds in the target's file, by the project's own settings."""
+    """Code and line of all ruff violations in the target's file, with the project's own settings."""
     argv = ["ruff", "check", "--output-format=json", f"--stdin-filename={case.task.path}", "-"]
     done = await case.spawner.run(argv, cwd=root, stdin=(root / case.task.path).read_bytes())
     return [(str(found["code"]), int(found["location"]["row"])) for found in orjson.loads(done.stdout)]
@@ -149,7 +149,7 @@ def _codes(found: Sequence[tuple[str, int]]) -> dict[str, int]:
     return counts
 
 
-def _hidings(text: str) -> int:
+def _count_suppressions(text: str) -> int:
     return sum(text.lower().count(word) for word in ("noqa", "ruff: ", "type: ignore"))
 
 
@@ -162,7 +162,7 @@ def _docstring(case: _Case, wanted: DocstringCheck) -> Problems:
     if wanted.unchanged:
         return () if case.was == case.now else ("the docstring was complete, and was changed",)
     found = definition(case.now, case.task.node)
-    doc = described(found) if found else None
+    doc = read_docstring(found) if found else None
     if doc is None:
         return (f"`{case.task.node}` has no docstring",)
     problems = [f"`{name}` is described, but is no parameter" for name in doc.parameters - {*wanted.parameters}]
@@ -220,9 +220,9 @@ def _module(case: _Case) -> str:
 
 
 async def _pytest(case: _Case, paths: Sequence[str], over: Mapping[str, str]) -> int:
-    """What pytest returns for these tests, with `over` in the place of the project's files; -1 where it cannot run."""
+    """pytest's exit code for these tests, with the files of `over` on top of the project; -1 if it cannot run."""
     argv = ["pytest", "-q", "-x", "--no-header", "--tb=line", "-p", "no:cacheprovider", *paths]
-    async with _placed(over) as folder:
+    async with _write_files(over) as folder:
         try:
             return (await case.spawner.run(argv, cwd=case.after, over=folder)).returncode
         except ToolError:
@@ -230,7 +230,7 @@ async def _pytest(case: _Case, paths: Sequence[str], over: Mapping[str, str]) ->
 
 
 @asynccontextmanager
-async def _placed(files: Mapping[str, str]) -> AsyncIterator[Path]:
+async def _write_files(files: Mapping[str, str]) -> AsyncIterator[Path]:
     with tempfile.TemporaryDirectory(prefix="remora-bench-") as name:
         for path, text in files.items():
             place = Path(name, path)

@@ -1,7 +1,7 @@
-"""Controls: the same agent with candidates that help less, or in words that nobody has seen.
+"""Controls: the same agent with worse candidates, or with unfamiliar wording.
 
-Each stands between the agent and the runner (`remora.app.RunOverrides`), so what it changes is what the stream
-records, and the packet stays a function of the stream.
+Each sits between the agent and the runner (`remora.app.RunOverrides`), so the stream records its changes, and the
+packet stays a function of the stream.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from remora_lab.bench.tasks import Task
 from remora_lab.bench.unfamiliar import Renaming
 
 Change = Callable[[list[dict[str, Any]], Sequence[ToolSpec]], list[dict[str, Any]]]
-"""Candidates as a tool gave them → candidates as they are offered."""
+"""Maps the candidates of a tool to those that are offered."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """One way to make sure that we do not fool ourselves."""
+    """One control experiment."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ WRONG_REASON = "Recommended next step"
 
 
 def chosen_controls(names: Iterable[str]) -> list[Control]:
-    """The controls of these names; `all` are all, none is `none`. Raises `ConfigError`."""
+    """The controls with these names; `all` means all, no name means `none`. Raises `ConfigError`."""
     wanted = list(dict.fromkeys(names)) or ["none"]
     if "all" in wanted:
         return list(CONTROLS.values())
@@ -58,55 +58,55 @@ def chosen_controls(names: Iterable[str]) -> list[Control]:
     return [CONTROLS[name] for name in wanted]
 
 
-def controlled(control: Control, task: Task, seed: int, deciders: Deciders, names: Renaming | None) -> RunOverrides:
-    """What stands between the agent of this task and the runner. `names`: as `renaming` gave them."""
+def make_overrides(control: Control, task: Task, seed: int, deciders: Deciders, names: Renaming | None) -> RunOverrides:
+    """The overrides for this task's run. `names` comes from `renaming`."""
     if names is not None:
         return RunOverrides(deciders, names.definition, names.tools)
-    change = _change(control.name, random.Random(f"{control.name} {seed} {task.id}"))  # noqa: S311 - repeatable
+    change = _change(control.name, random.Random(f"{control.name} {seed} {task.id}"))  # noqa: S311 - reproducible
     if change is None:
         return RunOverrides(deciders)
     if control.name == "planted":
-        # Not before the first result: there, all that could be planted without arguments is the end itself.
+        # Not before the first result: the only call without arguments to plant there would be the end.
         return RunOverrides(deciders, tools=lambda tools: Offered(tools, change))
     rules = control.name != "withheld"
     return RunOverrides(
         deciders,
-        lambda definition: _offering(definition, change, rules=rules),
+        lambda definition: _with_candidates(definition, change, rules=rules),
         lambda tools: Offered(tools, change),
     )
 
 
 def renaming(control: Control, task: Task, seed: int) -> Renaming | None:
-    """How tools are called in this trial, where they are called otherwise."""
+    """The renaming of tools in this trial, if any."""
     if control.name != "unfamiliar":
         return None
     return Renaming(seed, task.operation, "\n".join([*task.files, *task.files.values()]))
 
 
-def _change(name: str, drawn: random.Random) -> Change | None:
+def _change(name: str, rng: random.Random) -> Change | None:
     if name == "shuffled":
-        return lambda offered, specs: drawn.sample(offered, len(offered))
+        return lambda offered, specs: rng.sample(offered, len(offered))
     if name == "planted":
-        return lambda offered, specs: [*_wrong(offered, specs, drawn), *offered]
+        return lambda offered, specs: [*_wrong_candidate(offered, specs, rng), *offered]
     if name == "withheld":
         return lambda offered, specs: []
     return None
 
 
-def _wrong(offered: Sequence[Mapping[str, Any]], specs: Sequence[ToolSpec], drawn: random.Random) -> list[Any]:
-    """A call that can be made and that nobody advised: of a tool that no candidate names, or an end too soon."""
+def _wrong_candidate(offered: Sequence[Mapping[str, Any]], specs: Sequence[ToolSpec], rng: random.Random) -> list[Any]:
+    """A possible call that no candidate suggests: of another tool, or a premature end."""
     named = {action.get("tool") for action in offered}
     calls = [(spec.name, _some_args(spec.parameters)) for spec in specs if spec.name not in named]
     if SUBMIT_RESULT_TOOL not in named:
         calls.append((SUBMIT_RESULT_TOOL, {"summary": "Nothing to do"}))
     if not calls:
         return []
-    tool, args = drawn.choice(calls)
+    tool, args = rng.choice(calls)
     return [{"tool": tool, "args": args, "reason": WRONG_REASON}]
 
 
 def _some_args(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that fit the schema, and mean nothing."""
+    """Meaningless arguments that fit the schema."""
     parts = schema.get("properties", {})
     return {name: _some_value(parts.get(name, {})) for name in schema.get("required", ())}
 
@@ -118,8 +118,8 @@ def _some_value(schema: Mapping[str, Any]) -> Any:
     return kinds.get(str(schema.get("type")), "TODO")
 
 
-def _offering(definition: SubagentDefinition, change: Change, *, rules: bool) -> SubagentDefinition:
-    """The definition with other candidates at the start, with its rules or without."""
+def _with_candidates(definition: SubagentDefinition, change: Change, *, rules: bool) -> SubagentDefinition:
+    """The definition with other initial candidates, with or without its rules."""
     offered = change([action.model_dump() for action in definition.candidate_actions], ())
     actions = tuple(CandidateAction.model_validate(action) for action in offered)
     kept = definition.candidate_rules if rules else ()
@@ -138,7 +138,7 @@ class Offered:
         return self._tools.specs
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        """As the tool, but for its candidates. Raises `ToolError`."""
+        """Call the tool and change its candidates. Raises `ToolError`."""
         output = await self._tools.call(name, args)
         if not isinstance(output.value, Mapping):
             return output

@@ -1,4 +1,4 @@
-"""Where and how results are made, for the lines that head them."""
+"""The header of a result file: where and how results were made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from remora_lab.machine import describe_machine
 
 
 def header(command: str, tasks: Sequence[Task], temperature: float) -> Header:
-    """What heads the results of a bench that begins now."""
+    """The header of a bench that begins now."""
     return Header(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command,

@@ -1,8 +1,8 @@
 """The oracle: solves tasks through the same port as a model, from what the prompt shows.
 
-For the four bundled agents, where a task stands, and so which call is right, it reads from the prompt alone. From the
-task it takes only what a model would have to write: a sentence, an expected value, a line that puts things right. For
-any other agent the task names the calls; which of them were made it is told, and the prompt shows what came of them.
+For the four bundled agents it derives the state of a task, and so the right call, from the prompt alone. From the task
+it takes only what a model would have to write: a sentence, an expected value, a corrected line. For any other agent the
+task lists the calls; the oracle is informed which were made, and the prompt shows their outcome.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from remora.errors import DecisionError
 from remora.events import Call
 from remora.ports import Decision, Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL
-from remora_lab.bench._seen import Seen, seen
+from remora_lab.bench._seen import Seen, read_prompt
 from remora_lab.bench.results import Choice
 from remora_lab.bench.route import Route
 from remora_lab.bench.tasks import Task
@@ -25,7 +25,7 @@ Step = tuple[str, dict[str, Any]]
 """A tool and its arguments."""
 _ERROR = re.compile(r"line (\d+): (\w+)")
 ATTEMPTS = 2
-"""Times that a test is written before the oracle gives in."""
+"""How often a test is written before the oracle gives up."""
 
 
 class Oracle:
@@ -34,27 +34,29 @@ class Oracle:
     name = "oracle"
 
     def __init__(self, task: Task, names: Mapping[str, str] | None = None) -> None:
-        """`names`: what tools are called here → what they are called in the bundled agents."""
+        """`names` maps the names of tools here to those in the bundled agents."""
         self._task = task
         self._known = dict(names or {})
         self._here = {known: new for new, known in self._known.items()}
         self._route = Route(task.solution["calls"]) if "calls" in task.solution else None
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The call that is preferred now. Raises `DecisionError` for a prompt without a tool that would be right."""
+        """The preferred call. Raises `DecisionError` if no offered tool is right."""
         calls = self.choices(prompt)
         if not calls:
             raise DecisionError(f"No tool that is offered would help with task `{self._task.id}`")
         return Decision(calls=calls[:1], finish="tool_calls")
 
-    def asked(self, calls: Sequence[Call]) -> None:
-        """Whoever decides has asked for these calls."""
+    def note_calls(self, calls: Sequence[Call]) -> None:
+        """Record that the policy made these calls."""
         if self._route:
-            self._route.asked([Choice(tool=self._known.get(call.tool, call.tool), args=call.args) for call in calls])
+            self._route.note_calls(
+                [Choice(tool=self._known.get(call.tool, call.tool), args=call.args) for call in calls]
+            )
 
     def choices(self, prompt: Prompt) -> tuple[Call, ...]:
-        """All calls that would be right now, the preferred one first."""
-        shown = seen(prompt)
+        """All right calls, the preferred one first."""
+        shown = read_prompt(prompt)
         actions = tuple((self._known.get(tool, tool), outcome) for tool, outcome in shown.actions)
         shown = replace(shown, actions=actions)
         offered = {tool.name for tool in prompt.tools}
@@ -85,7 +87,7 @@ def _lint(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
         return
     for code in known.get("fixable_codes") or ():
         yield "apply_fix", {"code": code}
-    # What needs an edit may be done before the fixes or after them.
+    # Edits may come before or after the fixes.
     todo = list(_edits(shown, solution)) if left else []
     yield from todo
     if not todo and not known.get("fixable_codes"):
@@ -93,10 +95,10 @@ def _lint(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _edits(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
-    """For each error that needs one, the edit; where its lines are not shown, a look at them."""
-    told = shown.knowledge["needs_edit"]
+    """The edit for each error that needs one. If its lines are not shown, a `read_file` call."""
+    errors = shown.knowledge["needs_edit"]
     leave = solution.get("leave", [])
-    for error in told if isinstance(told, list) else [told]:
+    for error in errors if isinstance(errors, list) else [errors]:
         found = _ERROR.match(str(error))
         if not found or found[2] in leave:
             continue
@@ -149,7 +151,7 @@ def _write_test(solution: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _good(shown: Seen, tool: str) -> int:
-    """The place of the last call of a tool that did not fail; -1 where there is none."""
+    """The index of the last successful call of a tool; -1 if there is none."""
     places = [place for place, action in enumerate(shown.actions) if action[0] == tool and action[1] != "error"]
     return max(places, default=-1)
 
@@ -157,7 +159,7 @@ def _good(shown: Seen, tool: str) -> int:
 def _tried_again(shown: Seen) -> bool:
     """Whether a test was written twice and failed each time."""
     written = sum(action[0] == "write_test_file" for action in shown.actions)
-    return written >= ATTEMPTS or any(told.startswith("Same call") for told in shown.diagnostics)
+    return written >= ATTEMPTS or any(line.startswith("Same call") for line in shown.diagnostics)
 
 
 def _sample_data(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:

@@ -1,4 +1,4 @@
-"""The table and its page: Markdown between two marks and charts beside it, made from stored results alone."""
+"""The results page: Markdown between two marks, with charts, generated from stored results alone."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.results import Header, Stored
 from remora_lab.bench.rows import ROWS
 from remora_lab.bench.stats import Interval
-from remora_lab.bench.summary import Comparison, Line, Summary, summarized
+from remora_lab.bench.summary import Comparison, Line, Summary, summarize
 from remora_lab.marks import between_marks
 
 PAGE = "tasks.md"
 BEGIN = "<!-- figures: `remora bench report` -->"
 _HEADINGS = ("row", "tasks × seeds", "solved", "right tool", "turns", "prompt tokens a run", "largest prompt", "wall s")
 _SHORT = _HEADINGS[:5]
-"""What is told of agents that were never trained on."""
+"""The columns for agents that were never trained on."""
 
 
 def page_files(stored: Stored, page: str) -> dict[str, str]:
-    """By name: the page with its figures put in, and the charts that it shows. Raises `ConfigError`."""
-    summary = summarized(stored.results)
-    told = between_marks(page, BEGIN, figures(stored, summary), name=f"`{PAGE}`")
-    return {PAGE: told, **charts(summary)}
+    """By name: the page with its figures, and its charts. Raises `ConfigError`."""
+    summary = summarize(stored.results)
+    text = between_marks(page, BEGIN, figures(stored, summary), name=f"`{PAGE}`")
+    return {PAGE: text, **charts(summary)}
 
 
 def write_page(stored: Stored, folder: Path) -> list[Path]:
-    """The page in `folder` and its charts hold these results."""
+    """Write these results into the page in `folder` and its charts."""
     page = folder / PAGE
     if not page.is_file():
         raise ConfigError(f"`{page}` does not exist", hint="Name the folder of the page with `--page`")
@@ -40,11 +40,11 @@ def write_page(stored: Stored, folder: Path) -> list[Path]:
 
 
 def figures(stored: Stored, summary: Summary) -> str:
-    """All that stands between the marks."""
-    parts = [_made_by(stored.headers), "### All operations", table(summary.of())]
+    """Everything between the marks."""
+    parts = [_describe_origin(stored.headers), "### All operations", table(summary.of())]
     parts += ["![Tasks solved, by row](tasks-solved.svg)", "![Prompt tokens a run, by row](tasks-tokens.svg)"]
     if summary.comparisons:
-        parts += ["### Against no model", "\n".join(map(_compared, summary.comparisons))]
+        parts += ["### Against no model", "\n".join(map(_compare_line, summary.comparisons))]
     if summary.own:
         parts += _never_trained_on(summary.own)
     for operation in summary.operations:
@@ -57,18 +57,18 @@ def figures(stored: Stored, summary: Summary) -> str:
 def _never_trained_on(summary: Summary) -> list[str]:
     """How the rows do on agents that came with their suite."""
     agents = ", ".join(f"`{name}`" for name in summary.operations)
-    told = f"{agents}: agents that came with their suite. The bundled adapter was not trained on them."
+    intro = f"{agents}: agents that came with their suite. The bundled adapter was not trained on them."
     rows = [_cells(line)[: len(_SHORT)] for line in summary.of()]
     parts = [
         "### Agents never trained on",
-        told,
+        intro,
         "\n".join(_row(cells) for cells in (_SHORT, ["---"] * len(_SHORT), *rows)),
     ]
-    return [*parts, "\n".join(map(_compared, summary.comparisons))] if summary.comparisons else parts
+    return [*parts, "\n".join(map(_compare_line, summary.comparisons))] if summary.comparisons else parts
 
 
 def table(lines: Sequence[Line]) -> str:
-    """The figures of these lines as a Markdown table."""
+    """These lines as a Markdown table."""
     rows = [_cells(line) for line in lines]
     return "\n".join(_row(cells) for cells in (_HEADINGS, ["---"] * len(_HEADINGS), *rows))
 
@@ -95,7 +95,7 @@ def percent(found: Interval) -> str:
     return f"{100 * found.value:.0f}% ({100 * found.low:.0f}–{100 * found.high:.0f})"
 
 
-def _compared(one: Comparison) -> str:
+def _compare_line(one: Comparison) -> str:
     points = [f"{100 * each:+.0f}" for each in one.points]
     if one.points.low <= 0 <= one.points.high:
         word = "no difference that these tasks show"
@@ -153,7 +153,7 @@ def _round_up(value: float) -> float:
     return (value // step + 1) * step
 
 
-def _made_by(headers: Sequence[Header]) -> str:
+def _describe_origin(headers: Sequence[Header]) -> str:
     """Where, when and by which commands the figures were made."""
     if not headers:
         return "Nothing was measured yet."
@@ -163,10 +163,10 @@ def _made_by(headers: Sequence[Header]) -> str:
         where = f"{machine.get('cores', '?')} × {machine.get('cpu', '?')}, {machine.get('system', '?')}"
         versions = ", ".join(f"{name} {version}" for name, version in sorted(header.versions.items()))
         made.setdefault(f"{where} ({versions})", []).append(header)
-    return "\n\n".join(_made_there(where, there) for where, there in made.items())
+    return "\n\n".join(_describe_machine(where, there) for where, there in made.items())
 
 
-def _made_there(where: str, headers: Sequence[Header]) -> str:
+def _describe_machine(where: str, headers: Sequence[Header]) -> str:
     dates = sorted(header.date for header in headers)
     when = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
     commands = dict.fromkeys(f"$ {header.command}" for header in headers)

@@ -1,7 +1,7 @@
-"""Results: one line of JSON for every task that was tried, appended as it ends.
+"""Results: one line of JSON for every trial, appended as it ends.
 
-Lines with `bench` say where and how the lines after them were made; files can be put together with `cat`. A line that
-was cut off by a kill is passed over. Where a task was tried twice in the same way, the later line counts.
+Lines with `bench` are headers: they say where and how the following lines were made. Files can be concatenated with
+`cat`. A line truncated by a kill is skipped. If a task was tried twice in the same way, the later line counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Key(NamedTuple):
 
 
 class Choice(BaseModel):
-    """A call, without its number."""
+    """A call without its id."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,7 +45,7 @@ class Result(BaseModel):
 
     task: str
     digest: str = ""
-    """Of the task's text."""
+    """Digest of the task."""
     operation: str
     level: str
     half: str
@@ -55,7 +55,7 @@ class Result(BaseModel):
     seed: int = 0
     solved: bool
     problems: tuple[str, ...] = ()
-    """By the files."""
+    """According to the files."""
     verdict: str = ""
     """The agent's own check of the files."""
     outcome: str = ""
@@ -64,25 +64,25 @@ class Result(BaseModel):
     asked: int = 0
     """Turns on which the oracle had an opinion."""
     right_tools: int = 0
-    """Of these, turns whose first call is of a tool that the oracle would have called."""
+    """Those whose first call is of a tool that the oracle would have called."""
     right_calls: int = 0
-    """The same with its arguments, but for texts in words."""
+    """The same with its arguments, except free text."""
     wrong_turn: int = 0
-    """The first turn whose call is none of the oracle's; 0 where there is none."""
+    """The first turn whose call is not one of the oracle's; 0 if there is none."""
     wrong_call: Choice | None = None
     choices: tuple[Choice, ...] = ()
-    """What the oracle would have called on that turn."""
+    """The oracle's calls on that turn."""
     prompt_tokens: int = 0
-    """Of all prompts together."""
+    """Total of all prompts."""
     largest_prompt: int = 0
     exact: bool = False
-    """Whether these were counted by the model's own tokenizer."""
+    """Whether these were counted with the model's own tokenizer."""
     wall_s: float = 0.0
     own_agent: bool = False
     """Whether the agent came with the suite: the bundled adapter was not trained on it."""
     agent_id: str = ""
     stream: str = ""
-    """The state folder that holds the stream, relative to the folder of the results."""
+    """The state folder of the stream, relative to the folder of the results."""
 
     @property
     def key(self) -> Key:
@@ -101,38 +101,38 @@ class Header(BaseModel):
     machine: dict[str, Any]
     versions: dict[str, str]
     suite: str
-    """Digest of the tasks that were asked for."""
+    """Digest of the requested tasks."""
     tasks: int
     temperature: float = 0.0
 
     @field_validator("command")
     @classmethod
     def _names_only(cls, command: str) -> str:
-        """Results are published: of a path on somebody's machine only the name stays."""
+        """Results are published, so only the name of an absolute path stays."""
         return shlex.join(word.rpartition("/")[2] if word.startswith("/") else word for word in shlex.split(command))
 
 
 class Stored(NamedTuple):
-    """All that result files hold."""
+    """The content of result files."""
 
     headers: tuple[Header, ...]
     results: tuple[Result, ...]
 
 
 class LineFile:
-    """A file that grows by whole lines of JSON."""
+    """A file of JSON lines that is appended to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def mend(self) -> None:
-        """Its folder is there and its last line is whole, whatever was killed before."""
+        """Create the folder, and end a truncated last line."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size:
             self._append(b"\n")
 
     def add(self, line: BaseModel) -> None:
-        """The line is in the file."""
+        """Append the line."""
         whole = isinstance(line, Header)
         self._append(orjson.dumps(line.model_dump(mode="json", exclude_defaults=not whole)) + b"\n")
 
@@ -142,16 +142,16 @@ class LineFile:
 
 
 class ResultFile(LineFile):
-    """A file that grows by a line for each result."""
+    """A file with one line for each result."""
 
     def begin(self, header: Header) -> None:
-        """The file is there, ready for results that were made so."""
+        """Prepare the file and write the header."""
         self.mend()
         self.add(header)
 
 
 def read_results(paths: Iterable[Path]) -> Stored:
-    """What the files hold, the latest of each key. Raises `ConfigError` for a file that is none of ours."""
+    """Read the files, the latest result of each key. Raises `ConfigError` if a file is not one of ours."""
     headers: list[Header] = []
     results: dict[Key, Result] = {}
     for path in paths:
@@ -169,7 +169,7 @@ def _lines(path: Path) -> Iterator[Header | Result]:
     except OSError as error:
         raise ConfigError(
             f"`{path}` cannot be read: {error.strerror or error}",
-            hint="`remora bench --out FILE` makes a file of results",
+            hint="`remora bench --out FILE` creates a file of results",
         ) from error
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
@@ -178,15 +178,15 @@ def _lines(path: Path) -> Iterator[Header | Result]:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             if number > 1:
-                continue  # cut off by a kill: the task will be tried again
-            raise ConfigError(f"`{path}` is no file of results: its first line is not JSON") from error
+                continue  # truncated by a kill: the task will be tried again
+            raise ConfigError(f"`{path}` is not a file of results: its first line is not JSON") from error
         where = f"{path}:{number}"
         is_header = isinstance(value, dict) and "bench" in value
         yield validate(Header, value, where) if is_header else validate(Result, value, where)
 
 
 def kept_lines(stored: Stored) -> bytes:
-    """The results as they are worth storing: one line each, in order, without what leads to streams."""
+    """The results for publication: one line each, sorted, without references to streams."""
     away = {"stream", "agent_id", "choices", "wrong_call"}
     heads = [header.model_dump(mode="json") for header in stored.headers]
     rows = [result.model_dump(mode="json", exclude_defaults=True, exclude=away) for result in ordered(stored.results)]
@@ -194,5 +194,5 @@ def kept_lines(stored: Stored) -> bytes:
 
 
 def ordered(results: Sequence[Result]) -> list[Result]:
-    """In an order of their own, whoever was done first."""
+    """Sort the results by key."""
     return sorted(results, key=lambda result: result.key)

@@ -1,4 +1,4 @@
-"""Rows of the table: who decides, on what memory. A row is data; a new one is one more line in `ROWS`."""
+"""Rows of the table: who decides, with which memory. A new row is one more entry in `ROWS`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from remora.twotrack import Memory
 Decides = Literal["first-candidate", "random", "oracle", "ruff", "embedded", "server"]
 
 LIMIT = 1000
-"""Tokens of a prompt on two tracks, and to which history is cut."""
+"""Token limit of a prompt on two tracks, and of truncated history."""
 DEADLINE_S = 900.0
-"""Seconds after which one agent is stopped, whoever decides."""
+"""Seconds after which an agent is stopped, whoever decides."""
 
 PATIENCE_S = 600.0
-"""Seconds that one decision may take: a busy machine must not look like a bad model."""
+"""Seconds for one decision: a busy machine must not look like a bad model."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class TableRow:
     decides: Decides
     memory: Memory = "packet"
     adapter: str = ""
-    """The name of the adapter that the embedded model is asked with; empty for the base model."""
+    """The name of the embedded model's adapter; empty for the base model."""
     operations: tuple[str, ...] = ()
-    """What it can do; empty for everything."""
+    """The operations it supports; empty for all."""
     options: tuple[str, ...] = ()
-    """What ruff is told beside `--fix`."""
+    """Options of ruff besides `--fix`."""
 
     @property
     def adapter_option(self) -> str:
@@ -75,17 +75,17 @@ ROWS: dict[str, TableRow] = {
 
 @dataclass(frozen=True)
 class Models:
-    """Which models the rows ask, and how."""
+    """The models of the rows, and their settings."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
-    """The server of the `server` rows; where it is `embedded` or none, there are no such rows."""
+    """The server of the `server` rows. If it is `embedded` or none, there are no such rows."""
     embedded: ServerConfig = field(default_factory=ServerConfig)
     adapters: Mapping[str, Path | str] = field(default_factory=dict)
-    """By the name that rows use: a file, or `bundled`, the one that comes with the package."""
+    """By the name that rows use: a file, or `bundled` for the one that comes with the package."""
     temperature: float = 0.0
 
     def config(self, row: TableRow, seed: int, threads: int | None = None) -> ServerConfig:
-        """How the row's model is asked. Raises `ConfigError` where nothing says which one it is."""
+        """The settings of the row's model. Raises `ConfigError` if it is not known."""
         patient = {"timeout_s": PATIENCE_S, "deadline_s": PATIENCE_S}
         drawn = {"seed": seed, "temperature": self.temperature, **patient}
         if row.decides == "server":
@@ -94,13 +94,13 @@ class Models:
             raise ConfigError(
                 f"Row `{row.name}` needs an adapter", hint=f"Name its file with `{row.adapter_option} FILE`"
             )
-        # A base model is asked without any, also where one comes with the package.
+        # A base model runs without an adapter, even if one is bundled.
         adapter = self.adapters.get(row.adapter, "none")
         own: dict[str, Any] = {"server": "embedded", "adapter": adapter, "adapters": {}, "threads": threads}
         return self.embedded.model_copy(update=drawn | own)
 
     def name(self, row: TableRow) -> str:
-        """The model's name, as results give it; empty for a row without one."""
+        """The model's name in results; empty for a row without one."""
         if row.decides == "server":
             return self.server.model or self.server.server
         if row.decides != "embedded":
@@ -114,12 +114,12 @@ class Models:
         return self.server.server not in ("embedded", "scripted", "first-candidate", "random")
 
     def draws(self, row: TableRow) -> bool:
-        """Whether the row's answers depend on the seed by themselves."""
+        """Whether the row's answers depend on the seed."""
         return row.decides == "random" or (row.asks_model and self.temperature > 0)
 
 
 def chosen_rows(names: Iterable[str], models: Models) -> list[TableRow]:
-    """The rows of these names; by default all that need nothing that was not given. Raises `ConfigError`."""
+    """The rows with these names; by default all whose requirements are given. Raises `ConfigError`."""
     wanted = list(names) or [row.name for row in ROWS.values() if _is_possible(row, models)]
     if unknown := [name for name in wanted if name not in ROWS]:
         known = ", ".join(f"`{name}`" for name in ROWS)
@@ -137,7 +137,7 @@ def _is_possible(row: TableRow, models: Models) -> bool:
 
 
 def run_config(row: TableRow, agents: Path | None = None) -> Config:
-    """The settings that the row's agents run by: ours alone, never the user's, so that tables can be compared."""
+    """The settings of the row's agents: ours alone, never the user's, so that tables are comparable."""
     memory = {
         "packet": MemoryConfig(),
         "history": MemoryConfig(enabled=False),

@@ -1,4 +1,4 @@
-"""A policy with the oracle beside it: who decides does not know, and every turn is compared."""
+"""A policy shadowed by the oracle: it does not know, and every turn is compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from remora_lab.bench.unfamiliar import Renaming
 
 
 class Oracle(Protocol):
-    """Knows the task: decides rightly, and names every call that would be right."""
+    """Knows the task: decides correctly, and lists every right call."""
 
     @property
     def name(self) -> str: ...
@@ -24,17 +24,17 @@ class Oracle(Protocol):
         ...
 
     def choices(self, prompt: Prompt) -> tuple[Call, ...]:
-        """All right calls at this point; none where it cannot say."""
+        """All right calls at this point; empty if it cannot tell."""
         ...
 
-    def asked(self, calls: Sequence[Call]) -> None:
-        """Whoever decides has asked for these calls."""
+    def note_calls(self, calls: Sequence[Call]) -> None:
+        """Record that the policy made these calls."""
         ...
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One turn: what was called, and what the oracle would have called."""
+    """One turn: the call, and the oracle's choices."""
 
     turn: int
     call: Choice | None
@@ -50,7 +50,7 @@ class Compared:
 
 
 class Shadowed:
-    """Decides as `policy` does, and keeps what the oracle would have called."""
+    """Decides like `policy`, and records what the oracle would have called."""
 
     def __init__(self, policy: Policy, oracle: Oracle, names: Renaming | None = None) -> None:
         self._policy = policy
@@ -65,14 +65,14 @@ class Shadowed:
         return self._policy.name
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """What the policy decides. Raises `DecisionError`."""
+        """The policy's decision. Raises `DecisionError`."""
         asked = self._names.prompt(prompt) if self._names else prompt
         choices = [self._names.call(call) if self._names else call for call in self._oracle.choices(asked)]
         decided: Decision | None = None
         self.error = None
         try:
             decided = await self._policy.decide(prompt)
-            self._oracle.asked(self._names.calls_back(decided.calls) if self._names else decided.calls)
+            self._oracle.note_calls(self._names.calls_back(decided.calls) if self._names else decided.calls)
             return decided
         except DecisionError as error:
             self.error = error
@@ -84,12 +84,12 @@ class Shadowed:
 
 
 def plain(call: Call) -> Choice:
-    """The call without its number."""
+    """The call without its id."""
     return Choice(tool=call.tool, args=call.args)
 
 
 def is_among(call: Choice, choices: Sequence[Choice]) -> bool:
-    """Whether the call is one of these. Texts in words may differ: there are many ways to say the same."""
+    """Whether the call is one of these. Free text may differ: there are many ways to say the same."""
     return any(call.tool == choice.tool and _same(call.args, choice.args) for choice in choices)
 
 

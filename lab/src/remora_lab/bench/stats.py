@@ -1,4 +1,4 @@
-"""Intervals: how far a figure could be off, at 95%. Tasks are the sample; seeds of one task are not independent."""
+"""95% confidence intervals. Tasks are the sample; seeds of one task are not independent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED = 20261116
 
 
 class Interval(NamedTuple):
-    """A figure, and where it lies at 95%."""
+    """A value with its 95% interval."""
 
     value: float
     low: float
@@ -23,7 +23,7 @@ class Interval(NamedTuple):
 
 
 def wilson(share: float, tasks: int) -> Interval:
-    """Wilson's interval of a share. Its size is the number of tasks, however many seeds each was tried with."""
+    """Wilson's interval of a share. The sample size is the number of tasks, however many seeds each has."""
     if tasks == 0:
         return Interval(0.0, 0.0, 1.0)
     square = Z * Z / tasks
@@ -33,7 +33,7 @@ def wilson(share: float, tasks: int) -> Interval:
 
 
 def by_tasks(values: Mapping[str, Sequence[tuple[float, float]]]) -> Interval:
-    """A ratio of sums, such as right turns of all turns, or of values and ones for a mean; tasks are drawn again."""
+    """Bootstrap interval of a ratio of sums, such as right turns of all turns; with ones as denominators, of a mean."""
     above = [sum(each for each, _ in pairs) for pairs in values.values()]
     below = [sum(each for _, each in pairs) for pairs in values.values()]
     made = sorted(_ratio(map(above.__getitem__, drawn), map(below.__getitem__, drawn)) for drawn in _draws(len(above)))
@@ -43,8 +43,8 @@ def by_tasks(values: Mapping[str, Sequence[tuple[float, float]]]) -> Interval:
 
 @cache
 def _draws(tasks: int) -> list[list[int]]:
-    """So many tasks drawn again, by their places: the same for every figure, whoever asks."""
-    drawn = random.Random(SEED)  # noqa: S311 - repeatable on purpose
+    """Bootstrap resamples of the tasks, by index: the same for every figure."""
+    drawn = random.Random(SEED)  # noqa: S311 - reproducible on purpose
     return [drawn.choices(range(tasks), k=tasks) for _ in range(DRAWS)] if tasks else [[]]
 
 

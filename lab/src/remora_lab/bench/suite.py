@@ -1,4 +1,4 @@
-"""A suite: the tasks of a folder, and which of them are asked for."""
+"""A suite: the tasks of a folder, and the selection of tasks."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from remora.events import canonical, digest
 from remora_lab.bench.tasks import Half, Task, read_tasks
 
 QUICK = 12
-"""Tasks of the everyday subset."""
+"""Number of tasks in the everyday subset."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Tasks, and the agents that they need beside the bundled ones."""
+    """Tasks, and the agents that they need besides the bundled ones."""
 
     folder: Path
     tasks: tuple[Task, ...]
 
     @property
     def agents(self) -> Path | None:
-        """Agents of the suite's own, by folder."""
+        """The suite's own agents folder."""
         own = (self.folder / "agents").absolute()
         return own if own.is_dir() else None
 
 
 def read_suite(folder: Path) -> Suite:
-    """The tasks of all `*.jsonl` in `folder`. Raises `ConfigError` for what is no suite."""
+    """The tasks of all `*.jsonl` files in `folder`. Raises `ConfigError` if it is not a suite."""
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise ConfigError(
-            f"`{folder}` holds no tasks: expected `*.jsonl` files", hint="Name a suite with `--suite FOLDER`"
+            f"`{folder}` contains no tasks: expected `*.jsonl` files", hint="Name a suite with `--suite FOLDER`"
         )
     tasks = tuple(read_tasks(files))
     seen: set[str] = set()
     for task in tasks:
         if not _ID.fullmatch(task.id):
-            raise ConfigError(f"`{task.id:.100}` is no id of a task: expected letters, digits, `.`, `_` and `-`")
+            raise ConfigError(f"`{task.id:.100}` is not a valid task id: expected letters, digits, `.`, `_` and `-`")
         if task.id in seen:
             raise ConfigError(f"Two tasks of `{folder}` are called `{task.id}`: expected each id once")
         seen.add(task.id)
@@ -53,7 +53,7 @@ def read_suite(folder: Path) -> Suite:
 def chosen_tasks(
     suite: Suite, half: Half | None, operations: Collection[str] = (), count: int | None = None
 ) -> list[Task]:
-    """The tasks of a half and of these operations; no more than `count`, spread over operations and levels."""
+    """The tasks of a half and of these operations; at most `count`, spread over operations and levels."""
     known = sorted({task.operation for task in suite.tasks})
     if unknown := [name for name in operations if name not in known]:
         names = ", ".join(f"`{name}`" for name in known)
@@ -65,7 +65,7 @@ def chosen_tasks(
 
 
 def spread(tasks: Sequence[Task], count: int) -> list[Task]:
-    """Some of the tasks, always the same: every operation and level in turn, in the order of the suite."""
+    """A deterministic subset of the tasks: every operation and level in turn, in the order of the suite."""
     groups: dict[tuple[str, str], list[Task]] = defaultdict(list)
     for task in tasks:
         groups[task.operation, task.level].append(task)
@@ -75,7 +75,7 @@ def spread(tasks: Sequence[Task], count: int) -> list[Task]:
 
 
 def _alternating(groups: dict[tuple[str, str], list[Task]]) -> list[list[Task]]:
-    """The groups so that operations take turns: the first level of each, then the second of each."""
+    """The groups in an order where operations alternate: the first level of each, then the second of each."""
     by_operation: dict[str, list[list[Task]]] = defaultdict(list)
     for (operation, _), tasks in groups.items():
         by_operation[operation].append(tasks)
@@ -83,5 +83,5 @@ def _alternating(groups: dict[tuple[str, str], list[Task]]) -> list[list[Task]]:
 
 
 def task_digest(task: Task) -> str:
-    """What the task is, so that results of another one under its name are not taken for it."""
+    """Identifies the task's content, so that results of another task with its name are not mixed up."""
     return digest(canonical(task.model_dump(mode="json")))[:23]

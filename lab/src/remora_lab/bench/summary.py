@@ -1,4 +1,4 @@
-"""What results come to: a line of figures for every row, control and operation, with intervals."""
+"""Summarizes results: figures with intervals for every row, control and operation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Line:
     model: str
     control: str
     operation: str
-    """Empty for all of them."""
+    """Empty for all operations."""
     tasks: int
     seeds: int
     success: Interval
     right_tool: Interval | None
-    """None where no agent decided."""
+    """None if no agent decided."""
     turns: Interval
     prompt_tokens: Interval
     largest_prompt: int
@@ -42,12 +42,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row beside the best row without a model, task by task."""
+    """A row compared with the best row without a model, task by task."""
 
     title: str
     against: str
     points: Interval
-    """Share of tasks solved more, or less."""
+    """The difference in the share of solved tasks."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Summary:
     lines: tuple[Line, ...]
     comparisons: tuple[Comparison, ...]
     own: Summary | None = None
-    """The same for agents that came with their suite, where the table is of bundled ones; never mixed with these."""
+    """The same for agents that came with their suite, if the table is about bundled ones. Never mixed."""
 
     def of(self, control: str = "none", operation: str = "") -> list[Line]:
         """The lines under one control, for one operation or for all."""
@@ -73,15 +73,15 @@ class Summary:
         return [name for name in CONTROLS if name in found]
 
 
-def summarized(results: Sequence[Result]) -> Summary:
-    """The table of these results."""
+def summarize(results: Sequence[Result]) -> Summary:
+    """Summarize these results."""
     own = [result for result in results if result.own_agent]
     if not 0 < len(own) < len(results):
-        return _summarized(results)
-    return replace(_summarized([result for result in results if not result.own_agent]), own=_summarized(own))
+        return _summarize(results)
+    return replace(_summarize([result for result in results if not result.own_agent]), own=_summarize(own))
 
 
-def _summarized(results: Sequence[Result]) -> Summary:
+def _summarize(results: Sequence[Result]) -> Summary:
     groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
     for result in results:
         for operation in ("", result.operation):
@@ -125,7 +125,7 @@ def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def solved_by_task(results: Sequence[Result]) -> dict[str, float]:
-    """The share of seeds with which each task was solved."""
+    """The share of seeds that solved each task."""
     return {task: mean([float(one.solved) for one in tries]) for task, tries in _by_task(results).items()}
 
 
@@ -134,7 +134,7 @@ def _ratio(tasks: dict[str, list[Result]], pair: Callable[[Result], tuple[float,
 
 
 def _comparisons(results: Sequence[Result]) -> list[Comparison]:
-    """Every row that asks a model, beside the best row without one, as shipped and on the same tasks."""
+    """Every row with a model, compared with the best row without one, as shipped and on the same tasks."""
     shares: dict[tuple[str, str], dict[str, float]] = {}
     for row, model in sorted({(one.row, one.model) for one in results if one.control == "none"}):
         own = [one for one in results if (one.row, one.model, one.control) == (row, model, "none")]

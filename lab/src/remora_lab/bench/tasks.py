@@ -1,7 +1,7 @@
 """Tasks: small projects with seeded, checkable defects, as lines of a JSONL file.
 
-A task says what the project looks like before, which code an agent is set on, and how the files are judged
-afterwards. What an oracle may know beyond the packet stands in `solution`, and no agent ever sees it.
+A task defines the initial project, the code that an agent works on, and how the files are checked afterwards. What the
+oracle may know beyond the packet is in `solution`, which no agent ever sees.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class _Strict(BaseModel):
 
 
 class LintCheck(_Strict):
-    """These rule codes are gone from the target's lines, and ruff finds nothing that was not there before."""
+    """These rule codes are gone from the target's lines, and ruff finds no new violations."""
 
     kind: Literal["lint"] = "lint"
     gone: tuple[str, ...]
     stays: tuple[str, ...] = ()
-    """Codes that no safe edit can mend: leaving them is right, hiding them is not."""
+    """Codes that no safe edit can fix: leaving them is right, hiding them is not."""
     behaviour: str = ""
-    """Tests that passed before and must pass afterwards: an error that was cut out together with its code is none."""
+    """Tests that must still pass: an error removed together with its code does not count."""
 
 
 class DocstringCheck(_Strict):
-    """The docstring names these parameters and no others; a complete one was left as it is."""
+    """The docstring documents these parameters and no others. A complete one is left as it is."""
 
     kind: Literal["docstring"] = "docstring"
     parameters: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class DocstringCheck(_Strict):
 
 
 class Mutant(_Strict):
-    """A change of the code that a good test notices."""
+    """A change of the code that a good test detects (mutation testing)."""
 
     path: str
     old: str
@@ -55,7 +55,7 @@ class Mutant(_Strict):
 
 
 class TestCheck(_Strict):
-    """The tests written pass on the code as it is, and fail on every mutant."""
+    """The new tests pass on the code as it is, and fail on every mutant."""
 
     __test__ = False
     kind: Literal["test"] = "test"
@@ -63,14 +63,14 @@ class TestCheck(_Strict):
 
 
 class SampleDataCheck(_Strict):
-    """The fixture's cases are distinct and fit the signature; at least so many can be given to the function."""
+    """The fixture's cases are distinct and fit the signature; at least this many can be passed to the function."""
 
     kind: Literal["sample_data"] = "sample_data"
     cases: int = 1
 
 
 class FilesCheck(_Strict):
-    """These files have exactly these texts afterwards; one without a text does not exist."""
+    """These files have exactly these texts afterwards. One without a text does not exist."""
 
     kind: Literal["files"] = "files"
     files: dict[str, str | None]
@@ -89,17 +89,17 @@ class Task(_Strict):
     origin: Literal["generated", "hand"]
     files: dict[str, str]
     path: str
-    """The file that the agent is set on."""
+    """The file that the agent works on."""
     node: str = ""
     """The qualified name of the function, method or class in it; empty for the file itself."""
     check: Check
     solution: dict[str, Any] = Field(default_factory=dict)
-    """What a good answer says where text is asked for, or all its `calls`: for the oracle alone."""
+    """What a good answer writes where text is required, or all its `calls`. Only for the oracle."""
 
     @field_validator("solution")
     @classmethod
     def _sound(cls, solution: dict[str, Any]) -> dict[str, Any]:
-        """A solution whose `calls` an oracle can make."""
+        """Check that an oracle can make the solution's `calls`."""
         calls = solution.get("calls", [])
         if not isinstance(calls, list) or not all(map(_is_call, _flat(calls))):
             raise ValueError("`calls` must be a list of `{tool, args}`, or of lists of these")
@@ -116,7 +116,7 @@ def _is_call(value: Any) -> bool:
 
 
 def read_tasks(paths: Iterable[Path]) -> Iterator[Task]:
-    """The tasks of these JSONL files. Raises `DefinitionError` that names every problem of the first bad line."""
+    """The tasks of these JSONL files. Raises `DefinitionError` with every problem of the first bad line."""
     for path in paths:
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             yield _task(line, f"{path}:{number}")

@@ -1,4 +1,4 @@
-"""One trial: a task, a row, a control, a seed, and what came of it by the files."""
+"""One trial: a task, a row, a control, a seed, and its result according to the files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from remora.events import ModelRequestEvent
 from remora.ports import AgentResult, Policy, Spawner
 from remora.subagent import SubagentDefinition
 from remora_lab.bench.checks import check
-from remora_lab.bench.controls import Control, controlled, renaming
+from remora_lab.bench.controls import Control, make_overrides, renaming
 from remora_lab.bench.results import Key, Result
 from remora_lab.bench.rows import TableRow, run_config
 from remora_lab.bench.shadow import Compared, Oracle, Shadowed
@@ -40,11 +40,11 @@ from remora_lab.bench.tasks import Task
 if TYPE_CHECKING:
     from remora.scripts import Agent
 
-OF_THE_PROMPT = (400, 413, 422)
-"""HTTP statuses by which a server refuses one prompt, and may well take the next."""
+PROMPT_STATUSES = (400, 413, 422)
+"""HTTP statuses with which a server rejects one prompt, and may accept the next."""
 
-ELSEWHERE = "is not the target's, and was changed"
-"""How a check tells of lines beside the target."""
+OUTSIDE_TARGET = "is not the target's, and was changed"
+"""How a check reports changed lines outside the target."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Trial:
 
     @property
     def folder(self) -> str:
-        """Where its stream is kept; nothing from outside becomes a path."""
+        """The folder of its stream. No path comes from outside."""
         model = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")
         row = f"{self.row.name}-{model}" if self.row.decides == "server" else self.row.name
         return f"{row}/{self.control.name}/{self.seed}/{self.task.id}"
@@ -74,15 +74,15 @@ class Place:
     """What trials share."""
 
     streams: Path
-    """Where state folders are kept, one a trial."""
+    """State folders, one per trial."""
     oracle: Callable[[Task], Oracle]
     spawner: Spawner
     agents: Path | None = None
-    """A folder of agents beside the bundled ones."""
+    """A folder of agents besides the bundled ones."""
 
 
 class _CachedAgents(Agents):
-    """Loads each agent once for all trials: checking its scripts takes longer than many a run."""
+    """Loads each agent once for all trials: checking its scripts takes longer than many runs."""
 
     _known: ClassVar[dict[tuple[Path, str], Agent]] = {}
 
@@ -100,33 +100,33 @@ class _TrialProject(Project):
 
 
 def load_agents(operations: Iterable[str], agents: Path | None) -> None:
-    """The agents are loaded before anything runs: Python's parser, which does it, wants no other thread beside it."""
+    """Load the agents before anything runs: Python's parser must not run in two threads."""
     here = Path.cwd()
     _TrialProject(here, here, run_config(TableRow("", "", "oracle"), agents)).agents.load(sorted(set(operations)))
 
 
 async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Result:
-    """The trial's result. Its stream is kept, the project is not. Raises `DecisionError` if the server is gone."""
+    """Run a trial. Its stream is kept, the project is not. Raises `DecisionError` if the server is gone."""
     with tempfile.TemporaryDirectory(prefix="remora-bench-") as folder:
         before, project = Path(folder, "before"), Path(folder, "project")
         write_task(trial.task, before)
         write_task(trial.task, project)
         if found is None:
-            told = await _fixed_by_ruff(trial, project)
+            fields = await _fix_with_ruff(trial, project)
         else:
-            told = await _run_agent(trial, place, found, project)
-        problems = (*told.pop("problems", ()), *(await check(trial.task, before, project, place.spawner)).problems)
+            fields = await _run_agent(trial, place, found, project)
+        problems = (*fields.pop("problems", ()), *(await check(trial.task, before, project, place.spawner)).problems)
     if found is None:
-        # A person who lets ruff mend a file is glad of what it mends elsewhere in it.
-        problems = tuple(problem for problem in problems if ELSEWHERE not in problem)
+        # A person who runs ruff on a file accepts fixes elsewhere in it.
+        problems = tuple(problem for problem in problems if OUTSIDE_TARGET not in problem)
     task = trial.task
-    told |= {"operation": task.operation, "level": task.level, "half": task.half}
-    told |= {"own_agent": place.agents is not None and (place.agents / task.operation).is_dir()}
-    return Result(**trial.key._asdict(), solved=not problems, problems=problems, **told)
+    fields |= {"operation": task.operation, "level": task.level, "half": task.half}
+    fields |= {"own_agent": place.agents is not None and (place.agents / task.operation).is_dir()}
+    return Result(**trial.key._asdict(), solved=not problems, problems=problems, **fields)
 
 
 def write_task(task: Task, root: Path) -> None:
-    """The files of the task are in `root`. Raises `ConfigError` for one that leads out of it."""
+    """Write the files of the task to `root`. Raises `ConfigError` for a path that leads outside."""
     for path, text in task.files.items():
         place = root / path
         if not place.resolve().is_relative_to(root.resolve()):
@@ -135,10 +135,10 @@ def write_task(task: Task, root: Path) -> None:
         place.write_text(text, encoding="utf-8", newline="")
 
 
-async def _fixed_by_ruff(trial: Trial, project: Path) -> dict[str, Any]:
-    """What a person would do without any agent."""
+async def _fix_with_ruff(trial: Trial, project: Path) -> dict[str, Any]:
+    """What a person would do without an agent."""
     began = time.monotonic()
-    # Not by the sandbox's spawner: that one lets ruff look and never write.
+    # Not through the sandbox: its allow-list does not let ruff write.
     how = ["--fix", *trial.row.options, "--no-cache", "--quiet"]
     argv = [sys.executable, "-P", "-m", "ruff", "check", *how, trial.task.path]
     pipe = asyncio.subprocess.DEVNULL
@@ -151,44 +151,44 @@ async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path)
     stream = trial.folder
     state = place.streams / stream
     if state.exists():
-        shutil.rmtree(state)  # of a trial that was cut off: what it had begun belongs to a project that is gone
+        shutil.rmtree(state)  # of an interrupted trial, whose project is gone
     app = _TrialProject(project, state, run_config(trial.row, place.agents))
-    watched = _Watched(trial, place.oracle(trial.task), found)
+    shadowed = _ShadowedDeciders(trial, place.oracle(trial.task), found)
     began = time.monotonic()
-    result = await _result(app, trial, watched)
+    result = await _result(app, trial, shadowed)
     wall = time.monotonic() - began
-    if result.reason == CountingFailed.__name__ or any(map(ends_all, watched.errors)):
-        raise DecisionError(f"Task `{trial.task.id}`: {result.summary}", hint="Go on later with `--resume`")
+    if result.reason == CountingFailed.__name__ or any(map(ends_all, shadowed.errors)):
+        raise DecisionError(f"Task `{trial.task.id}`: {result.summary}", hint="Continue later with `--resume`")
     await app.review.accept(app.library.runs()[-1].stem)
-    told = {"outcome": result.outcome, "reason": result.reason, "verdict": result.verdict, "turns": result.turns}
-    told |= {"wall_s": round(wall, 3), "agent_id": result.agent_id, "stream": f"{place.streams.name}/{stream}"}
+    fields = {"outcome": result.outcome, "reason": result.reason, "verdict": result.verdict, "turns": result.turns}
+    fields |= {"wall_s": round(wall, 3), "agent_id": result.agent_id, "stream": f"{place.streams.name}/{stream}"}
     if result.reason == ServerRefused.code:
-        told |= {"problems": (result.summary,)}
-    return told | _prompts(app, result) | _compared(watched.turns)
+        fields |= {"problems": (result.summary,)}
+    return fields | _prompts(app, result) | _compare_turns(shadowed.turns)
 
 
 def ends_all(error: RemoraError) -> bool:
-    """Whether nobody who is asked later would be answered: the server is gone, or knows no such key or model."""
+    """Whether later requests would fail too: the server is gone, or rejects the key or model."""
     if isinstance(error, ServerRefused):
-        return error.status not in OF_THE_PROMPT
+        return error.status not in PROMPT_STATUSES
     return isinstance(error, ServerUnreachable | CountingFailed)
 
 
-async def _result(app: Project, trial: Trial, watched: _Watched) -> AgentResult:
-    """How the one agent ended. Raises `ConfigError` if there is not exactly one."""
+async def _result(app: Project, trial: Trial, shadowed: _ShadowedDeciders) -> AgentResult:
+    """Run the one agent. Raises `ConfigError` if there is not exactly one."""
     task = trial.task
     wanted = f"{task.path}:{task.node}" if task.node else task.path
     plan = app.runs.plan([app.root / task.path], [task.operation], lambda node: node.node_id == wanted)
     if len(plan.jobs) != 1:
         raise ConfigError(f"Task `{task.id}` is for `{wanted}`, where `{task.operation}` has {len(plan.jobs)} agents")
-    async with watched.opened() as found:
-        instead = controlled(trial.control, task, trial.seed, found, watched.names)
-        results = [result async for result in app.runs.run(plan, overrides=instead)]
+    async with shadowed.opened() as found:
+        overrides = make_overrides(trial.control, task, trial.seed, found, shadowed.names)
+        results = [result async for result in app.runs.run(plan, overrides=overrides)]
     return results[0]
 
 
-class _Watched:
-    """Whoever decides in a trial, with the oracle beside it."""
+class _ShadowedDeciders:
+    """The policies of a trial, each shadowed by the oracle."""
 
     def __init__(self, trial: Trial, oracle: Oracle, found: Deciders) -> None:
         self._trial = trial
@@ -203,12 +203,12 @@ class _Watched:
 
     @property
     def errors(self) -> list[DecisionError]:
-        """Why whoever was asked last gave no decision."""
+        """The last errors of the policies."""
         return [shadow.error for shadow in self._shadows if shadow.error]
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Deciders]:
-        """Who decides: drawn by seed and task where it is drawn."""
+        """The deciders, with a random policy seeded by trial and task."""
         trial, policy = self._trial, self._found.policy
         if trial.row.decides == "random":
             seed = trial.seed * 2**32 + zlib.crc32(trial.task.id.encode())
@@ -228,7 +228,7 @@ class _Watched:
 
 
 def _prompts(app: Project, result: AgentResult) -> dict[str, Any]:
-    """What the prompts of the run took, from their receipts."""
+    """Tokens of the run's prompts, from their receipts."""
     if result.last_seq < 0:
         return {}
     receipts = [event for event in app.library.events(result.agent_id) if isinstance(event, ModelRequestEvent)]
@@ -237,8 +237,8 @@ def _prompts(app: Project, result: AgentResult) -> dict[str, Any]:
     return {"prompt_tokens": total, "largest_prompt": result.largest_prompt, "exact": exact}
 
 
-def _compared(turns: Sequence[Compared]) -> dict[str, Any]:
-    """How often the oracle would have agreed, and where it would not have for the first time."""
+def _compare_turns(turns: Sequence[Compared]) -> dict[str, Any]:
+    """How often the oracle agreed, and the first disagreement."""
     wrong = next((turn for turn in turns if not turn.right_call), None)
     counts = {"asked": len(turns)}
     counts |= {"right_tools": sum(turn.right_tool for turn in turns)}

@@ -1,4 +1,4 @@
-"""An agent in words that nobody has seen: its tools under made-up names and other descriptions, everywhere the same."""
+"""Renames an agent's tools to invented names with other descriptions, consistently."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from remora.ports import Decision, Policy, Prompt, ToolOutput, Tools
 from remora.subagent import SubagentDefinition
 from remora_lab.bench.wordings import FIRST, SECOND, WORDINGS
 
-_TOLD = ("summary", "error", "candidate_actions", "diagnostics", "knowledge_delta")
-"""Fields of a result in which a tool speaks; code that it shows stays as it is."""
+_RENAMED_FIELDS = ("summary", "error", "candidate_actions", "diagnostics", "knowledge_delta")
+"""Fields of a result that may mention tools. Code in it is not changed."""
 
 
 class Renaming:
-    """Made-up names for the tools of one operation, drawn by a seed."""
+    """Invented names for the tools of one operation, chosen by a seed."""
 
     def __init__(self, seed: int, operation: str, texts: str) -> None:
-        """`texts`: the project's own words. A tool's name that is among them is not touched in results."""
+        """`texts` are the project's own words. A tool's name that is among them is not replaced in results."""
         self._seed = seed
         self._operation = operation
         self._words = frozenset(re.findall(r"\w+", texts))
         self._names: dict[str, str] = {}
 
     def definition(self, definition: SubagentDefinition) -> SubagentDefinition:
-        """The definition with its tools called otherwise, wherever it names them."""
+        """The definition with renamed tools, wherever it mentions them."""
         self._draw([tool.name for tool in definition.tools])
         renamed = self._deep(definition.model_dump(mode="json", by_alias=True), self._text)
         tools = [
@@ -45,11 +45,11 @@ class Renaming:
     def tools(self, tools: Tools) -> Tools:
         """The tools under their new names."""
         self._draw([spec.name for spec in tools.specs])
-        return _Renamed(tools, self)
+        return _RenamedTools(tools, self)
 
     def policy(self, policy: Policy) -> Policy:
-        """A policy that knows only the old names, in the world of the new ones."""
-        return _Translated(policy, self)
+        """Wrap a policy that only knows the old names."""
+        return _RenamedPolicy(policy, self)
 
     def spec(self, spec: ToolSpec) -> ToolSpec:
         described = self._described(spec.name, self._text(spec.description))
@@ -61,17 +61,20 @@ class Renaming:
     def old(self, name: str) -> str:
         return self._back.get(name, name)
 
-    def told(self, value: Any) -> Any:
-        """A result in which the tool speaks of tools by their new names."""
+    def rename_in_result(self, value: Any) -> Any:
+        """A result that refers to tools by their new names."""
         if not isinstance(value, Mapping):
             return value
-        return {key: self._deep(part, self._careful) if key in _TOLD else part for key, part in value.items()}
+        return {
+            key: self._deep(part, self._rename_safely) if key in _RENAMED_FIELDS else part
+            for key, part in value.items()
+        }
 
-    def told_error(self, text: str) -> str:
-        return self._careful(text)
+    def rename_in_error(self, text: str) -> str:
+        return self._rename_safely(text)
 
     def prompt(self, prompt: Prompt) -> Prompt:
-        """The prompt as it would have been with the old names."""
+        """The prompt with the old names."""
         tools = tuple(spec.model_copy(update={"name": self.old(spec.name)}) for spec in prompt.tools)
         candidates = tuple(
             action.model_copy(update={"tool": self.old(action.tool), "reason": self._text_back(action.reason)})
@@ -84,15 +87,15 @@ class Renaming:
         return call.model_copy(update={"tool": self.new(call.tool)})
 
     def calls_back(self, calls: Sequence[Call]) -> tuple[Call, ...]:
-        """The calls by the old names."""
+        """The calls with the old names."""
         return tuple(call.model_copy(update={"tool": self.old(call.tool)}) for call in calls)
 
     def _draw(self, names: list[str]) -> None:
         if self._names:
             return
-        drawn = random.Random(f"{self._seed} {self._operation}")  # noqa: S311 - repeatable on purpose
+        rng = random.Random(f"{self._seed} {self._operation}")  # noqa: S311 - reproducible on purpose
         made = [f"{first}_{second}" for first in FIRST for second in SECOND]
-        self._names = dict(zip(names, drawn.sample(made, len(names)), strict=True))
+        self._names = dict(zip(names, rng.sample(made, len(names)), strict=True))
 
     def _described(self, name: str, otherwise: str) -> str:
         found = WORDINGS.get(f"{self._operation}.{name}")
@@ -103,13 +106,13 @@ class Renaming:
         return {new: old for old, new in self._names.items()}
 
     def _text(self, text: str) -> str:
-        return _replaced(text, self._names)
+        return _replace_names(text, self._names)
 
-    def _careful(self, text: str) -> str:
-        return _replaced(text, {old: new for old, new in self._names.items() if old not in self._words})
+    def _rename_safely(self, text: str) -> str:
+        return _replace_names(text, {old: new for old, new in self._names.items() if old not in self._words})
 
     def _text_back(self, text: str) -> str:
-        return _replaced(text, self._back)
+        return _replace_names(text, self._back)
 
     def _deep(self, value: Any, change: Callable[[str], str]) -> Any:
         if isinstance(value, str):
@@ -119,7 +122,7 @@ class Renaming:
         return [self._deep(part, change) for part in value] if isinstance(value, list | tuple) else value
 
     def _action(self, key: str, part: Any, change: Callable[[str], str]) -> Any:
-        """A candidate's tool is always one of ours, whatever the project's words are."""
+        """A candidate's tool is always renamed, whatever the project's words are."""
         return (
             self.new(part)
             if key == "tool" and isinstance(part, str) and part in self._names
@@ -127,7 +130,7 @@ class Renaming:
         )
 
 
-class _Renamed:
+class _RenamedTools:
     """Tools under other names."""
 
     def __init__(self, tools: Tools, names: Renaming) -> None:
@@ -139,17 +142,17 @@ class _Renamed:
         return tuple(self._names.spec(spec) for spec in self._tools.specs)
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        """As the tool of the old name. Raises `ToolError`."""
+        """Call the tool with the old name. Raises `ToolError`."""
         try:
             output = await self._tools.call(self._names.old(name), args)
         except ToolError as error:
-            error.message = self._names.told_error(error.message)
+            error.message = self._names.rename_in_error(error.message)
             raise
-        return replace(output, value=self._names.told(output.value))
+        return replace(output, value=self._names.rename_in_result(output.value))
 
 
-class _Translated:
-    """Decides on the prompt in its old words."""
+class _RenamedPolicy:
+    """Decides on the prompt with the old names."""
 
     def __init__(self, policy: Policy, names: Renaming) -> None:
         self._policy = policy
@@ -160,12 +163,12 @@ class _Translated:
         return self._policy.name
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """What the policy decides, by the new names. Raises `DecisionError`."""
+        """The policy's decision, with the new names. Raises `DecisionError`."""
         decision = await self._policy.decide(self._names.prompt(prompt))
         return replace(decision, calls=tuple(map(self._names.call, decision.calls)))
 
 
-def _replaced(text: str, names: Mapping[str, str]) -> str:
+def _replace_names(text: str, names: Mapping[str, str]) -> str:
     if not names:
         return text
     pattern = r"\b(" + "|".join(map(re.escape, sorted(names, key=len, reverse=True))) + r")\b"

@@ -1,4 +1,4 @@
-"""Words for agents that nobody has seen: parts of made-up names, and other descriptions of the bundled tools."""
+"""Unfamiliar wording: parts of invented names, and other descriptions of the bundled tools."""
 
 from __future__ import annotations
 
@@ -72,4 +72,4 @@ WORDINGS: dict[str, tuple[str, ...]] = {
         "Put sample inputs into a file.",
     ),
 }
-"""By operation and tool. A tool without an entry keeps its own description."""
+"""By operation and tool. A tool without an entry keeps its description."""

@@ -1,4 +1,4 @@
-"""`remora bench`: how rows do on a suite of tasks, what that comes to, and what the failed ones could not see."""
+"""`remora bench`: how rows do on a suite of tasks, a summary, and what failed agents could not see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ bench = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_
 
 SUITE = Path("benchmarks/tasks")
 ROW_HELP = "A row of the table, such as `adapter`, `ruff-fix` or `ruff-fix-unsafe`; all that are possible by default"
-Files = Annotated[list[Path], typer.Argument(help="Files of results; several are put together")]
+Files = Annotated[list[Path], typer.Argument(help="Result files; several are merged")]
 
 
 @bench.callback()
@@ -44,22 +44,24 @@ def run(
     row: Annotated[list[str] | None, typer.Option(help=ROW_HELP)] = None,
     control: Annotated[list[str] | None, typer.Option(help="A control, or `all`; none by default")] = None,
     operation: Annotated[list[str] | None, typer.Option("--operation", "-o", help="Only tasks of this agent")] = None,
-    tasks: Annotated[int | None, typer.Option(min=1, help="No more tasks than these, spread over the suite")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Twelve tasks, once each: for every day")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="How often what is drawn is tried")] = 3,
-    temperature: Annotated[float, typer.Option(min=0, help="Of models; above 0, every seed is a try of its own")] = 0.0,
+    tasks: Annotated[int | None, typer.Option(min=1, help="At most this many tasks, spread over the suite")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Twelve tasks, once each: for everyday use")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for trials that depend on one")] = 3,
+    temperature: Annotated[float, typer.Option(min=0, help="Of models; above 0, every seed is its own trial")] = 0.0,
     server: Server = None,
     model: Model = None,
     gguf: Gguf = None,
     adapter: Adapter = None,
     history_adapter: HistoryAdapter = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trials at once, each with a model of its own")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials at once, each with its own model")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each embedded model")] = None,
-    out_file: Annotated[Path | None, typer.Option("--out", help="The file of results; one in `.agentfs`")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a file of results that is there")] = False,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="The result file; by default one in `.agentfs`")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an existing result file")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Try agents on tasks whose outcome the files decide, and compare who decides.
+    """Run agents on tasks that are judged by their files, and compare who decides.
 
     \b
     Examples:
@@ -85,8 +87,8 @@ def run(
         chosen = chosen_tasks(found, _half(half), operation or (), count)
         rows, controls = chosen_rows(row or (), models), chosen_controls(control or ())
         asked = Asked(chosen, rows, controls, 1 if quick else seeds, models)
-        stored = _run(found, asked, _place_of_results(out_file, resume=resume), jobs, quiet=json)
-        _tell(stored, json=json)
+        stored = _run(found, asked, _results_path(out_file, resume=resume), jobs, quiet=json)
+        _print_result(stored, json=json)
 
 
 def _half(name: str) -> Any:
@@ -95,22 +97,22 @@ def _half(name: str) -> Any:
     return None if name == "all" else name
 
 
-def _place_of_results(path: Path | None, *, resume: bool) -> Path:
-    """Where results go. Raises `ConfigError` for a file that is there and not to be gone on with."""
+def _results_path(path: Path | None, *, resume: bool) -> Path:
+    """The file for results. Raises `ConfigError` if it exists and is not to be resumed."""
     if path is None:
         if resume:
-            raise ConfigError("`--resume` needs a file to go on with", hint="Name it with `--out FILE`")
+            raise ConfigError("`--resume` needs a file to continue", hint="Name it with `--out FILE`")
         from remora.events import new_id
 
         now = open_project(HERE).clock.now()
         return default_state_dir(project_root(HERE)) / "bench" / f"{new_id(now)}.jsonl"
     if path.exists() and not resume:
-        raise ConfigError(f"`{path}` is there already", hint="Go on with it by `--resume`, or name another file")
+        raise ConfigError(f"`{path}` already exists", hint="Continue it with `--resume`, or name another file")
     return path
 
 
 def _run(found: Suite, asked: Asked, path: Path, jobs: int, *, quiet: bool) -> Stored:
-    """All results that the file holds then."""
+    """Run the remaining trials and return all results in the file."""
     from remora_lab.bench.bench import make_place, run_bench, trials
     from remora_lab.bench.machine import header
     from remora_lab.bench.oracle import Oracle
@@ -124,19 +126,19 @@ def _run(found: Suite, asked: Asked, path: Path, jobs: int, *, quiet: bool) -> S
         file.begin(header(shlex.join(["remora", *sys.argv[1:]]), asked.tasks, asked.models.temperature))
     err.print(Text(visible(f"{number(len(todo), 'trial')}, {len(done)} done before; results go to {path}")))
     place = make_place(path, found.agents, Oracle)
-    asyncio.run(_watched(run_bench(todo, asked.models, place, jobs=jobs, keep=file.add), todo, jobs, quiet=quiet))
+    asyncio.run(_show_progress(run_bench(todo, asked.models, place, jobs=jobs, keep=file.add), todo, jobs, quiet=quiet))
     stored = read_results([path])
-    tell(_refused(stored.results))
+    tell(_describe_refusals(stored.results))
     return stored
 
 
-def _refused(results: Sequence[Result]) -> list[str]:
-    """A sentence for each row of which a server refused prompts: those trials count as failed."""
+def _describe_refusals(results: Sequence[Result]) -> list[str]:
+    """A sentence for each row whose prompts a server refused: those trials count as failed."""
     rows = Counter(one.row for one in results if one.reason == ServerRefused.code)
     return [f"row `{row}`: the server refused a prompt in {number(count, 'trial')}" for row, count in rows.items()]
 
 
-async def _watched(results: AsyncIterator[Result], todo: list[Trial], jobs: int, *, quiet: bool) -> None:
+async def _show_progress(results: AsyncIterator[Result], todo: list[Trial], jobs: int, *, quiet: bool) -> None:
     from remora_lab.bench.estimate import Estimate
 
     estimate, solved = Estimate(todo, jobs), 0
@@ -153,18 +155,18 @@ def _left(seconds: float | None) -> str:
     return f"about {seconds:.0f} s left" if seconds < 120 else f"about {seconds / 60:.0f} min left"
 
 
-def _tell(stored: Stored, *, json: bool) -> None:
-    from remora_lab.bench.summary import summarized
+def _print_result(stored: Stored, *, json: bool) -> None:
+    from remora_lab.bench.summary import summarize
 
-    summary = summarized(stored.results)
+    summary = summarize(stored.results)
     if json:
-        told: dict[str, Any] = {"headers": stored.headers, "lines": summary.lines}
-        told |= {"against_no_model": summary.comparisons, "own_agents": summary.own and summary.own.lines}
-        print_json(told)
+        output: dict[str, Any] = {"headers": stored.headers, "lines": summary.lines}
+        output |= {"against_no_model": summary.comparisons, "own_agents": summary.own and summary.own.lines}
+        print_json(output)
         return
     _print_tables(summary)
     if summary.own:
-        _print_tables(summary.own, "agents of the suite's own")
+        _print_tables(summary.own, "the suite's own agents")
 
 
 def _print_tables(summary: Summary, about: str = "") -> None:
@@ -191,11 +193,13 @@ def _print_table(lines: Sequence[Line], title: str) -> None:
 @bench.command()
 def report(
     files: Files,
-    page: Annotated[Path | None, typer.Option(help="The folder of the docs page `tasks.md`, to put figures in")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Put all results into this file, small enough to store")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="The folder of the docs page `tasks.md`, to update its figures")
+    ] = None,
+    keep: Annotated[Path | None, typer.Option(help="Write all results to this file, small enough to publish")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show what results come to; put them into the docs page.
+    """Summarize results; update the docs page.
 
     \b
     Examples:
@@ -208,14 +212,14 @@ def report(
     with errors_as_sentences():
         stored = read_results(files)
         if not stored.results:
-            raise ConfigError(f"`{files[0]}` holds no results")
+            raise ConfigError(f"`{files[0]}` contains no results")
         if keep is not None:
             keep.parent.mkdir(parents=True, exist_ok=True)
             keep.write_bytes(kept_lines(stored))
         made = write_page(stored, page) if page is not None else []
         for path in made:
             err.print(Text(visible(f"wrote {path}")))
-        _tell(stored, json=json)
+        _print_result(stored, json=json)
 
 
 bench.command()(blind)

@@ -1,4 +1,4 @@
-"""`remora bench blind`: what the failed ones could not see. Each answer is kept as it comes."""
+"""`remora bench blind`: what failed agents could not see. Each answer is stored as it comes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def blind(
-    file: Annotated[Path, typer.Argument(help="A file of results, with its streams beside it")],
+    file: Annotated[Path, typer.Argument(help="A result file, with its streams beside it")],
     row: Annotated[list[str] | None, typer.Option(help="Only failures of this row")] = None,
     server: Server = None,
     model: Model = None,
     gguf: Gguf = None,
     adapter: Adapter = None,
-    ask: Annotated[bool, typer.Option(help="Ask the model again; without it, only show")] = True,
-    limit: Annotated[int | None, typer.Option(min=1, help="No more failures than these")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Ask only what an earlier check did not come to")] = False,
+    ask: Annotated[bool, typer.Option(help="Ask the model again; without it, only show the failures")] = True,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many failures")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Ask only what an earlier check did not reach")] = False,
     page: Annotated[Path | None, typer.Option(help="The report; beside the results by default")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Would the raw output have helped? Shows packet and raw at the turn that decided, and asks the model again.
+    """Would the raw output have helped? Shows packet and raw output at the deciding turn, and asks the model again.
 
     \b
     Examples:
@@ -44,8 +44,8 @@ def blind(
       remora bench blind results.jsonl --limit 20
       remora bench blind results.jsonl --resume
     """
-    from remora_lab.bench.blind import failures, measured
-    from remora_lab.bench.blind_page import blind_page, told
+    from remora_lab.bench.blind import failures, measure_blindness
+    from remora_lab.bench.blind_page import blind_page, describe
     from remora_lab.bench.results import read_results
 
     with errors_as_sentences():
@@ -55,19 +55,19 @@ def blind(
         place, title = page or file.with_suffix(".blind.html"), f"Blindness check of {file.name}"
         looked: list[Again | Lost] = []
         try:
-            _look(failed, file, models, _shown(place, title, looked), resume=resume, quiet=json)
+            _examine(failed, file, models, _append_to_page(place, title, looked), resume=resume, quiet=json)
         finally:
-            measure = measured(results, looked)
+            measure = measure_blindness(results, looked)
             place.write_text(blind_page(measure, looked, title), encoding="utf-8")
             err.print(Text(visible(f"wrote {place}")))
-        print_json(measure) if json else say(told(measure))
+        print_json(measure) if json else say(describe(measure))
 
 
-def _shown(place: Path, title: str, looked: list[Again | Lost]) -> Callable[[Again | Lost], None]:
-    """What keeps a failure: at the end of the page at once, so that a check that is killed leaves what it saw."""
+def _append_to_page(place: Path, title: str, looked: list[Again | Lost]) -> Callable[[Again | Lost], None]:
+    """Returns a callback that appends a failure to the page at once, so that a killed check leaves what it found."""
     from remora_lab.bench.blind_page import page_head, section
 
-    place.write_text(page_head(title, "This check is not at its end."), encoding="utf-8")
+    place.write_text(page_head(title, "This check is not finished."), encoding="utf-8")
 
     def keep(one: Again | Lost) -> None:
         looked.append(one)
@@ -77,7 +77,7 @@ def _shown(place: Path, title: str, looked: list[Again | Lost]) -> Callable[[Aga
     return keep
 
 
-def _look(
+def _examine(
     failed: list[Result],
     file: Path,
     models: Models | None,
@@ -86,7 +86,7 @@ def _look(
     resume: bool,
     quiet: bool,
 ) -> None:
-    """Every failure has been looked at and kept, in turn."""
+    """Examine and store every failure, one after the other."""
     from remora_lab.bench.answers import Answers
     from remora_lab.bench.rows import ROWS
 
@@ -97,10 +97,10 @@ def _look(
         tell(_other_models(failed, models))
         answers = Answers(file.with_suffix(".blind.jsonl"), resume=resume)
         err.print(Text(visible(f"{number(len(failed), 'failure')}, {len(answers)} asked before")))
-    asyncio.run(_watched(_looks(failed, file.parent, models, answers), len(failed), keep, quiet=quiet))
+    asyncio.run(_show_progress(_examined(failed, file.parent, models, answers), len(failed), keep, quiet=quiet))
 
 
-def _looks(
+def _examined(
     failed: list[Result], folder: Path, models: Models | None, answers: Answers | None
 ) -> AsyncIterator[Again | Lost]:
     from remora_lab.bench.blind import look_again
@@ -110,7 +110,7 @@ def _looks(
     return look_again(failed, folder, models, row=row, answers=answers)
 
 
-async def _watched(
+async def _show_progress(
     looks: AsyncIterator[Again | Lost], total: int, keep: Callable[[Again | Lost], None], *, quiet: bool
 ) -> None:
     from remora_lab.bench.blind import Again

@@ -1,4 +1,4 @@
-"""Which models `remora bench` and `remora bench blind` ask, and how they show where they are."""
+"""The models that `remora bench` and `remora bench blind` ask, and a progress bar."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from remora.context.text import one_line
 if TYPE_CHECKING:
     from remora_lab.bench.rows import Models, TableRow
 
-Gguf = Annotated[Path | None, typer.Option(help="Weights for the embedded rows in place of ours")]
+Gguf = Annotated[Path | None, typer.Option(help="Weights for the embedded rows instead of the default")]
 Adapter = Annotated[
     str | None,
     typer.Option(
-        help="For the `adapter` row: a LoRA adapter (GGUF), or `bundled`, which it is without `--gguf`", metavar="FILE"
+        help="For the `adapter` row: a LoRA adapter (GGUF), or `bundled`, the default without `--gguf`", metavar="FILE"
     ),
 ]
 HistoryAdapter = Annotated[str | None, typer.Option(help="The adapter of the rows on chat history", metavar="FILE")]
@@ -46,23 +46,23 @@ def models_of(
     threads: int | None = None,
     temperature: float = 0.0,
 ) -> Models:
-    """Who is asked: the user's own settings say where keys and weights are, flags say the rest."""
+    """The models to ask: the user's settings name keys and weights, flags the rest."""
     from remora_lab.bench.rows import Models
 
     config = open_project(HERE, settings={"server.server": server, "server.model": model}).config.server
     own = config.model_copy(update={"server": "embedded", "model": "", "gguf": gguf or config.gguf, "threads": threads})
-    # The adapter that comes with the package is for its own weights alone.
+    # The bundled adapter only fits the default weights.
     named = {"packet": adapter or ("bundled" if own.gguf is None else None), "history": history_adapter}
     adapters: dict[str, Path | str] = {
         name: word if word == "bundled" else Path(word) for name, word in named.items() if word
     }
-    # Only a server that was named here has rows: the user's everyday one is not asked hundreds of times by itself.
+    # Only a server named here has rows: the user's everyday server is not asked hundreds of times by accident.
     asked = config if server is not None else own
     return Models(asked, own, adapters, temperature)
 
 
 def fetch_weights(rows: Iterable[TableRow], models: Models, *, quiet: bool) -> None:
-    """The weights are there, if one of the rows asks the embedded model."""
+    """Download the weights if one of the rows needs the embedded model."""
     if any(row.decides == "embedded" for row in rows) and needs_weights(models.embedded):
         with fetching(quiet=quiet) as progress:
             ensure_weights(models.embedded, progress)
@@ -70,19 +70,19 @@ def fetch_weights(rows: Iterable[TableRow], models: Models, *, quiet: bool) -> N
 
 @dataclass(frozen=True)
 class Bar:
-    """How far it is, for somebody who watches."""
+    """A progress bar."""
 
     progress: Progress
     place: TaskID
 
-    def step(self, told: str) -> None:
-        """One more is done."""
-        self.progress.update(self.place, advance=1, description=one_line(told))
+    def step(self, text: str) -> None:
+        """Advance by one."""
+        self.progress.update(self.place, advance=1, description=one_line(text))
 
 
 @contextmanager
 def bar(what: str, total: int, *, quiet: bool) -> Iterator[Bar]:
-    """A bar on a terminal; nothing elsewhere."""
+    """A progress bar on a terminal; nothing elsewhere."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     shown = Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=quiet or not err.is_terminal)
     with shown as progress:

@@ -1,4 +1,4 @@
-"""`remora train`: from traces to rows, from rows to an adapter."""
+"""`remora train`: from traces to training rows, from rows to an adapter."""
 
 from __future__ import annotations
 
@@ -37,19 +37,17 @@ train = typer.Typer(
     rich_markup_mode=None,
 )
 
-TOLD_EVERY, ROWS_TOLD_EVERY = 25, 2000
-"""Runs, and made-up rows, after which a line says how far it is: a few seconds."""
-Out = Annotated[Path, typer.Option("--out", help="The file to write; packed where its name ends in .gz")]
+PROGRESS_EVERY, ROWS_PROGRESS_EVERY = 25, 2000
+"""Number of runs, and of synthetic rows, between two progress lines."""
+Out = Annotated[Path, typer.Option("--out", help="The file to write; gzipped if its name ends in .gz")]
 
 
 @train.command()
 def export(
-    streams: Annotated[
-        list[str] | None, typer.Argument(help="Agents or runs, by their ids; all where none is named")
-    ] = None,
+    streams: Annotated[list[str] | None, typer.Argument(help="Agents or runs, by id; all by default")] = None,
     out: Out = Path("rows.jsonl.gz"),
     unproven: Annotated[
-        bool, typer.Option("--unproven", help="Also agents that nobody and no check confirmed")
+        bool, typer.Option("--unproven", help="Also agents that no person and no check confirmed")
     ] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
@@ -58,7 +56,7 @@ def export(
     """Write training rows of agents that proved right: the prompts as they were sent, and the calls that were chosen.
 
     An agent proved right if its own check found nothing left, or if it has no check and you accepted its changes.
-    Calls that failed or repeated themselves are left out.
+    Failed and repeated calls are left out.
 
     \b
     Examples:
@@ -69,28 +67,30 @@ def export(
         done = asyncio.run(
             export_rows(open_project(project, state_dir=state_dir), streams or [], out, unproven=unproven)
         )
-        print_json(_exported(done)) if json else say(_summary(done.path, done.counts, done))
+        print_json(_to_json(done)) if json else say(_summary(done.path, done.counts, done))
 
 
 @train.command()
 def rows(
     synthetic: Annotated[
-        int, typer.Option("--synthetic", "--variety", min=0, help="So many rows of made-up agents")
+        int, typer.Option("--synthetic", "--variety", min=0, help="This many rows of synthetic agents")
     ] = 0,
-    suite: Annotated[Path | None, typer.Option(help="A folder of tasks: rows of its training half")] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Runs of each task, every one a little different")] = 6,
-    tasks: Annotated[int | None, typer.Option(min=1, help="Take only so many tasks")] = None,
+    suite: Annotated[Path | None, typer.Option(help="A folder of tasks: use its training half")] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Runs of each task, each a little different")] = 6,
+    tasks: Annotated[int | None, typer.Option(min=1, help="At most this many tasks")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at once")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows")] = 1,
-    unseen: Annotated[bool, typer.Option("--unseen", help="Made-up agents of words and work kept for judging")] = False,
+    unseen: Annotated[
+        bool, typer.Option("--unseen", help="Synthetic agents with words and scenarios reserved for evaluation")
+    ] = False,
     out: Out = Path("rows.jsonl.gz"),
     chats: Annotated[Path | None, typer.Option(help="Write the same turns as chat history too, to this file")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write rows of made-up agents, or of a suite of tasks that an oracle solves with the real tools.
+    """Write rows of synthetic agents, or of a suite of tasks that an oracle solves with the real tools.
 
-    Rows of made-up agents are packets by the real renderer, of tools that do not exist. Beside your own rows they keep
-    an adapter from learning your tools by heart and nothing else.
+    Rows of synthetic agents are packets by the real renderer, with tools that do not exist. Mixed with your own rows,
+    they keep an adapter from only memorizing your tools.
 
     \b
     Examples:
@@ -100,30 +100,30 @@ def rows(
     """
     with errors_as_sentences():
         if not synthetic and suite is None:
-            raise ConfigError("No rows are asked for: expected `--synthetic NUMBER`, `--suite FOLDER`, or both")
+            raise ConfigError("No rows were requested: expected `--synthetic NUMBER`, `--suite FOLDER`, or both")
         with ExitStack() as open_:
             file = open_.enter_context(RowFile(out))
             talk = open_.enter_context(RowFile(chats)) if chats else None
             if suite:
-                asyncio.run(_played(suite, tasks, episodes, seed, jobs, file, talk))
-            _make_up(file, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen), synthetic)
+                asyncio.run(_play_suite(suite, tasks, episodes, seed, jobs, file, talk))
+            _write_synthetic(file, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen), synthetic)
             if talk:
-                _make_up(
+                _write_synthetic(
                     talk, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen, chats=True), synthetic
                 )
-        told = [_summary(each.path, each.counts) for each in (file, talk) if each]
+        lines = [_summary(each.path, each.counts) for each in (file, talk) if each]
         counts = file.counts
-        print_json({"path": out, "rows": counts.rows, "repeated": counts.repeated}) if json else say("\n".join(told))
+        print_json({"path": out, "rows": counts.rows, "repeated": counts.repeated}) if json else say("\n".join(lines))
 
 
-def _make_up(out: RowFile, made: Iterable[TrainingRow], number: int) -> None:
+def _write_synthetic(out: RowFile, made: Iterable[TrainingRow], number: int) -> None:
     for done, row in enumerate(made, start=1):
         out.add(row)
-        if done % ROWS_TOLD_EVERY == 0:
-            err.print(Text(visible(f"{out.path}: {done:,} of {number:,} made-up rows")))
+        if done % ROWS_PROGRESS_EVERY == 0:
+            err.print(Text(visible(f"{out.path}: {done:,} of {number:,} synthetic rows")))
 
 
-async def _played(
+async def _play_suite(
     folder: Path, count: int | None, episodes: int, seed: int, jobs: int, out: RowFile, chats: RowFile | None
 ) -> None:
     found = read_suite(folder)
@@ -136,7 +136,7 @@ async def _played(
         if chats:
             for row in made.chats:
                 chats.add(row)
-        if done % TOLD_EVERY == 0:
+        if done % PROGRESS_EVERY == 0:
             err.print(f"{done} of {len(todo) * episodes} runs, {out.counts.rows} rows")
 
 
@@ -144,22 +144,20 @@ async def _played(
 def run(
     rows: Annotated[list[Path], typer.Argument(help="Files of rows")],
     out: Annotated[Path, typer.Option("--out", help="A folder for adapter.gguf and metrics.json")] = Path("adapter"),
-    base: Annotated[Path | None, typer.Option(help="The GGUF file to train for; the embedded model's own")] = None,
-    start: Annotated[
-        str, typer.Option("--from", help="Go on from this adapter: a file, or `bundled` for the one that comes with us")
-    ] = "",
+    base: Annotated[Path | None, typer.Option(help="The GGUF file to train for; by default the embedded model")] = None,
+    start: Annotated[str, typer.Option("--from", help="Start from this adapter: a file, or `bundled`")] = "",
     epochs: Annotated[int, typer.Option(min=1)] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 1,
-    valid: Annotated[list[Path] | None, typer.Option(help="Rows to judge by, beside those held out")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop with a checkpoint after so long")] = None,
+    valid: Annotated[list[Path] | None, typer.Option(help="Evaluation rows, besides those held out")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop with a checkpoint after this time")] = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in the folder")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
 ) -> None:
     """Train an adapter on these rows: on a GPU in minutes, on a CPU overnight.
 
-    With `--from bundled` the adapter begins with what ours has learned: some hundred rows of your own agents are then
+    With `--from bundled` training starts from the bundled adapter: some hundred rows of your own agents are then
     enough, and a CPU needs an hour for them.
 
     \b
@@ -175,20 +173,22 @@ def run(
         options += ["--minutes", str(minutes)] if minutes else []
         options += ["--threads", str(threads)] if threads else []
         done = run_training(weights, rows, out, options, start=start)
-        print_json({"adapter": done.adapter, "metrics": done.metrics, "whole": done.whole}) if json else _trained(done)
+        print_json({"adapter": done.adapter, "metrics": done.metrics, "whole": done.whole}) if json else _print_trained(
+            done
+        )
 
 
-def _exported(done: Exported) -> dict[str, object]:
-    told = {"path": done.path, "rows": done.counts.rows, "repeated": done.counts.repeated, "streams": done.streams}
-    return told | {"used": done.used, "unproven": done.unproven, "by_operation": dict(done.counts.by_operation)}
+def _to_json(done: Exported) -> dict[str, object]:
+    lines = {"path": done.path, "rows": done.counts.rows, "repeated": done.counts.repeated, "streams": done.streams}
+    return lines | {"used": done.used, "unproven": done.unproven, "by_operation": dict(done.counts.by_operation)}
 
 
 def _summary(path: Path, counts: RowCounts, done: Exported | None = None) -> str:
     parts = ", ".join(f"{visible(name)} {count}" for name, count in counts.by_operation.most_common())
-    told = f"{visible(str(path))}: {counts.rows} rows ({parts}); {counts.repeated} said the same as another"
-    return f"{told}; {done.used} of {done.streams} agents, {done.unproven} not verified" if done else told
+    lines = f"{visible(str(path))}: {counts.rows} rows ({parts}); {counts.repeated} were duplicates"
+    return f"{lines}; {done.used} of {done.streams} agents, {done.unproven} not verified" if done else lines
 
 
-def _trained(done: Trained) -> None:
-    say(f"ready: {visible(str(done.adapter))}" if done.whole else "The time is over: go on with --resume")
+def _print_trained(done: Trained) -> None:
+    say(f"ready: {visible(str(done.adapter))}" if done.whole else "The time is over: continue with --resume")
     say(f"Use it with: server.adapter: {visible(str(done.adapter.absolute()))}")

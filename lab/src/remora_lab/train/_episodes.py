@@ -1,7 +1,7 @@
-"""Episodes on a suite's tasks: the oracle names what is right, and now and then something else is called.
+"""Episodes on a suite's tasks: the oracle knows the right calls, and sometimes a wrong one is made.
 
-The candidates are changed as the bench's controls do, but with other words: what a table is measured by is not
-trained on.
+The candidates are changed like in the bench's controls, but with other wording: what the bench measures is not trained
+on.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from remora_lab.train.synthetic import CONTROLS, Control, Dice
 from remora_lab.train.synthetic import words as spoken
 
 STRAYS = 6
-"""Wrong calls of one episode at most."""
+"""Most wrong calls in one episode."""
 _REASONS = ("Next", "Try this", "It may help", "Usually right", "See more", "Not done yet", "The simplest way", "")
 _VALUES = {"integer": 3, "number": 2, "boolean": True, "array": [], "object": {}}
 
 
 @dataclass(frozen=True)
 class Variation:
-    """How one episode differs from the agent as it is shipped."""
+    """How one episode differs from the agent as shipped."""
 
     control: Control = "as offered"
     renamed: bool = False
     style: Literal["json", "markdown"] = "json"
     limit: int = 1000
     strays: float = 0.0
-    """Share of the turns in which something wrong is called."""
+    """Share of the turns with a wrong call."""
 
 
 def variation(dice: Dice, number: int) -> Variation:
-    """The number-th of a task's episodes: the first is the agent as it is."""
+    """The variation of a task's episode by number: the first is the agent as shipped."""
     if number == 0:
         return Variation()
     return Variation(
@@ -57,17 +57,17 @@ def variation(dice: Dice, number: int) -> Variation:
 
 @dataclass
 class Episode:
-    """One run of one task, and what would have been right in each of its turns."""
+    """One run of one task, with the right call of each turn."""
 
     task: Task
     oracle: Oracle
     how: Variation
     dice: Dice
     labels: dict[int, tuple[Prompt, Call]] = field(default_factory=dict)
-    """By turn: what was asked, and the right answer."""
+    """By turn: the prompt and the right answer."""
 
-    def instead(self, deciders: Deciders) -> RunOverrides:
-        """What stands between the agent and the runner."""
+    def overrides(self, deciders: Deciders) -> RunOverrides:
+        """The overrides for this run."""
         texts = "\n".join([*self.task.files, *self.task.files.values()])
         names = _Names(self.dice, self.task.operation, texts) if self.how.renamed else None
         explorer = _Explorer(self, names)
@@ -78,7 +78,7 @@ class Episode:
         )
 
     def offered(self, actions: Sequence[Mapping[str, Any]], specs: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-        """The candidates that are shown in place of those that were offered."""
+        """The candidates to show in place of those that were offered."""
         control, dice, own = self.how.control, self.dice, [dict(action) for action in actions]
         if control == "withheld":
             return []
@@ -104,7 +104,7 @@ class Episode:
 
 
 class _Explorer:
-    """Calls what the oracle would call, or something else, and notes what was right."""
+    """Makes the oracle's call, or sometimes a wrong one, and records the right one."""
 
     name = "oracle"
 
@@ -114,14 +114,14 @@ class _Explorer:
         self._strays = 0
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """A call, mostly a right one."""
+        """A call, usually a right one."""
         asked = self._names.prompt(prompt) if self._names else prompt
         choices = [self._names.call(call) if self._names else call for call in self._episode.oracle.choices(asked)]
         right = label(choices, prompt)
         self._episode.labels[prompt.turn] = (prompt, right)
         made = self._stray(prompt, choices) or right
-        self._episode.oracle.asked(self._names.calls_back([made]) if self._names else [made])
-        # As a model would have written it, so that a chat of this run looks like a chat with a model.
+        self._episode.oracle.note_calls(self._names.calls_back([made]) if self._names else [made])
+        # Written like a model would, so that a chat of this run looks like a chat with a model.
         text = answer_text(made.tool, made.args, prompt.tools) or ""
         return Decision(calls=(made,), text=text, finish="stop")
 
@@ -140,30 +140,30 @@ class _Explorer:
 
 
 def label(choices: Sequence[Call], prompt: Prompt) -> Call:
-    """The right answer: the first candidate that is a choice; else the choice that the prompt tells most of."""
+    """The right answer: the first candidate that is a choice, else the choice whose arguments the prompt shows."""
     for action in prompt.candidates:
         if _is_right(action.model_dump(), choices):
             return choices[0].model_copy(update={"tool": action.tool, "args": action.args})
     best = choices[0]
     same = [call for call in choices if call.tool == best.tool]
-    told = str(prompt.messages[-1]["content"])
-    return next((call for call in same if _stands_in(call.args, told)), best)
+    shown = str(prompt.messages[-1]["content"])
+    return next((call for call in same if _appears_in(call.args, shown)), best)
 
 
 def _is_right(action: Mapping[str, Any], choices: Sequence[Call]) -> bool:
     return is_among(Choice(tool=action["tool"], args=action["args"]), [plain(call) for call in choices])
 
 
-def _stands_in(value: Any, text: str) -> bool:
+def _appears_in(value: Any, text: str) -> bool:
     if isinstance(value, Mapping):
-        return all(_stands_in(part, text) for part in value.values())
+        return all(_appears_in(part, text) for part in value.values())
     if isinstance(value, list):
-        return all(_stands_in(part, text) for part in value)
+        return all(_appears_in(part, text) for part in value)
     return str(value) in text
 
 
 def _some_call(spec: ToolSpec, dice: Dice) -> dict[str, Any]:
-    """A call that fits the tool's schema, and means nothing."""
+    """A meaningless call that fits the tool's schema."""
     parts = spec.parameters.get("properties", {})
     return {"tool": spec.name, "args": {name: _some(parts[name], dice) for name in spec.parameters.get("required", ())}}
 
@@ -175,7 +175,7 @@ def _some(schema: Mapping[str, Any], dice: Dice) -> Any:
 
 
 class _Names(Renaming):
-    """Tools under names made of the words of made-up agents, never of the bench's own."""
+    """Tools under names made of the words of synthetic agents, never of the bench's own."""
 
     def __init__(self, dice: Dice, operation: str, texts: str) -> None:
         super().__init__(0, operation, texts)

@@ -1,4 +1,4 @@
-"""Rows of a project's own traces, and of made-up agents, as files."""
+"""Exports training rows from a project's own traces."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from remora_lab.train._trace_rows import Proven, proven, rows_of_stream
 
 @dataclass(frozen=True)
 class Exported:
-    """Rows that were written, and the streams that they came from."""
+    """The rows that were written, and the streams they came from."""
 
     path: Path
     counts: RowCounts
     streams: int
-    """Streams that were looked at."""
+    """Streams that were examined."""
     used: int
     """Those that gave rows."""
     unproven: int
-    """Those whose end nobody verified, or that turned out wrong."""
+    """Those that were not verified, or were wrong."""
 
 
 async def export_rows(app: Project, fragments: Sequence[str], out: Path, *, unproven: bool = False) -> Exported:
     """Write the rows of these agents or runs, or of all, to `out`. Raises `ConfigError` if there are none.
 
-    `unproven`: also those that ended well and that no check and no person has confirmed.
+    `unproven`: also those that ended well but that no check and no person has confirmed.
     """
     agents = _agents(app, fragments)
     known = proven(app.library.run_events())
@@ -42,14 +42,14 @@ async def export_rows(app: Project, fragments: Sequence[str], out: Path, *, unpr
         rows += made
     if not rows:
         raise ConfigError(
-            f"No rows: {len(agents)} agents were looked at, {len(wanted)} of them were verified",
-            hint="Accept changes that are right (`remora accept`), or take unverified ones too with `--unproven`",
+            f"No rows: {len(agents)} agents were examined, {len(wanted)} of them were verified",
+            hint="Accept changes that are right (`remora accept`), or include unverified ones with `--unproven`",
         )
     return Exported(out, write_rows(out, rows), len(agents), used, len(agents) - len(wanted))
 
 
 def _agents(app: Project, fragments: Sequence[str]) -> list[str]:
-    """The agents of these ids: a run stands for all of its agents, nothing for all there are."""
+    """The agents with these ids: a run stands for all of its agents. No ids: all agents."""
     every = app.library.agents()
     if not fragments:
         return [info.agent_id for info in every]

@@ -1,9 +1,9 @@
-"""Rows: what a model is trained on. One line of JSON each: the messages it reads, and the answer it should give.
+"""Training rows, one line of JSON each: the messages that a model reads, and the answer it should give.
 
     {"id": "EPISODE/TURN", "origin": …, "operation": …, "renderer": …, "messages": […], "answer": "{\"tool\":…}"}
 
-An answer is written as the grammar of the embedded model lets it be written: no spaces, a tool's required arguments
-first, each in the order of its schema.
+An answer is written as the grammar of the embedded model allows: no spaces, a tool's required arguments first, each in
+the order of its schema.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from remora.context.schema import problems
 from remora.events import canonical, digest
 
 SYNTHETIC: Final = "variety"
-"""The origin of rows of made-up agents. The word is part of the file format."""
+"""The origin of rows of synthetic agents. The word is part of the file format."""
 Origin = Literal["trace", "suite", "variety"]
 _NEVER_WRITTEN = "\x7f"
-"""JSON may hold it, the grammar of llama.cpp does not."""
+"""Valid in JSON, but not in llama.cpp's grammar."""
 
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """One decision, and the prompt that it answers."""
+    """One decision, and its prompt."""
 
     id: str
-    """Its episode and its turn, `EPISODE/TURN`: rows of one episode are learned from or judged by together."""
+    """Episode and turn, `EPISODE/TURN`: rows of one episode are all for training or all for evaluation."""
     origin: Origin
     operation: str
     renderer: str
@@ -44,16 +44,16 @@ class TrainingRow:
 
 @dataclass
 class RowCounts:
-    """How many rows were written, and how many were left out."""
+    """Number of rows written and left out."""
 
     rows: int = 0
     repeated: int = 0
-    """Rows whose messages were there already."""
+    """Rows whose messages were a duplicate."""
     by_operation: Counter[str] = field(default_factory=Counter)
 
 
 def answer_text(tool: str, args: Mapping[str, Any], tools: Sequence[ToolSpec]) -> str | None:
-    """The call as a model should write it; None where it is no valid call of these tools."""
+    """The call as a model should write it; None if it is not a valid call of these tools."""
     spec = next((each for each in tools if each.name == tool), None)
     if spec is None or problems(spec.parameters, dict(args)):
         return None
@@ -65,7 +65,10 @@ def answer_text(tool: str, args: Mapping[str, Any], tools: Sequence[ToolSpec]) -
 
 
 class RowFile:
-    """A file of rows, packed where its name ends in `.gz`, each prompt once. Until it is whole, it is a `.part`."""
+    """A file of rows without duplicates, gzipped if its name ends in `.gz`.
+
+    Until it is complete, it is a `.part` file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,7 +79,7 @@ class RowFile:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._open.enter_context(_opened(self._part, packed=self.path.suffix == ".gz"))
+        self._file = self._open.enter_context(_open_file(self._part, packed=self.path.suffix == ".gz"))
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -85,7 +88,7 @@ class RowFile:
             self._part.replace(self.path)
 
     def add(self, row: TrainingRow) -> None:
-        """The row is in the file, unless its prompt was there already."""
+        """Write the row, unless its prompt is a duplicate."""
         known = digest(canonical(row.messages))
         if known in self._seen:
             self.counts.repeated += 1
@@ -97,7 +100,7 @@ class RowFile:
 
 
 def write_rows(path: Path, rows: Iterable[TrainingRow]) -> RowCounts:
-    """All rows in `path`, each prompt once. The file is whole or not there."""
+    """Write all rows to `path`, without duplicates, atomically."""
     with RowFile(path) as file:
         for row in rows:
             file.add(row)
@@ -110,11 +113,11 @@ def _order(spec: ToolSpec) -> list[str]:
 
 
 @contextmanager
-def _opened(path: Path, *, packed: bool) -> Iterator[Any]:
+def _open_file(path: Path, *, packed: bool) -> Iterator[Any]:
     with path.open("wb") as file:
         if not packed:
             yield file
             return
-        # Without a name and a time, so that the same rows are the same bytes.
+        # Without name and time, so that the same rows give the same bytes.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as into:
             yield into

@@ -1,4 +1,4 @@
-"""Starts the trainer (`remora_lab.trainer`) in a process of its own, with the Python that runs this one."""
+"""Starts the trainer (`remora_lab.trainer`) in its own process, with the same Python."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from remora.errors import ConfigError, MissingExtra
 from remora.inference import bundled_adapter, read_adapter, sha256_of
 
 STOPPED = 3
-"""How the trainer ends when its time was over before all steps were done."""
+"""The trainer's exit status if the time was over before all steps were done."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training run left behind."""
+    """The result of a training run."""
 
     adapter: Path
     metrics: Path
     whole: bool
-    """False where the time was over first: the same command with `--resume` goes on."""
+    """False if the time was over first: the same command with `--resume` continues."""
 
 
 def run_training(
     base: Path, rows: Sequence[Path], out: Path, options: Sequence[str] = (), *, start: str = ""
 ) -> Trained:
-    """Train an adapter for `base` on these rows, from nothing or from the adapter `start` (a file, or `bundled`).
+    """Train an adapter for `base` on these rows, from scratch or from the adapter `start` (a file, or `bundled`).
 
-    Raises `ConfigError` where it cannot be done.
+    Raises `ConfigError` if that is not possible.
     """
     if missing := [path for path in (base, *rows) if not path.is_file()]:
-        raise ConfigError(f"`{missing[0]}` is not a file", hint="Make rows with `remora train export`")
-    begun = ["--start", str(_fitting(start, base))] if start else []
+        raise ConfigError(f"`{missing[0]}` is not a file", hint="Create rows with `remora train export`")
+    start_options = ["--start", str(_start_adapter(start, base))] if start else []
     for need in ("torch", "numpy", "tokenizers"):
         if find_spec(need) is None:
             raise MissingExtra(f"`{need}`, which training needs,", extra="train", distribution="remora-lab")
     words = ["--base", base.absolute(), "--out", out.absolute(), "--rows", *(path.absolute() for path in rows)]
-    done = subprocess.run(trainer_command([*map(str, words), *begun, *options]), check=False)
+    done = subprocess.run(trainer_command([*map(str, words), *start_options, *options]), check=False)
     if done.returncode not in (0, STOPPED):
-        raise ConfigError(f"Training failed with exit status {done.returncode}; what it said stands above")
+        raise ConfigError(f"Training failed with exit status {done.returncode}; see its output above")
     return Trained(out / "adapter.gguf", out / "metrics.json", done.returncode == 0)
 
 
@@ -51,8 +51,8 @@ def trainer_command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "remora_lab.trainer", *words]
 
 
-def _fitting(start: str, base: Path) -> Path:
-    """The adapter to go on from, which must be one for these weights."""
+def _start_adapter(start: str, base: Path) -> Path:
+    """The adapter to start from, which must be for these weights."""
     path = bundled_adapter() if start == "bundled" else Path(start).absolute()
     if path is None:
         raise ConfigError("No adapter came with this package: expected a file after `--from`")
@@ -61,6 +61,6 @@ def _fitting(start: str, base: Path) -> Path:
     if found.base and found.base != weights:
         raise ConfigError(
             f"`{path}` was trained for other weights ({found.base}) than `{base}` ({weights})",
-            hint="Train from nothing, without `--from`, or name the weights with `--base`",
+            hint="Train from scratch, without `--from`, or name the weights with `--base`",
         )
     return path

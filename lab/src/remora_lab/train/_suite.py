@@ -1,4 +1,4 @@
-"""Rows of a suite: the oracle drives the real tools through the real runner, on packets, and the same runs as chats."""
+"""Training rows from a suite: the oracle drives the real tools through the real runner, as packets and as chats."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from remora_lab.train.synthetic import Dice
 DEADLINE_S = 120.0
 MAX_TURNS = 20
 CUT = 1000
-"""Tokens to which every other chat is cut, as the bench does."""
+"""Token limit of every other chat, as in the bench."""
 
 
 @dataclass(frozen=True)
-class Made:
+class EpisodeRows:
     """The rows of one episode, as packets and as chats."""
 
     task: Task
@@ -42,18 +42,18 @@ class Made:
 
 async def suite_rows(
     suite: Suite, tasks: Sequence[Task], oracle: Callable[[Task], Oracle], *, episodes: int, seed: int, jobs: int = 1
-) -> AsyncIterator[Made]:
-    """So many episodes of each task, several at once; each as it ends."""
+) -> AsyncIterator[EpisodeRows]:
+    """This many episodes of each task, several at once; each is yielded as it ends."""
     gate = asyncio.Semaphore(jobs)
     async with deciders(ServerConfig(server="first-candidate")) as found:
         counter = weights_counter(ServerConfig())
         found = replace(found, counter=counter) if counter else found
 
-        async def play(task: Task, number: int) -> Made:
+        async def play(task: Task, number: int) -> EpisodeRows:
             dice = Dice(f"{seed} {task.id} {number}")
             episode = Episode(task, oracle(task), variation(dice, number), dice)
             async with gate:
-                return await _played(episode, suite.agents, found, f"{task.id}-{seed}-{number}")
+                return await _play_episode(episode, suite.agents, found, f"{task.id}-{seed}-{number}")
 
         playing = [asyncio.create_task(play(task, number)) for number in range(episodes) for task in tasks]
         try:
@@ -65,7 +65,7 @@ async def suite_rows(
             await asyncio.gather(*playing, return_exceptions=True)
 
 
-async def _played(episode: Episode, agents: Path | None, found: Deciders, name: str) -> Made:
+async def _play_episode(episode: Episode, agents: Path | None, found: Deciders, name: str) -> EpisodeRows:
     with tempfile.TemporaryDirectory(prefix="remora-train-") as folder:
         root = Path(folder, "project")
         write_task(episode.task, root)
@@ -73,9 +73,9 @@ async def _played(episode: Episode, agents: Path | None, found: Deciders, name: 
         task = episode.task
         wanted = f"{task.path}:{task.node}" if task.node else task.path
         plan = app.runs.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
-        results = [result async for result in app.runs.run(plan, overrides=episode.instead(found))]
+        results = [result async for result in app.runs.run(plan, overrides=episode.overrides(found))]
         chats = [row async for row in _chats(app, results[0].agent_id, episode, found.counter, name)] if results else []
-    return Made(task, list(_packets(episode, name)), chats)
+    return EpisodeRows(task, list(_packets(episode, name)), chats)
 
 
 def _config(limit: int, agents: Path | None) -> Config:
@@ -95,7 +95,7 @@ def _packets(episode: Episode, name: str) -> Iterator[TrainingRow]:
 async def _chats(
     app: Project, agent_id: str, episode: Episode, counter: TokenCounter, name: str
 ) -> AsyncIterator[TrainingRow]:
-    """The same turns as chat history would have shown them: all of it, or cut."""
+    """The same turns as chat history would have shown them: complete, or truncated."""
     events = list(app.library.events(agent_id))
     start = next(event for event in events if isinstance(event, AgentStartEvent))
     tools, system = tools_of(start), str(start.definition.get("system_prompt", ""))
@@ -114,7 +114,7 @@ async def _chats(
 def _chat(history: History, system: str, tools: Sequence[ToolSpec], *, cut: bool) -> Chat:
     try:
         return history.prompt(system, tools, calling="text", limit=CUT if cut else None, cut=cut)
-    except BudgetError:  # a single result was larger than that
+    except BudgetError:  # a single result exceeds the limit
         return history.prompt(system, tools, calling="text", limit=None, cut=False)
 
 

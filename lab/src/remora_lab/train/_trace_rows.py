@@ -1,8 +1,7 @@
-"""Rows from traces: the prompts exactly as they were sent, and the calls that proved right.
+"""Training rows from traces: the prompts exactly as sent, and the calls that proved right.
 
-A run counts if its end was verified: the agent's own check found nothing left, or, where an agent has no check, a
-person accepted what it wrote. Of such a run each turn counts that made one call, which neither failed nor repeated
-itself.
+A run counts if its result was verified: the agent's own check found nothing left, or, for an agent without a check, a
+person accepted its changes. Of such a run, each turn counts that made one call, which neither failed nor was a repeat.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from remora.subagent import SUBMIT_RESULT_TOOL
 from remora_lab.train._rows import TrainingRow, answer_text
 
 _REPEATED = "Same call, same result"
-_SECRET = "[secret:"  # noqa: S105 - what stands where one stood
+_SECRET = "[secret:"  # noqa: S105 - the placeholder of a secret
 Blobs = Callable[[str], Awaitable[bytes]]
 
 
@@ -48,14 +47,14 @@ class Proven:
     rejected: set[str] = field(default_factory=set)
 
     def good(self, agent_id: str) -> bool:
-        """Whether the agent's work was right, as far as anyone can tell."""
+        """Whether the agent's work was right, as far as known."""
         if agent_id in self.rejected:
             return False
         return self.checked.get(agent_id, agent_id in self.accepted)
 
 
 def proven(run_events: Iterable[Event]) -> Proven:
-    """What is proven by these events of runs."""
+    """What these run events prove."""
     found = Proven()
     for event in run_events:
         match event:
@@ -71,7 +70,7 @@ def proven(run_events: Iterable[Event]) -> Proven:
 
 
 async def rows_of_stream(events: Sequence[Event], blobs: Blobs) -> list[TrainingRow]:
-    """The rows of one agent's sealed stream; none where it did not end well, or calls by its server's own way."""
+    """The rows of one agent's sealed stream; none if it did not end well, or used native tool calls."""
     start = next((event for event in events if isinstance(event, AgentStartEvent)), None)
     end = next((event for event in events if isinstance(event, AgentEndEvent)), None)
     if start is None or end is None or end.outcome != "success":
@@ -88,8 +87,8 @@ class _Turn:
 
 
 def _turns(events: Sequence[Event]) -> Iterator[_Turn]:
-    """The turns whose one call was made and was no mistake."""
-    good = {event.call_id for event in events if isinstance(event, ToolResultEvent) and not _mistaken(event)}
+    """The turns with a single call that was not a mistake."""
+    good = {event.call_id for event in events if isinstance(event, ToolResultEvent) and not _is_mistake(event)}
     good |= {event.call_id for event in events if isinstance(event, SubmitResultEvent)}
     asked: ModelRequestEvent | None = None
     for event in events:
@@ -101,9 +100,9 @@ def _turns(events: Sequence[Event]) -> Iterator[_Turn]:
             asked = None
 
 
-def _mistaken(event: ToolResultEvent) -> bool:
-    told = event.delta.diagnostics if isinstance(event.delta, PacketDelta) else ()
-    return event.outcome in ("error", "unknown") or any(line.startswith(_REPEATED) for line in told)
+def _is_mistake(event: ToolResultEvent) -> bool:
+    diagnostics = event.delta.diagnostics if isinstance(event.delta, PacketDelta) else ()
+    return event.outcome in ("error", "unknown") or any(line.startswith(_REPEATED) for line in diagnostics)
 
 
 async def _row(start: AgentStartEvent, turn: _Turn, tools: Sequence[ToolSpec], blobs: Blobs) -> TrainingRow | None:
@@ -117,7 +116,7 @@ async def _row(start: AgentStartEvent, turn: _Turn, tools: Sequence[ToolSpec], b
 
 
 async def _messages(request: ModelRequestEvent, blobs: Blobs) -> tuple[Mapping[str, Any], ...] | None:
-    """The messages as they were sent; None where a part is gone, or where they are no plain texts."""
+    """The messages as sent; None if a part is missing, or if they are not plain texts."""
     made = []
     for message in request.messages:
         content = message.get("content")
@@ -133,7 +132,7 @@ async def _messages(request: ModelRequestEvent, blobs: Blobs) -> tuple[Mapping[s
 
 
 def tools_of(start: AgentStartEvent) -> list[ToolSpec]:
-    """The tools that an agent was started with."""
+    """The tools of an agent."""
     try:
         return [ToolSpec.model_validate(tool) for tool in start.tools]
     except ValidationError:

@@ -18,23 +18,23 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from remora.errors import RemoraError
 from remora_lab.trainer.batches import batches, collate, held_out
-from remora_lab.trainer.judging import judged
+from remora_lab.trainer.judging import evaluate
 from remora_lab.trainer.model import Llama
 from remora_lab.trainer.tensors import Gguf, write_adapter
 from remora_lab.trainer.tokens import RowTokenizer, Tokens
 
 ADAPTER_FORMAT = 1
-LR, LR_ON = 1e-3, 3e-4
-"""Learning rates from nothing, and from an adapter that has learned already."""
+LR, LR_FROM_ADAPTER = 1e-3, 3e-4
+"""Learning rates from scratch, and from a trained adapter."""
 BATCH_GPU, BATCH_CPU = 16384, 2048
-"""Tokens of a step. On a CPU each takes 2.5 MB, and the few rows that it can learn from should make many steps."""
-TOLD_EVERY_S, SAVED_EVERY_S = 10.0, 300.0
-_OF_A_RUN = ("seed", "epochs", "lr", "rank", "alpha", "batch_tokens", "max_tokens", "holdout", "warmup")
-"""Settings that must be the same for a run to be gone on with."""
+"""Tokens per step. On a CPU each takes 2.5 MB, and few rows should still make many steps."""
+LOG_EVERY_S, SAVE_EVERY_S = 10.0, 300.0
+_RUN_SETTINGS = ("seed", "epochs", "lr", "rank", "alpha", "batch_tokens", "max_tokens", "holdout", "warmup")
+"""Settings that must be the same to resume a run."""
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
-    """What is to be trained, from the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m remora_lab.trainer", description=__doc__)
     add = parser.add_argument
     add("--base", type=Path, required=True, help="GGUF file of the model")
@@ -44,7 +44,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--epochs", type=int, default=2)
     add("--seed", type=int, default=1)
     add("--start", type=Path, default=None, help="an adapter to go on from, instead of from nothing")
-    add("--lr", type=float, default=None, help=f"default {LR}, with --start {LR_ON}")
+    add("--lr", type=float, default=None, help=f"default {LR}, with --start {LR_FROM_ADAPTER}")
     add("--warmup", type=float, default=0.03, help="share of the steps")
     add("--rank", type=int, default=16)
     add("--alpha", type=float, default=32.0)
@@ -57,13 +57,13 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--threads", type=int, default=None)
     add("--resume", action="store_true", help="go on from the checkpoint in --out")
     options = parser.parse_args(words)
-    options.lr = options.lr or (LR_ON if options.start else LR)
+    options.lr = options.lr or (LR_FROM_ADAPTER if options.start else LR)
     options.batch_tokens = options.batch_tokens or (BATCH_CPU if options.device == "cpu" else BATCH_GPU)
     return options
 
 
 class Training:
-    """One run: rows, model and optimizer, step by step."""
+    """One training run: rows, model and optimizer, step by step."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -75,12 +75,12 @@ class Training:
         every, self.left_out = _read(tokenizer, options.rows, options.limit, options.max_tokens)
         self.learn, self.judge = held_out(every, options.holdout)
         if not self.learn:
-            raise ValueError(f"There is no row to learn from in {', '.join(map(str, options.rows))}")
+            raise ValueError(f"There are no training rows in {', '.join(map(str, options.rows))}")
         self.judge += _read(tokenizer, options.valid, options.limit, options.max_tokens)[0]
         dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         self.model = Llama(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed).to(self.device)
         if options.start:
-            self.model.begin_with(Gguf(options.start))
+            self.model.load_adapter(Gguf(options.start))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options.lr, betas=(0.9, 0.99), weight_decay=0.0)
         self.steps = sum(len(self._epoch(epoch)) for epoch in range(options.epochs))
         self.settings = self._settings()
@@ -98,9 +98,9 @@ class Training:
             loss = self._step(group)
             self.done += 1
             self.seconds = before + time.monotonic() - began
-            if self.seconds - (self.log[-1]["seconds"] if self.log else 0) > TOLD_EVERY_S or self.done == self.steps:
-                self._tell(loss)
-            if self.seconds - saved > SAVED_EVERY_S:
+            if self.seconds - (self.log[-1]["seconds"] if self.log else 0) > LOG_EVERY_S or self.done == self.steps:
+                self._log_progress(loss)
+            if self.seconds - saved > SAVE_EVERY_S:
                 self.save()
                 saved = self.seconds
             if self.options.minutes and time.monotonic() - began > self.options.minutes * 60:
@@ -111,7 +111,7 @@ class Training:
     def _step(self, group: list[Tokens]) -> torch.Tensor:
         batch = collate(group, self.device)
         for each in self.optimizer.param_groups:
-            each["lr"] = self.options.lr * self._share()
+            each["lr"] = self.options.lr * self._rate_factor()
         logits = self.model.logits(self.model.hidden(batch.ids).flatten(0, 1)[batch.places])
         loss = F.cross_entropy(logits, batch.answers)
         loss.backward()
@@ -120,8 +120,8 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         return loss.detach()
 
-    def _share(self) -> float:
-        """How much of the learning rate counts now: rising, then along a cosine to a tenth."""
+    def _rate_factor(self) -> float:
+        """Learning rate schedule: linear warm-up, then cosine decay to a tenth."""
         warm = max(1, int(self.steps * self.options.warmup))
         if self.done < warm:
             return (self.done + 1) / warm
@@ -130,13 +130,13 @@ class Training:
     def _epoch(self, epoch: int) -> list[list[Tokens]]:
         return batches(self.learn, self.options.batch_tokens, self.options.seed * 1000 + epoch)
 
-    def _tell(self, loss: torch.Tensor) -> None:
+    def _log_progress(self, loss: torch.Tensor) -> None:
         self.log.append({"step": self.done, "loss": round(float(loss), 4), "seconds": round(self.seconds, 1)})
         left = self.seconds * (self.steps - self.done) / self.done
         _say(f"step {self.done}/{self.steps}  loss {float(loss):.4f}  {self.seconds:.0f} s, about {left:.0f} s left")
 
     def save(self) -> None:
-        """The checkpoint is whole or the old one is still there."""
+        """Write the checkpoint atomically."""
         path = self.options.out / "checkpoint.pt"
         state = {
             "settings": self.settings, "done": self.done, "seconds": self.seconds, "log": self.log,
@@ -146,19 +146,19 @@ class Training:
         path.with_suffix(".part").replace(path)
 
     def load(self) -> None:
-        """Go on from the checkpoint. Raises `ValueError` if it is of another run."""
+        """Resume from the checkpoint. Raises `ValueError` if it belongs to another run."""
         path = self.options.out / "checkpoint.pt"
         if not path.exists():
             return
         state = torch.load(path, map_location=self.device, weights_only=True)
         if state["settings"] != self.settings:
-            raise ValueError(f"`{path}` is of other rows or settings: {state['settings']}")
+            raise ValueError(f"`{path}` belongs to other rows or settings: {state['settings']}")
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.done, self.seconds, self.log = state["done"], state["seconds"], state["log"]
 
     def _settings(self) -> dict[str, Any]:
-        settings = {name: getattr(self.options, name) for name in _OF_A_RUN}
+        settings = {name: getattr(self.options, name) for name in _RUN_SETTINGS}
         return {
             **settings,
             "steps": self.steps,
@@ -168,7 +168,7 @@ class Training:
         }
 
     def export(self) -> Path:
-        """The adapter as a GGUF file that says what it was trained for and on."""
+        """Write the adapter as a GGUF file with metadata about its training."""
         rows = [row.row for row in self.learn]
         settings = self.settings
         meta: dict[str, str | float | int] = {
@@ -180,12 +180,14 @@ class Training:
             "remora.adapter.format": ADAPTER_FORMAT,
             "remora.renderer": ",".join(sorted({str(row.get("renderer", "")) for row in rows} - {""})),
             "remora.calling": "text",
-            "remora.operations": ",".join(sorted({str(row.get("operation", "")) for row in rows if _named(row)})),
+            "remora.operations": ",".join(
+                sorted({str(row.get("operation", "")) for row in rows if _is_real_agent(row)})
+            ),
             "remora.base.sha256": settings["base"],
             "remora.rows.sha256": settings["rows"],
             "remora.rows.count": len(rows),
             "remora.training": json.dumps(
-                {name: settings[name] for name in (*_OF_A_RUN, "steps", "start")} | {"done": self.done}
+                {name: settings[name] for name in (*_RUN_SETTINGS, "steps", "start")} | {"done": self.done}
             ),
         }
         path = self.options.out / "adapter.gguf"
@@ -193,9 +195,9 @@ class Training:
         return path
 
     def report(self) -> dict[str, Any]:
-        """What came out of it, for `metrics.json`."""
+        """The metrics for `metrics.json`."""
         tokens = sum(map(len, self.learn))
-        rates = judged(self.model, self.judge, self.options.batch_tokens, self.device) if self.judge else {}
+        rates = evaluate(self.model, self.judge, self.options.batch_tokens, self.device) if self.judge else {}
         return {
             "settings": self.settings,
             "rows": {"learn": len(self.learn), "judge": len(self.judge), "left_out": self.left_out, "tokens": tokens},
@@ -207,8 +209,8 @@ class Training:
         }
 
 
-def _named(row: dict[str, Any]) -> bool:
-    """Whether the row is of an agent that exists, not of one that was made up."""
+def _is_real_agent(row: dict[str, Any]) -> bool:
+    """Whether the row is of a real agent, not a synthetic one."""
     return bool(row.get("operation")) and row.get("origin") != "variety"
 
 
@@ -227,16 +229,16 @@ def _read(
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
-    """The row of a line. Raises `ValueError` that names the line if it is none."""
+    """Parse a row. Raises `ValueError` naming the line if it is not valid."""
     try:
         row = json.loads(line)
         fits = all({"role", "content"} <= set(message) for message in row["messages"]) and isinstance(
             row["answer"], str
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"`{where}` is no row: {type(error).__name__}: {error}") from error
+        raise ValueError(f"`{where}` is not a valid row: {type(error).__name__}: {error}") from error
     if not fits:
-        raise ValueError(f"`{where}` is no row: expected messages with role and content, and an answer")
+        raise ValueError(f"`{where}` is not a valid row: expected messages with role and content, and an answer")
     return row
 
 
@@ -246,7 +248,7 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _digest(paths: Iterable[Path]) -> str:
-    """Over the lines of rows, however they are packed; over a model's bytes as they are."""
+    """Digest over the uncompressed rows, or over a model's bytes."""
     found = hashlib.sha256()
     for path in paths:
         data = path.read_bytes()
@@ -255,11 +257,11 @@ def _digest(paths: Iterable[Path]) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 - a program of its own
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - a stand-alone program
 
 
 def main(words: list[str] | None = None) -> int:
-    """Train, judge, export. 0 when all steps are done, 3 when the time was over, 130 when stopped, 2 for bad input."""
+    """Train, evaluate, export. 0 if all steps are done, 3 if the time was over, 130 if stopped, 2 for bad input."""
     options = arguments(words)
     options.out.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""Batches: rows of about the same length together, the same ones in the same order for the same seed."""
+"""Batches of rows of similar length, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor
 from remora_lab.trainer.tokens import Tokens
 
 _POOL = 64
-"""Batches' worth of rows that are sorted by length together."""
+"""Number of batches whose rows are sorted by length together."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows side by side, filled up at the end."""
+    """Rows side by side, padded at the end."""
 
     rows: tuple[Tokens, ...]
     ids: Tensor
@@ -33,13 +33,13 @@ def batches(rows: Sequence[Tokens], tokens: int, seed: int | None) -> list[list[
     order = list(rows)
     if seed is None:
         return list(_cut(sorted(order, key=len), tokens))
-    chance = random.Random(seed)  # noqa: S311 - an order, no secret
-    chance.shuffle(order)
+    rng = random.Random(seed)  # noqa: S311 - for shuffling, not for secrets
+    rng.shuffle(order)
     mean = max(1, sum(map(len, order)) // max(1, len(order)))
     pool = max(1, _POOL * tokens // mean)
     pools = (sorted(order[at : at + pool], key=len) for at in range(0, len(order), pool))
     made = [batch for each in pools for batch in _cut(each, tokens)]
-    chance.shuffle(made)
+    rng.shuffle(made)
     return made
 
 
@@ -69,7 +69,7 @@ def collate(rows: Sequence[Tokens], device: torch.device) -> Batch:
 
 
 def held_out(rows: Sequence[Tokens], share: float) -> tuple[list[Tokens], list[Tokens]]:
-    """Rows to learn from and rows to judge by. An episode (the id before its last `/`) is never in both."""
+    """Split into training and evaluation rows. An episode (the id before its last `/`) is never in both."""
     learn: list[Tokens] = []
     judge: list[Tokens] = []
     for row in rows:

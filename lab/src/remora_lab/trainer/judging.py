@@ -1,8 +1,8 @@
-"""Judging: the loss on held-out rows, and how often the model's own answer is exactly the right one.
+"""Evaluation: the loss on held-out rows, and how often the model's answer is exactly right.
 
-Greedy decoding gives exactly the right answer if and only if each token of that answer is the likeliest after the ones
-before it. So one pass over the right answer tells it, and nothing has to be decoded. Without a grammar, which could
-only help: a served model is held to one.
+Greedy decoding gives exactly the right answer if and only if each token of it is the likeliest after those before. So
+one pass over the right answer is enough, and nothing is decoded. A served model is also constrained by a grammar, which
+can only help.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from remora_lab.trainer.tokens import Tokens
 
 
 @torch.no_grad()
-def judged(model: Llama, rows: Sequence[Tokens], batch_tokens: int, device: torch.device) -> dict[str, Any]:
-    """Loss, right tools and exact answers, over all rows and by where they came from."""
+def evaluate(model: Llama, rows: Sequence[Tokens], batch_tokens: int, device: torch.device) -> dict[str, Any]:
+    """Loss, right tools and exact answers, over all rows and by origin."""
     found: dict[str, list[tuple[float, bool, bool]]] = defaultdict(list)
     for group in batches(rows, batch_tokens, None):
         batch = collate(group, device)

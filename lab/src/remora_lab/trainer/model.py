@@ -1,7 +1,7 @@
 """The base model in torch, frozen, with an adapter on every linear layer.
 
-Rotary positions turn neighbouring values, which is the order that llama-type GGUF files store queries and keys in: so
-the adapter's rows are already in the file's order, and nothing is permuted on the way in or out.
+Rotary embeddings rotate neighbouring values, which is the order of queries and keys in llama-type GGUF files. So the
+adapter's rows are already in the file's order, and nothing is permuted on the way in or out.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from remora_lab.trainer.tensors import Gguf
 
 LINEAR = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
-"""The layers of a block that are adapted, as GGUF files name them."""
+"""The adapted layers of a block, by their GGUF names."""
 
 
 class Adapted(nn.Module):
-    """A frozen linear layer and what is learned beside it."""
+    """A frozen linear layer with a LoRA adapter."""
 
     def __init__(self, weight: Tensor, rank: int, scale: float) -> None:
         super().__init__()
@@ -58,8 +58,8 @@ class Block(nn.Module):
     def _attention(self, x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
         rows, length, _ = x.shape
         q, k, v = (self._split(self.linear[name](x)) for name in ("attn_q", "attn_k", "attn_v"))
-        k, v = (each.repeat_interleave(self.shared, dim=1) for each in (_turned(k, turns), v))
-        seen = F.scaled_dot_product_attention(_turned(q, turns), k, v, is_causal=True)
+        k, v = (each.repeat_interleave(self.shared, dim=1) for each in (_rotate(k, turns), v))
+        seen = F.scaled_dot_product_attention(_rotate(q, turns), k, v, is_causal=True)
         return self.linear["attn_output"](seen.transpose(1, 2).reshape(rows, length, -1))
 
     def _split(self, x: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Block(nn.Module):
 
 
 class Llama(nn.Module):
-    """A llama-type model from a GGUF file; only its adapter learns."""
+    """A llama-type model from a GGUF file; only its adapter is trained."""
 
     def __init__(self, gguf: Gguf, *, rank: int, alpha: float, dtype: torch.dtype, seed: int = 0) -> None:
         super().__init__()
@@ -92,8 +92,8 @@ class Llama(nn.Module):
         self.register_buffer("speeds", base ** (-torch.arange(0, size, 2).float() / size), persistent=False)
 
     @torch.no_grad()
-    def begin_with(self, adapter: Gguf) -> None:
-        """Take the numbers of an adapter. Raises `ValueError` if it does not fit this model and rank."""
+    def load_adapter(self, adapter: Gguf) -> None:
+        """Load an adapter. Raises `ValueError` if it does not fit this model and rank."""
         alpha = float(adapter.meta.get("adapter.lora.alpha", self.alpha))
         for number, block in enumerate(self.blocks):
             for name in LINEAR:
@@ -102,13 +102,13 @@ class Llama(nn.Module):
                     found = adapter.tensor(f"{stem}.{part}") if f"{stem}.{part}" in adapter else None
                     if found is None or found.shape != tuple(own.shape):
                         raise ValueError(
-                            f"`{adapter.path}` cannot be gone on from: `{stem}.{part}` is "
+                            f"`{adapter.path}` does not fit: `{stem}.{part}` is "
                             f"{'missing' if found is None else found.shape}, expected {tuple(own.shape)}"
                         )
                     own.copy_(torch.from_numpy(found) * scale)
 
     def hidden(self, ids: Tensor) -> Tensor:
-        """What the model makes of every token, before it is turned into words. Padding stands at the end."""
+        """The last hidden state of every token. Padding is at the end."""
         angles = torch.arange(ids.shape[1], device=ids.device).float()[:, None] * self.speeds
         turns = (angles.cos(), angles.sin())
         x = F.embedding(ids, self.embedding)
@@ -120,7 +120,7 @@ class Llama(nn.Module):
         return F.linear(hidden, self.head).float()
 
     def adapter(self) -> Iterator[tuple[str, np.ndarray]]:
-        """The adapter's tensors under the names that llama.cpp looks for."""
+        """The adapter's tensors under llama.cpp's names."""
         for number, block in enumerate(self.blocks):
             for name in LINEAR:
                 layer = block.linear[name]
@@ -137,7 +137,7 @@ def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps) * weight).to(x.dtype)
 
 
-def _turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+def _rotate(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = turns
     even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2).to(x.dtype)

@@ -14,12 +14,12 @@ _U32, _F32, _STRING = 4, 6, 8
 _TENSOR_F32, _TENSOR_F16 = 0, 1
 _ALIGNMENT = 32
 _BLOCK = 32
-"""Values that share a scale in the quantized kinds that are read here."""
+"""Values per block in the supported quantization types."""
 _BLOCK_BYTES = {2: 18, 3: 20, 8: 34}
 
 
 class Gguf:
-    """The metadata of a GGUF file, and its tensors as float32 when asked for."""
+    """The metadata of a GGUF file, and its tensors as float32 on demand."""
 
     def __init__(self, path: Path) -> None:
         """Read the header. Raises `ConfigError` if `path` is not a GGUF file."""
@@ -34,7 +34,7 @@ class Gguf:
         return name in self._tensors
 
     def tensor(self, name: str) -> np.ndarray:
-        """The tensor as float32. Raises `ValueError` for a kind of quantization that is not known here."""
+        """The tensor as float32. Raises `ValueError` for an unsupported quantization type."""
         tensor = self._tensors[name]
         shape = tensor.sizes[::-1]
         values = int(np.prod(shape))
@@ -47,7 +47,7 @@ def _floats(data: np.ndarray, at: int, values: int, kind: int, name: str) -> np.
     if kind == _TENSOR_F16:
         return data[at : at + 2 * values].view(np.float16).astype(np.float32)
     if kind not in _BLOCK_BYTES:
-        raise ValueError(f"`{name}` is of kind {kind}: expected F32, F16, Q4_0, Q4_1 or Q8_0")
+        raise ValueError(f"`{name}` has type {kind}: expected F32, F16, Q4_0, Q4_1 or Q8_0")
     size = _BLOCK_BYTES[kind]
     blocks = data[at : at + values // _BLOCK * size].reshape(-1, size)
     scale = blocks[:, :2].copy().view(np.float16).astype(np.float32)
@@ -60,7 +60,7 @@ def _floats(data: np.ndarray, at: int, values: int, kind: int, name: str) -> np.
 
 
 def write_adapter(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, str | float | int]) -> None:
-    """An adapter file, its tensors as float16. The file is whole or not there."""
+    """Write an adapter file with float16 tensors, atomically."""
     held = {name: np.ascontiguousarray(tensor, dtype=np.float16) for name, tensor in tensors.items()}
     head = b"GGUF" + struct.pack("<IQQ", 3, len(held), len(meta))
     head += b"".join(_text(key) + _typed(value) for key, value in meta.items())
@@ -68,16 +68,16 @@ def write_adapter(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[s
     for name, tensor in held.items():
         dims = tensor.shape[::-1]
         head += _text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, _TENSOR_F16, offset)
-        offset += _padded(tensor.nbytes)
+        offset += _pad(tensor.nbytes)
     part = path.with_suffix(path.suffix + ".part")
     with part.open("wb") as file:
-        file.write(head.ljust(_padded(len(head)), b"\0"))
+        file.write(head.ljust(_pad(len(head)), b"\0"))
         for tensor in held.values():
-            file.write(tensor.tobytes().ljust(_padded(tensor.nbytes), b"\0"))
+            file.write(tensor.tobytes().ljust(_pad(tensor.nbytes), b"\0"))
     part.replace(path)
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 

@@ -1,4 +1,4 @@
-"""Rows as tokens: the same that llama.cpp makes of the same messages."""
+"""Tokenizes rows exactly as llama.cpp tokenizes the same messages."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from tokenizers import AddedToken, models, pre_tokenizers
 from remora_lab.trainer.tensors import Gguf
 
 _SPLITS_DIGITS = {"smollm": True, "gpt-2": False}
-_FOUND_FIRST = (3, 4)
-"""Kinds of tokens (control, defined by a user) that are found in a text before the rest is split."""
+_SPECIAL_TYPES = (3, 4)
+"""Token types (control, user-defined) that are found in a text before the rest is split."""
 _NO_SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-"""What the model's own template says where a chat has no system message."""
+"""The default system message of the model's template."""
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """One row: what is read, what is to be answered, and where in the answer the tool's name is said."""
+    """One row: prompt tokens, answer tokens, and how many of those name the tool."""
 
     row: Mapping[str, Any]
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
     tool: int
-    """Tokens at the beginning of the answer that say which tool it is."""
+    """Tokens at the start of the answer that determine the tool."""
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.answer)
 
 
 class RowTokenizer:
-    """Makes tokens of rows, by the tokenizer inside a GGUF file and its ChatML template."""
+    """Tokenizes rows with the tokenizer of a GGUF file and its ChatML template."""
 
     def __init__(self, gguf: Gguf) -> None:
         meta = gguf.meta
@@ -50,7 +50,7 @@ class RowTokenizer:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Tokens]:
-        """All rows as tokens, encoded at once on all cores."""
+        """All rows as tokens, encoded in parallel."""
         prompts = self._tokenizer.encode_batch([chatml(row["messages"]) for row in rows], add_special_tokens=False)
         answers = self._tokenizer.encode_batch([row["answer"] for row in rows], add_special_tokens=False)
         return [self._one(*each) for each in zip(rows, prompts, answers, strict=True)]
@@ -62,12 +62,12 @@ class RowTokenizer:
 
 
 def chatml(messages: Sequence[Mapping[str, str]]) -> str:
-    """The prompt as the model's template writes it, up to where the answer begins."""
+    """The prompt in the model's template, up to where the answer begins."""
     spoken = [*messages]
     if not spoken or spoken[0]["role"] != "system":
         spoken.insert(0, {"role": "system", "content": _NO_SYSTEM})
-    said = "".join(f"<|im_start|>{message['role']}\n{message['content']}<|im_end|>\n" for message in spoken)
-    return said + "<|im_start|>assistant\n"
+    text = "".join(f"<|im_start|>{message['role']}\n{message['content']}<|im_end|>\n" for message in spoken)
+    return text + "<|im_start|>assistant\n"
 
 
 def _byte_level(meta: Mapping[str, Any], digits: bool) -> tokenizers.Tokenizer:
@@ -79,7 +79,7 @@ def _byte_level(meta: Mapping[str, Any], digits: bool) -> tokenizers.Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*first, pre_tokenizers.ByteLevel(add_prefix_space=False)])
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     special = [
-        token for token, kind in zip(tokens, meta["tokenizer.ggml.token_type"], strict=True) if kind in _FOUND_FIRST
+        token for token, kind in zip(tokens, meta["tokenizer.ggml.token_type"], strict=True) if kind in _SPECIAL_TYPES
     ]
     tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in special if token])
     return tokenizer

@@ -1,4 +1,4 @@
-"""Chance for made-up agents: everything comes from one seeded source."""
+"""Randomness for synthetic agents: everything comes from one seeded source."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from remora_lab.train.synthetic import _words as words
 Item = TypeVar("Item")
 Kind = TypeVar("Kind")
 UNSEEN = 0.15
-"""Share of the nouns, verbs and scenarios that are kept for judging. Scenarios may have any word."""
+"""Share of nouns, verbs and scenarios reserved for evaluation. Scenarios may use any word."""
 
 
 class Dice:
-    """Draws words, names and values. With `unseen`, words and scenarios that are kept for judging."""
+    """Draws words, names and values. With `unseen`, words and scenarios reserved for evaluation."""
 
     def __init__(self, seed: str, *, unseen: bool = False) -> None:
         self.chance = Random(seed)
@@ -52,7 +52,7 @@ class Dice:
         return "".join(self.some(words.SYLLABLES, 2, 3))
 
     def code(self) -> str:
-        """A short mark for a thing: a rule code, a number, a name."""
+        """A short identifier: a rule code, a number, a name."""
         letters = "".join(self.some("ABCDEFGHJKLMNPQRSTUVWXYZ", 1, 3))
         kinds = (
             f"{letters}{self.number(1, 999):03}",
@@ -65,7 +65,7 @@ class Dice:
         return self.one(kinds)
 
     def codes(self, least: int, most: int) -> list[str]:
-        """Different marks of one kind or of several."""
+        """Different identifiers of one kind or of several."""
         return list(dict.fromkeys(self.code() for _ in range(self.number(least, most))))
 
     def path(self, ending: str = "py") -> str:

@@ -1,4 +1,4 @@
-"""Episodes of made-up agents: each turn a packet, folded and rendered by the real code, and the call that is right."""
+"""Episodes of synthetic agents: each turn a packet, folded and rendered by the real code, and the right call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from remora_lab.train.synthetic._seeking import Routing, Seeking
 from remora_lab.train.synthetic._sorting import Sorting
 from remora_lab.train.synthetic._sweeping import Sweeping
 from remora_lab.train.synthetic._working import working
-from remora_lab.train.synthetic._world import Step, Told, World
+from remora_lab.train.synthetic._world import CallResult, Step, World
 from remora_lab.train.synthetic._writing import Writing
 
 Control = Literal["as offered", "shuffled", "planted", "withheld"]
@@ -64,21 +64,21 @@ WORLDS: tuple[Callable[[Dice], World], ...] = (
 )
 MAX_TURNS = 14
 OFFERED = 0.8
-"""Share of the results that offer what is right next."""
+"""Share of the results that offer the right next call."""
 WANDERING = 0.25
-"""Share of the turns in which a wrong call is made, so that what follows a mistake is seen too."""
-AGAIN = 0.3
-"""Share of the wrong calls that are made once more, so that what follows a stubborn agent is seen too."""
+"""Share of the turns with a wrong call, so that the situation after a mistake is trained too."""
+REPEATED = 0.3
+"""Share of the wrong calls that are repeated, so that the situation after a stubborn agent is trained too."""
 MENU = 0.3
-"""Share of the results that offer every way on, where there are several."""
+"""Share of the results that offer every possible call, if there are several."""
 LIMITS = (900, 1100, 1300, 1600, 2000, 3000)
-"""Tokens of a prompt by the estimate, which is about half as much again as the real count."""
+"""Token limits of a prompt by the estimate, which is about 1.5 times the real count."""
 
 
 def synthetic_rows(
     seed: int, rows: int, counter: TokenCounter, *, unseen: bool = False, chats: bool = False
 ) -> Iterator[TrainingRow]:
-    """So many rows of made-up agents. With `unseen`, of words and scenarios that are kept for judging.
+    """This many rows of synthetic agents. With `unseen`, with words and scenarios reserved for evaluation.
 
     With `chats`, the same episodes as chat history would have shown them.
     """
@@ -93,7 +93,7 @@ def synthetic_rows(
 
 
 def episode(name: str, counter: TokenCounter, *, unseen: bool = False, chats: bool = False) -> Iterator[TrainingRow]:
-    """The rows of one run of one made-up agent; the same for the same name."""
+    """The rows of one run of one synthetic agent; the same for the same name."""
     dice = Dice(name, unseen=unseen)
     run = _Run(dice, dice.one(WORLDS)(dice), counter)
     for turn in range(1, MAX_TURNS + 1):
@@ -114,7 +114,7 @@ class _Shown:
 
 
 class _Run:
-    """One made-up agent at work."""
+    """One synthetic agent at work."""
 
     def __init__(self, dice: Dice, world: World, counter: TokenCounter) -> None:
         self._dice, self._world, self._counter = dice, world, counter
@@ -123,27 +123,27 @@ class _Run:
         self._repeats = RepeatGuard()
         self.operation = world.title or f"{dice.noun()}_{dice.noun()}"
         self.renderer = RENDERERS[self._style]
-        self._packet = self._begun()
+        self._packet = self._first_packet()
         about = "\n".join(filter(None, [self._packet.goal, self._packet.node_summary]))
         self._said = [{"role": "user", "content": about}]
         self._result: dict[str, Any] = {}
-        """The latest result as its tool gave it, which the chat has not shown yet."""
+        """The latest result as its tool returned it, not shown in the chat yet."""
         self._slip: Step | None = None
-        """The call of the latest turn, where it was wrong."""
+        """The latest turn's call, if it was wrong."""
         if world.begun:
             self._make(Step(world.looks), 0)
 
     def turn(self, turn: int) -> tuple[_Shown | None, Step]:
-        """The turn's prompt and right answer, where the prompt tells it; and the call that was made then."""
+        """The turn's prompt and right answer, if the prompt determines it; and the call that was made."""
         self._packet = apply(self._packet, TurnStartEvent(turn=turn))
         control = self._dice.one(CONTROLS)
         shown = self._packet.model_copy(update={"candidate_actions": self._candidates(control)})
-        self._tell(shown)
+        self._add_result_to_chat(shown)
         right = self._right(shown)
         row = self._row(shown, right)
-        step = self._wandered(right) if turn < MAX_TURNS - 4 else right
+        step = self._sometimes_wrong(right) if turn < MAX_TURNS - 4 else right
         if self._dice.maybe(0.05):
-            step = self._aside() or step
+            step = self._unneeded_call() or step
         if step.tool == SUBMIT_RESULT_TOOL and step is not right:
             step = right
         if step.tool != SUBMIT_RESULT_TOOL:
@@ -151,10 +151,10 @@ class _Run:
         self._slip = step if step is not right else None
         return row, step
 
-    def _wandered(self, right: Step) -> Step:
-        """The right call, or now and then a wrong one: another, or the one that was made just now."""
+    def _sometimes_wrong(self, right: Step) -> Step:
+        """The right call, or sometimes a wrong one: another, or the previous mistake again."""
         wrong = self._world.wrong()
-        if self._slip in wrong and self._dice.maybe(AGAIN):
+        if self._slip in wrong and self._dice.maybe(REPEATED):
             return self._slip
         return self._dice.one(wrong) if wrong and self._dice.maybe(WANDERING) else right
 
@@ -168,10 +168,10 @@ class _Run:
             return None
         answer = answer_text(right.tool, right.args, self._world.tools)
         chat = ({"role": "system", "content": made.system}, *self._said)
-        return _Shown(made.messages, chat, answer) if answer and _tells(made, shown, right) else None
+        return _Shown(made.messages, chat, answer) if answer and _contains_answer(made, shown, right) else None
 
-    def _tell(self, shown: DecisionPacket) -> None:
-        """The chat hears of the latest result, with the candidates that are shown now."""
+    def _add_result_to_chat(self, shown: DecisionPacket) -> None:
+        """Add the latest result to the chat, with the candidates that are shown now."""
         if self._result:
             offered = [action.model_dump() for action in shown.candidate_actions]
             text = readable(self._result["value"] | {"candidate_actions": offered})
@@ -179,7 +179,7 @@ class _Run:
             self._result = {}
 
     def _right(self, shown: DecisionPacket) -> Step:
-        """The first candidate that is right; where none is, what the packet says by itself."""
+        """The first candidate that is right, else what the packet determines by itself."""
         fine = self._world.fine()
         for action in shown.candidate_actions:
             step = Step(action.tool, action.args)
@@ -202,37 +202,42 @@ class _Run:
         return self._dice.shuffled([*offered, *planted])
 
     def _make(self, step: Step, turn: int) -> None:
-        told = self._world.do(step)
-        self._world.said = told.summary
-        failed = told.outcome == "error"
+        result = self._world.do(step)
+        self._world.last_summary = result.summary
+        failed = result.outcome == "error"
         written = answer_text(step.tool, step.args, self._world.tools) or ""
         self._said.append({"role": "assistant", "content": written})
-        value = {"result": told.known, "summary": told.summary, "knowledge_delta": told.known, "outcome": told.outcome}
-        self._result = {"tool": step.tool, "value": value | ({"error": told.summary} if failed else {})}
-        raw = orjson.dumps([told.summary, told.known], option=orjson.OPT_NON_STR_KEYS)
+        value = {
+            "result": result.known,
+            "summary": result.summary,
+            "knowledge_delta": result.known,
+            "outcome": result.outcome,
+        }
+        self._result = {"tool": step.tool, "value": value | ({"error": result.summary} if failed else {})}
+        raw = orjson.dumps([result.summary, result.known], option=orjson.OPT_NON_STR_KEYS)
         delta = PacketDelta(
-            action=ActionDelta(tool=step.tool, summary=told.summary, outcome=told.outcome),
-            knowledge={key: KnowledgeDelta(value=value) for key, value in self._known(told).items()},
-            error=ErrorDelta(set=told.summary) if failed else ErrorDelta(clear=True),
-            excerpts=told.excerpts,
+            action=ActionDelta(tool=step.tool, summary=result.summary, outcome=result.outcome),
+            knowledge={key: KnowledgeDelta(value=value) for key, value in self._known(result).items()},
+            error=ErrorDelta(set=result.summary) if failed else ErrorDelta(clear=True),
+            excerpts=result.excerpts,
             candidate_actions=self._offers() or None,
-            state_summary=told.summary if self._dice.maybe(0.1) else None,
+            state_summary=result.summary if self._dice.maybe(0.1) else None,
         )
         noted = self._repeats.note(step.tool, step.args, raw, delta)
-        event = ToolResultEvent(call_id=f"call-{turn}", tool=step.tool, outcome=told.outcome, delta=noted, turn=turn)
+        event = ToolResultEvent(call_id=f"call-{turn}", tool=step.tool, outcome=result.outcome, delta=noted, turn=turn)
         self._packet = apply(self._packet, event)
 
-    def _known(self, told: Told) -> dict[str, Any]:
-        beside = {self._dice.noun(): self._beside() for _ in range(self._dice.number(0, 2))} if told.known else {}
-        taken = {*self._packet.knowledge, *told.known}
-        return told.known | {key: value for key, value in beside.items() if key not in taken}
+    def _known(self, result: CallResult) -> dict[str, Any]:
+        beside = {self._dice.noun(): self._beside() for _ in range(self._dice.number(0, 2))} if result.known else {}
+        taken = {*self._packet.knowledge, *result.known}
+        return result.known | {key: value for key, value in beside.items() if key not in taken}
 
     def _beside(self) -> Any:
         dice = self._dice
         return dice.one((dice.number(0, 99), dice.noun(), dice.path(), [dice.noun(), dice.noun()], dice.maybe(0.5)))
 
     def _offers(self) -> tuple[CandidateAction, ...]:
-        """What a tool with good manners offers: what is right, now and then with more; or every way on."""
+        """The candidates of a helpful tool: right ones, sometimes with more; or every possible call."""
         ways = self._world.menu()
         if len(ways) > 1 and self._dice.maybe(MENU):
             return tuple(self._action(step) for step in (ways if self._dice.maybe(0.5) else self._dice.shuffled(ways)))
@@ -258,12 +263,12 @@ class _Run:
         reason = self._world.reason(step) or self._dice.one((*reasons, ""))
         return CandidateAction(tool=step.tool, args=step.args, reason=reason)
 
-    def _aside(self) -> Step | None:
+    def _unneeded_call(self) -> Step | None:
         """A call of a tool that is never needed."""
         own = [tool for tool in self._world.tools if not tool.parameters.get("properties")]
         return Step(self._dice.one(own).name) if own else None
 
-    def _begun(self) -> DecisionPacket:
+    def _first_packet(self) -> DecisionPacket:
         dice, world = self._dice, self._world
         first = world.fine()[:1] if dice.maybe(0.7) else []
         node = f"{world.place}:{dice.noun()}" if dice.maybe(0.6) else world.place
@@ -284,16 +289,16 @@ class _Run:
         )  # fmt: skip
         about = {"signature": dice.one(words.CODE_LINES), "doc": f"{dice.verb(words.OTHER).title()} a {dice.noun()}."}
         facts = {node: dict(dice.some(list({**about, "callers": dice.number(0, 9)}.items()), 1, 3))}
-        return _pulled(packet, facts, dice)
+        return _with_hub_facts(packet, facts, dice)
 
 
-def _pulled(packet: DecisionPacket, facts: dict[str, Any], dice: Dice) -> DecisionPacket:
-    """The packet, now and then with facts about code beside it."""
+def _with_hub_facts(packet: DecisionPacket, facts: dict[str, Any], dice: Dice) -> DecisionPacket:
+    """The packet, sometimes with facts about code."""
     return apply(packet, HubUpdateEvent(delta=PacketDelta(hub=HubDelta(set=facts)))) if dice.maybe(0.3) else packet
 
 
-def _tells(made: Rendered, shown: DecisionPacket, right: Step) -> bool:
-    """Whether the prompt, shrunk as it is, still holds what decides."""
+def _contains_answer(made: Rendered, shown: DecisionPacket, right: Step) -> bool:
+    """Whether the prompt, after shrinking, still contains what decides."""
     gone = made.left_out
     seen = shown.candidate_actions[: len(shown.candidate_actions) - gone.get("candidate_actions", 0)]
     offered = any(Step(each.tool, each.args).like(right) for each in seen)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World, described
 
 
 class Filling(World):
-    """One tool a value, in the order of the system prompt; then one that takes them all; submit."""
+    """One tool per value, in the order of the system prompt; then one that takes them all; submit."""
 
     ordered = True
 
@@ -64,40 +64,40 @@ class Filling(World):
     def _other(self, value: Any) -> Any:
         return value + self.dice.number(1, 9) if isinstance(value, int) else self.dice.code()
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         for key, tool in self.gets.items():
             if step.tool == tool:
                 self.known[key] = self.values[key]
-                return Told(f"{key}: {self.values[key]}", "success", {key: self.values[key]})
+                return CallResult(f"{key}: {self.values[key]}", "success", {key: self.values[key]})
         if step.tool != self.final:
-            return Told("That does not help", "partial")
+            return CallResult("That does not help", "partial")
         if len(self.known) < len(self.keys):
             missing = next(key for key in self.keys if key not in self.known)
-            return Told(f"The {missing} is not known: {self.gets[missing]} first", "error")
+            return CallResult(f"The {missing} is not known: {self.gets[missing]} first", "error")
         if any(step.args.get(key) != self.values[key] for key in self.used):
-            return Told(f"That is not the {self.used[0]} that was told", "error")
+            return CallResult(f"That is not the {self.used[0]} that was told", "error")
         self.done = True
-        return Told(f"Wrote the {self.noun}", "success", {f"{self.noun}_written": True})
+        return CallResult(f"Wrote the {self.noun}", "success", {f"{self.noun}_written": True})
 
 
 _STATES = (("open", "done", "after"), ("todo", "finished", "waits for"), ("pending", "closed", "blocked by"))
 
 
 class Stepping(World):
-    """A list of steps, each open, done or waiting for another one; the first open one that can be done is next."""
+    """A list of steps, each open, done or waiting for another one. The first open one is next."""
 
     def make(self) -> None:
         dice = self.dice
         self.noun, self.arg = dice.noun(), dice.one(("step", "stage", "part", "name"))
         self.steps = list(dict.fromkeys(dice.noun() for _ in range(dice.number(2, 6))))
         self.looks = self.tool(words.LOOK, f"{self.noun}s", described("look", self.noun))
-        told = (
+        descriptions = (
             f"Do one {self.noun} by its name.",
             f"Carry out a {self.noun} that is open.",
             f"Finish one {self.noun}.",
         )
         schema = {"enum": dice.shuffled(self.steps)} if dice.maybe(0.4) else TEXT
-        self.does = self.tool([*words.ACT, *words.VERIFY], self.noun, told, **{self.arg: schema})
+        self.does = self.tool([*words.ACT, *words.VERIFY], self.noun, descriptions, **{self.arg: schema})
         self.open, self.done, self.waits = dice.one(_STATES)
         self.state = dict.fromkeys(self.steps, self.open)
         for step in dice.some(self.steps, 0, len(self.steps) - 1):
@@ -141,23 +141,23 @@ class Stepping(World):
         steps += [Step(self.looks)] if self.known else []
         return steps + ([] if self.fine()[0].tool == "submit_result" else [self.submit("All done")])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             left = sum(state != self.done for state in self.state.values())
-            return Told(
+            return CallResult(
                 f"{left} of {len(self.steps)} {self.noun}s not {self.done}",
                 "success",
                 {f"{self.noun}s": dict(self.state)},
             )
         if step.tool != self.does:
-            return Told("No change", "partial")
+            return CallResult("No change", "partial")
         name = str(step.args[self.arg])
         if not self.known:
-            return Told(f"Call {self.looks} first", "error")
+            return CallResult(f"Call {self.looks} first", "error")
         if self.state.get(name) != self.open:
-            return Told(f"{name} is {self.state.get(name, 'unknown')}", "error")
+            return CallResult(f"{name} is {self.state.get(name, 'unknown')}", "error")
         self.state[name] = self.done
         if self.after and self.after[1] == name:
             self.state[self.after[0]] = self.open
-        return Told(f"Did {name}", "success", {f"{self.noun}s": dict(self.state)})
+        return CallResult(f"Did {name}", "success", {f"{self.noun}s": dict(self.state)})

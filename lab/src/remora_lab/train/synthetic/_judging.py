@@ -1,4 +1,4 @@
-"""Agents that see how a thing stands and do what the prompt says of that, as one that keeps headers does."""
+"""Agents that determine a condition and act on it as the prompt says, like one that maintains file headers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from remora.events import Outcome
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World, described
 
 _CONDITIONS = (
     "ahead", "ancient", "behind", "blank", "blocked", "borrowed", "correct", "cracked", "damaged", "doubtful", "due",
@@ -15,11 +15,11 @@ _CONDITIONS = (
     "torn", "twisted", "unset", "upright", "vague", "void", "wide",
 )  # fmt: skip
 _ENDS = 0.7
-"""Share of the calls after which nothing more is to be done."""
+"""Share of the calls after which nothing remains to be done."""
 
 
 class Judging(World):
-    """Look; the condition tells which tool is next, and values that were told are its arguments; submit."""
+    """Look; the condition determines the next tool, with reported values as arguments; submit."""
 
     ordered = True
 
@@ -44,7 +44,7 @@ class Judging(World):
         return self.dice.one((self.dice.number(0, 400), self.dice.code(), self.dice.noun()))
 
     def _handler(self, condition: str) -> str:
-        """A tool for this condition. Its arguments are called like the values, or a little shorter."""
+        """A tool for this condition. Its arguments are named like the values, or shorter."""
         used = self.dice.some(list(self.values), 0, 2)
         short = self.dice.maybe(0.5)
         names = {key: key.rpartition("_")[2] if short else key for key in used}
@@ -52,11 +52,11 @@ class Judging(World):
         args: dict[str, Schema] = {
             name: WHOLE if isinstance(self.values[key], int) else TEXT for name, key in sources.items()
         }
-        told = (
+        descriptions = (
             f"For a {self.noun} that is {condition}.", f"Mend what is {condition}.", f"Only where it is {condition}.",
             f"Bring a {self.noun} in order.",
         )  # fmt: skip
-        tool = self.tool([*words.ACT, *words.EDIT, *words.WRITE], self.noun, told, **args)
+        tool = self.tool([*words.ACT, *words.EDIT, *words.WRITE], self.noun, descriptions, **args)
         self.sources[condition] = sources
         return tool
 
@@ -97,18 +97,18 @@ class Judging(World):
         steps += [self._step(each) for each in self.handles if each != self.condition or not self.known]
         return steps + ([] if self.known and self.condition in self.idle else [self.submit("In order")])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             outcome: Outcome = "success" if self.condition in self.idle else "partial"
-            return Told(f"The {self.noun} is {self.condition}", outcome, self._knowledge())
+            return CallResult(f"The {self.noun} is {self.condition}", outcome, self._knowledge())
         if step.tool not in self.handles.values():
-            return Told("Nothing happened", "partial")
+            return CallResult("Nothing happened", "partial")
         if not self.known or self.condition not in self.handles or not step.like(self._step(self.condition)):
-            return Told(f"{step.tool} is not for this: {self._why()}", "error")
+            return CallResult(f"{step.tool} is not for this: {self._why()}", "error")
         before = self.condition
         self.condition = self._after(before)
-        return Told(f"The {self.noun} was {before} and is {self.condition}", "success", self._knowledge())
+        return CallResult(f"The {self.noun} was {before} and is {self.condition}", "success", self._knowledge())
 
     def _why(self) -> str:
         return f"the {self.noun} is {self.condition}" if self.known else f"call {self.looks} first"

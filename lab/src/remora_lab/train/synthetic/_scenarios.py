@@ -1,6 +1,6 @@
-"""Work that people would give an agent, told as data: how a thing can stand, and what is done then.
+"""Scenarios: realistic work for an agent as data, with the possible conditions and what to do for each.
 
-A program can shuffle words, but not make up rules whose meaning decides. These were written down one by one for that.
+A program can shuffle words, but not invent rules whose meaning decides. So these were written by hand.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from pydantic import BaseModel, ConfigDict
 
 FOLDER = Path(__file__).with_name("scenarios")
 FIXED = "="
-"""Before a word that an argument always has."""
+"""Prefix of a fixed argument value."""
 
 
-class _Told(BaseModel):
+class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Look(_Told):
-    """The tool that tells how things stand."""
+class Look(_Model):
+    """The tool that reports the state."""
 
     name: str
     says: str
 
 
-class Case(_Told):
-    """One way in which a thing can stand, and the tool for it; without a tool nothing is done."""
+class Case(_Model):
+    """One possible condition of a thing, and the tool for it. Without a tool nothing is done."""
 
     facts: dict[str, list[Any]] = {}
     items: tuple[str, ...] = ()
-    """Things whose name tells that they belong here, where no fact does."""
+    """Things whose name shows that they belong here, if no fact does."""
     tool: str = ""
     says: str = ""
     takes: dict[str, str] = {}
-    """Where the value of each argument comes from: the item, a fact, a value, or a fixed word."""
+    """The source of each argument: the item, a fact, a value, or a fixed word."""
     rule: str
     """What is done, without the name of a tool."""
     orders: tuple[str, ...]
@@ -47,20 +47,20 @@ class Case(_Told):
     summary: str = ""
 
     def source(self, argument: str) -> str:
-        """The key under which an argument's value is told; nothing for a fixed word."""
+        """The key of an argument's value; empty for a fixed word."""
         return "" if self.takes[argument].startswith(FIXED) else self.takes[argument]
 
-    def args(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments for a thing of which this is told."""
-        return {name: told[key] if (key := self.source(name)) else self.takes[name][1:] for name in self.takes}
+    def args(self, reported: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments for a thing with these facts."""
+        return {name: reported[key] if (key := self.source(name)) else self.takes[name][1:] for name in self.takes}
 
 
-class Scenario(_Told):
+class Scenario(_Model):
     """One kind of agent."""
 
     name: str
     shape: Literal["one", "many", "names"]
-    """One thing; several things of which something is told; several things that only their names tell apart."""
+    """One thing; several things with facts; several things that only differ by name."""
     thing: str
     who: str
     goals: tuple[str, ...]
@@ -69,7 +69,7 @@ class Scenario(_Told):
     cases: tuple[Case, ...]
     items: tuple[str, ...] = ()
     values: dict[str, list[Any]] = {}
-    """What is told beside the facts, and examples."""
+    """Values reported besides the facts, with examples."""
     pile: str = ""
 
 

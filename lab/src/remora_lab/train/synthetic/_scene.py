@@ -1,4 +1,4 @@
-"""Agents of a scenario: what they are told, which calls are right, and what their tools offer."""
+"""Agents of a scenario: their facts, the right calls, and what their tools offer."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from remora.context.contracts import ToolSpec
 from remora_lab.train.synthetic._dice import Dice
 from remora_lab.train.synthetic._scenarios import Case, Scenario, scenarios
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World
 
 _COUNTS = ("left", "remaining", "to_do", "open_points", "unsettled", "still_open", "count_left", "problems")
 
 
 @dataclass(frozen=True)
 class Thing:
-    """What is worked on: how it stands, and what is told of it."""
+    """A thing to work on: its case, and the facts reported about it."""
 
     name: str
     case: Case
-    told: dict[str, Any]
+    reported: dict[str, Any]
 
 
 class Scene(World):
@@ -37,14 +37,14 @@ class Scene(World):
         dice, scenario = self.dice, self.scenario
         self.title, self.thing, self.place = scenario.name, scenario.thing, dice.one(scenario.files)
         self._odd = dice.maybe(0.1)
-        """Whether the names of tools mean nothing, so that only the prompt tells what they are for."""
+        """Whether the names of tools are meaningless, so that only the prompt explains them."""
         self.looks = self._named(scenario.look.name, scenario.look.says, {})
         self.begun = dice.maybe(0.3)
         self.handled = [case for case in scenario.cases if case.tool]
         self.shown = {tool: self._named(tool, says, self._schema(tool)) for tool, says in self._tools().items()}
         self.count = dice.one(_COUNTS)
         self.counted = True
-        """Whether the tools tell how much is left."""
+        """Whether the tools report how much is left."""
         self.manner = "orders" if self._odd else dice.one(("orders", "orders", "rules", "either"))
         self.known = False
         self.lay_out()
@@ -67,44 +67,48 @@ class Scene(World):
 
     @abstractmethod
     def lay_out(self) -> None:
-        """Draw how things stand."""
+        """Draw the initial state."""
 
     @abstractmethod
     def pending(self) -> list[Thing]:
-        """What is still to be done, the first first."""
+        """What remains to be done, in order."""
 
     @abstractmethod
     def knowledge(self) -> dict[str, Any]:
-        """What the tools tell."""
+        """What the tools report."""
 
     @abstractmethod
     def standing(self) -> str:
-        """How things stand, in a sentence."""
+        """The state in a sentence."""
 
     @abstractmethod
     def settle(self, thing: Thing) -> None:
-        """Note that a thing was taken care of."""
+        """Mark a thing as done."""
 
     def draw(self, case: Case, name: str) -> Thing:
-        """A thing that stands like this."""
+        """A thing in this case."""
         values = {key: self.dice.one(examples) for key, examples in self.scenario.values.items()}
         return Thing(name, case, {**self.facts(case), **values})
 
     def facts(self, case: Case) -> dict[str, Any]:
-        """What is told in this case."""
+        """The facts of this case."""
         return {key: self.dice.one(examples) for key, examples in case.facts.items()}
 
     def everything(self, thing: Thing) -> dict[str, Any]:
-        """What can be said of a thing, with its name."""
-        return {**thing.told, "item": thing.name, "file": self.place}
+        """Everything known about a thing, with its name."""
+        return {**thing.reported, "item": thing.name, "file": self.place}
 
     def step(self, case: Case, thing: Thing) -> Step | None:
-        """The call that is for this case, made for a thing; None if what it takes is not told of it."""
-        told = self.everything(thing)
-        return self.right(Thing(thing.name, case, told)) if {*map(case.source, case.takes)} <= {"", *told} else None
+        """The call for this case, applied to a thing; None if its arguments are not known."""
+        reported = self.everything(thing)
+        return (
+            self.right(Thing(thing.name, case, reported))
+            if {*map(case.source, case.takes)} <= {"", *reported}
+            else None
+        )
 
     def right(self, thing: Thing) -> Step:
-        """The call that takes care of a thing."""
+        """The right call for a thing."""
         return Step(self.shown[thing.case.tool], thing.case.args(self.everything(thing)))
 
     def who(self) -> str:
@@ -121,12 +125,12 @@ class Scene(World):
             f"{looks} was called.",
         )
         first = (f"First call {looks}.", f"Begin with {looks}.", f"{looks} tells how each {thing} stands.")
-        told = [one(before)] if self.begun and self.dice.maybe(0.7) else [] if self.begun else [one(first)]
+        opening = [one(before)] if self.begun and self.dice.maybe(0.7) else [] if self.begun else [one(first)]
         cases = self.dice.shuffled(self.scenario.cases) if self.dice.maybe(0.4) else list(self.scenario.cases)
         last = one((f"When {self.count} is 0, submit_result." if self.counted else self.ending(), self.ending()))
-        return [*told, *(self._said_of(case) for case in cases), last]
+        return [*opening, *(self._sentence_about(case) for case in cases), last]
 
-    def _said_of(self, case: Case) -> str:
+    def _sentence_about(self, case: Case) -> str:
         ordered = self.manner == "orders" or (self.manner == "either" and self.dice.maybe(0.5))
         text = self.dice.one(case.orders) if ordered else case.rule
         text = text.replace("{tool}", self.shown.get(case.tool, ""))
@@ -146,14 +150,16 @@ class Scene(World):
 
     @abstractmethod
     def things(self) -> list[Thing]:
-        """Everything that a call could be made for, also what stays or is done."""
+        """Everything that a call could be made for, including what stays or is done."""
 
     def summary(self) -> str:
-        """What a submission could say that repeats how things stand."""
-        return self.dice.one((f"{self.place}: {self.standing()}", self.standing(), self.said or self.standing()))
+        """A possible summary of a submission that repeats the state."""
+        return self.dice.one(
+            (f"{self.place}: {self.standing()}", self.standing(), self.last_summary or self.standing())
+        )
 
     def menu(self) -> list[Step]:
-        """Every way on, for the first that is to be done or for any, with the end among them."""
+        """Every possible call for the next thing or any, including the end."""
         if not self.known:
             return []
         thing = (self.pending() or self.things())[0]
@@ -162,7 +168,7 @@ class Scene(World):
         return [*steps, self.submit(self.summary())]
 
     def reason(self, step: Step) -> str:
-        """Why one would make a call: what its tool is for, or in which case."""
+        """A reason for a call: its tool's purpose, or its case."""
         cases = [case for case in self.scenario.cases if self.shown.get(case.tool, "submit_result") == step.tool]
         if not cases or self.dice.maybe(0.3):
             return ""
@@ -170,20 +176,20 @@ class Scene(World):
         facts = ", ".join(f"{key} {self.dice.one(examples)}" for key, examples in case.facts.items())
         return self.dice.one([text for text in (case.says, case.rule.rstrip("."), facts) if text])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
-            return Told(self.standing(), "partial" if self.pending() else "success", self.knowledge())
+            return CallResult(self.standing(), "partial" if self.pending() else "success", self.knowledge())
         if step.tool not in self.shown.values():
-            return Told(self.dice.one(("Nothing came of it", "No change", "Not needed here")), "partial")
+            return CallResult(self.dice.one(("Nothing came of it", "No change", "Not needed here")), "partial")
         if not self.known:
-            return Told(f"{self.looks} first", "error")
+            return CallResult(f"{self.looks} first", "error")
         for thing in self.pending():
             if step == self.right(thing):
                 self.settle(thing)
-                said = thing.case.done.format_map(self.everything(thing))
-                return Told(said, "partial" if self.pending() else "success", self.knowledge())
-        return Told(self._refusal(step), "error", self.knowledge() if self.dice.maybe(0.3) else {})
+                summary = thing.case.done.format_map(self.everything(thing))
+                return CallResult(summary, "partial" if self.pending() else "success", self.knowledge())
+        return CallResult(self._refusal(step), "error", self.knowledge() if self.dice.maybe(0.3) else {})
 
     def _refusal(self, step: Step) -> str:
         given = [str(value) for value in step.args.values()]
@@ -201,6 +207,6 @@ class Scene(World):
         return [tool for tool in made if tool.name not in {each.name for each in before}]
 
 
-def listed(told: Mapping[str, Any]) -> str:
-    """What is told of a thing, in words."""
-    return ", ".join(f"{key} {value}" for key, value in told.items())
+def describe_facts(reported: Mapping[str, Any]) -> str:
+    """The facts of a thing as text."""
+    return ", ".join(f"{key} {value}" for key, value in reported.items())

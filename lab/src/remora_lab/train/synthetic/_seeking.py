@@ -1,4 +1,4 @@
-"""Agents that look for a thing, and agents whose next tool depends on what kind of thing it is."""
+"""Agents that search for a thing, and agents whose next tool depends on the kind of thing."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from typing import Any
 
 from remora.events import Excerpt
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World, described
 
 
 class Seeking(World):
-    """Search for a word of the goal, open what was found one by one, until it is there; submit."""
+    """Search for a word of the goal, open the hits one by one until it is found; submit."""
 
     def make(self) -> None:
         dice = self.dice
         self.noun, self.query = dice.noun(), dice.code()
         self.query_arg = dice.one(("query", "text", "word", "term", "pattern"))
         self.path_arg = dice.one(("path", "file", "name", "document"))
-        told = (f"Search for a {self.noun}.", f"Find where a {self.noun} is named.", "Search everywhere for a word.")
-        self.searches = self.tool(words.LOOK, self.noun, told, **{self.query_arg: TEXT})
+        descriptions = (
+            f"Search for a {self.noun}.",
+            f"Find where a {self.noun} is named.",
+            "Search everywhere for a word.",
+        )
+        self.searches = self.tool(words.LOOK, self.noun, descriptions, **{self.query_arg: TEXT})
         self.opens = self.tool(words.READ, dice.noun(), described("read", self.noun), **{self.path_arg: TEXT})
         self.hits = list(dict.fromkeys(dice.path() for _ in range(dice.number(0, 4))))
         self.place_of = dice.one(self.hits) if self.hits and dice.maybe(0.8) else ""
@@ -56,34 +60,34 @@ class Seeking(World):
         steps += [] if self.fine()[0].tool == "submit_result" else [self.submit("Not found")]
         return steps
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.searches:
             return self._search(str(step.args[self.query_arg]))
         if step.tool == self.opens:
             return self._open(str(step.args[self.path_arg]))
-        return Told("Nothing useful", "partial")
+        return CallResult("Nothing useful", "partial")
 
-    def _search(self, query: str) -> Told:
+    def _search(self, query: str) -> CallResult:
         if query != self.query:
-            return Told(f"No {self.noun} `{query}`", "partial")
+            return CallResult(f"No {self.noun} `{query}`", "partial")
         self.known = True
-        return Told(f"{len(self.hits)} {self.hits_key} for {query}", "success", self._knowledge())
+        return CallResult(f"{len(self.hits)} {self.hits_key} for {query}", "success", self._knowledge())
 
-    def _open(self, path: str) -> Told:
+    def _open(self, path: str) -> CallResult:
         if not self.known or path not in self.hits:
-            return Told(f"{path} is no hit: {self.searches} first", "error")
+            return CallResult(f"{path} is no hit: {self.searches} first", "error")
         self.opened += [path] if path not in self.opened else []
         self.found = self.found or path == self.place_of
         text = f"{self.dice.one(words.CODE_LINES)}\n{self.query if path == self.place_of else self.dice.code()}"
-        said = f"{self.query} is in {path}" if path == self.place_of else f"{path} does not say it"
-        return Told(said, "success", self._knowledge(), (Excerpt(label=path, text=text),))
+        summary = f"{self.query} is in {path}" if path == self.place_of else f"{path} does not say it"
+        return CallResult(summary, "success", self._knowledge(), (Excerpt(label=path, text=text),))
 
     def _knowledge(self) -> dict[str, Any]:
         return {self.hits_key: list(self.hits), self.opened_key: list(self.opened), "found": self.found}
 
 
 class Routing(World):
-    """Look once, then call the tool that is for this kind of thing, with arguments from what is known; submit."""
+    """Look once, then call the tool for this kind of thing, with known values as arguments; submit."""
 
     def make(self) -> None:
         dice = self.dice
@@ -109,8 +113,8 @@ class Routing(World):
         return {name: parts[name] for name in self.dice.some(list(parts), 1, 3)}
 
     def _handler(self, kind: str) -> str:
-        told = (f"For a {kind}.", f"Handle a {kind}.", f"Use it when the kind is {kind}.")
-        return self.tool([*words.ACT, *words.WRITE], self.dice.noun(), told, **self.wants[kind])
+        descriptions = (f"For a {kind}.", f"Handle a {kind}.", f"Use it when the kind is {kind}.")
+        return self.tool([*words.ACT, *words.WRITE], self.dice.noun(), descriptions, **self.wants[kind])
 
     def goal(self) -> str:
         return self.dice.one((f"Handle the {self.noun} of {self.place}", f"Route {self.noun} in {self.place}"))
@@ -135,7 +139,7 @@ class Routing(World):
         steps += [Step(self.fetches)] if self.known else []
         return steps + ([] if self.done else [self.submit("Handled")])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.fetches:
             self.known = True
             known = {
@@ -144,10 +148,10 @@ class Routing(World):
                 self.who_arg: self.person,
                 self.level_arg: self.level,
             }
-            return Told(f"A {self.kind}", "success", dict(self.dice.shuffled(list(known.items()))))
+            return CallResult(f"A {self.kind}", "success", dict(self.dice.shuffled(list(known.items()))))
         if self.known and step.like(self._step(self.kind)):
             self.done = True
-            return Told(f"Handled {self.noun} {self.number_}", "success", {"handled": True})
+            return CallResult(f"Handled {self.noun} {self.number_}", "success", {"handled": True})
         if step.tool in self.handles.values():
-            return Told(f"{step.tool} is not for this {self.noun}", "error")
-        return Told("Nothing happened", "partial")
+            return CallResult(f"{step.tool} is not for this {self.noun}", "error")
+        return CallResult("Nothing happened", "partial")

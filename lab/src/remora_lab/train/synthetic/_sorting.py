@@ -1,4 +1,4 @@
-"""Agents that keep several piles apart, each with a tool of its own, as one that brings two lists in step does."""
+"""Agents that handle several lists, each with its own tool, like one that synchronizes two lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from remora_lab.train.synthetic import _words as words
 from remora_lab.train.synthetic._dice import Dice
-from remora_lab.train.synthetic._world import TEXT, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, CallResult, Schema, Step, World, described
 
 _PILES = (
     "absent", "added", "changed", "clashing", "doubled", "early", "extra", "faulty", "fresh", "idle", "late", "loose",
@@ -35,13 +35,13 @@ class _Pile:
     tool: str
     left: list[str]
     kinds: dict[str, str]
-    """The kind of each thing, where the tool wants a word that depends on it."""
+    """The kind of each thing, if the tool needs a word that depends on it."""
     rule: dict[str, str]
     """The word for each kind."""
 
 
 class Sorting(World):
-    """Look; take each thing of each pile to the tool that is for this pile; leave what stays; submit."""
+    """Look; pass each thing of each list to that list's tool; leave what stays; submit."""
 
     def make(self) -> None:
         dice = self.dice
@@ -50,7 +50,7 @@ class Sorting(World):
         self.arg = dice.one(("name", "key", "id", "label", "which", "one", self.noun))
         self.word_arg = dice.one([each for each in ("section", "group", "under", "place", "kind") if each != self.arg])
         self.way = dice.one(("list", "map", "records"))
-        """How a pile is shown whose things are of a kind."""
+        """How a list is shown whose things have a kind."""
         marks = iter(dict.fromkeys(dice.code() for _ in range(24)))
         keys = dice.some(_PILES, 1, 3)
         self.piles = [self._pile(key, marks, ruled=number == 0 and dice.maybe(0.4)) for number, key in enumerate(keys)]
@@ -68,11 +68,11 @@ class Sorting(World):
         args: dict[str, Schema] = {self.arg: TEXT}
         if rule:
             args[self.word_arg] = {"enum": sorted(set(rule.values()))} if dice.maybe(0.7) else TEXT
-        told = (
+        descriptions = (
             f"Take care of one {self.noun} that is {key}.", f"For a {self.noun} among {key}.",
             f"Handle one of {key}.", f"What is {key} is mended by this, one {self.noun} at a time.",
         )  # fmt: skip
-        tool = self.tool([*words.ACT, *words.EDIT, *words.WRITE], self.noun, told, **args)
+        tool = self.tool([*words.ACT, *words.EDIT, *words.WRITE], self.noun, descriptions, **args)
         return _Pile(key, tool, left, {mark: dice.one(sorted(rule)) for mark in left} if rule else {}, rule)
 
     def goal(self) -> str:
@@ -95,15 +95,15 @@ class Sorting(World):
         return [first, *each, stays, last]
 
     def _about(self, pile: _Pile) -> list[str]:
-        said = self.dice.one(
+        sentence = self.dice.one(
             (f"{pile.tool} is for each in {pile.key}.", f"As long as {pile.key} lists any: {pile.tool}.",
              f"For each of {pile.key} call {pile.tool}.", f"{pile.key}: {pile.tool}, one by one.",
              f"What {pile.key} names goes to {pile.tool}.", f"{pile.tool} takes one of {pile.key} at a time.")
         )  # fmt: skip
         if not pile.rule:
-            return [said]
+            return [sentence]
         manner = self.dice.one(("{} goes to {}", "{} is for {}", "{}: {}", "{} means {}"))
-        return [said, ", ".join(manner.format(*pair) for pair in pile.rule.items()) + "."]
+        return [sentence, ", ".join(manner.format(*pair) for pair in pile.rule.items()) + "."]
 
     def fine(self) -> list[Step]:
         if not self.known:
@@ -120,10 +120,10 @@ class Sorting(World):
         steps = [Step(self.looks)] if self.known else []
         for pile in self.piles:
             others = [mark for other in self.piles if other is not pile for mark in other.left]
-            told = sorted(set(pile.rule.values())) or [""]
-            steps += [self._step(pile, mark, self.dice.one(told)) for mark in [*others, *self.gone, *self.stays]]
+            places = sorted(set(pile.rule.values())) or [""]
+            steps += [self._step(pile, mark, self.dice.one(places)) for mark in [*others, *self.gone, *self.stays]]
             steps += [
-                self._step(pile, mark, word) for mark in pile.left for word in told if word != self._word(pile, mark)
+                self._step(pile, mark, word) for mark in pile.left for word in places if word != self._word(pile, mark)
             ]
         unfinished = any(pile.left for pile in self.piles) or not self.known
         return steps + ([self.submit("In order")] if unfinished else [])
@@ -131,35 +131,37 @@ class Sorting(World):
     def _word(self, pile: _Pile, mark: str) -> str:
         return pile.rule[pile.kinds[mark]] if pile.rule else ""
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
-            return Told(self._said(), "partial" if self._left() else "success", self._knowledge())
+            return CallResult(self._describe_state(), "partial" if self._left() else "success", self._knowledge())
         pile = next((each for each in self.piles if each.tool == step.tool), None)
         if pile is None:
-            return Told(self.dice.one(("No change", "Nothing came of it")), "partial")
+            return CallResult(self.dice.one(("No change", "Nothing came of it")), "partial")
         mark = str(step.args[self.arg])
         if not self.known or mark not in pile.left:
-            return Told(f"{mark} is not among {pile.key}", "error", self._knowledge() if self.known else {})
+            return CallResult(f"{mark} is not among {pile.key}", "error", self._knowledge() if self.known else {})
         if pile.rule and step.args[self.word_arg] != self._word(pile, mark):
-            return Told(f"{mark} is {pile.kinds[mark]}, not for {step.args[self.word_arg]}", "error")
+            return CallResult(f"{mark} is {pile.kinds[mark]}, not for {step.args[self.word_arg]}", "error")
         pile.left.remove(mark)
         self.gone.append(mark)
-        return Told(f"Settled {mark}, {self._left()} left", "partial" if self._left() else "success", self._knowledge())
+        return CallResult(
+            f"Settled {mark}, {self._left()} left", "partial" if self._left() else "success", self._knowledge()
+        )
 
     def _left(self) -> int:
         return sum(len(pile.left) for pile in self.piles)
 
-    def _said(self) -> str:
-        told = ", ".join(f"{len(pile.left)} {pile.key}" for pile in self.piles)
-        return told if self._left() else self.dice.one((f"The {self.noun}s are in order", told))
+    def _describe_state(self) -> str:
+        counts = ", ".join(f"{len(pile.left)} {pile.key}" for pile in self.piles)
+        return counts if self._left() else self.dice.one((f"The {self.noun}s are in order", counts))
 
     def _knowledge(self) -> dict[str, Any]:
-        known: dict[str, Any] = {pile.key: self._shown(pile) for pile in self.piles}
+        known: dict[str, Any] = {pile.key: self._list_pile(pile) for pile in self.piles}
         known |= {self.staying: list(self.stays)} if self.staying else {}
         return known | {self.count: self._left()}
 
-    def _shown(self, pile: _Pile) -> Any:
+    def _list_pile(self, pile: _Pile) -> Any:
         if not pile.rule:
             return list(pile.left)
         if self.way == "map":
@@ -170,7 +172,7 @@ class Sorting(World):
 
 
 def _rule(dice: Dice) -> dict[str, str]:
-    """Which word belongs to which kind; two kinds may share one."""
+    """The word for each kind. Two kinds may share one."""
     kinds = [dice.one((dice.noun().upper(), dice.one(words.ADJECTIVES))) for _ in range(dice.number(2, 3))]
     places = [dice.noun().title() for _ in range(dice.number(2, 3))]
     return {kind: dice.one(places) for kind in kinds}

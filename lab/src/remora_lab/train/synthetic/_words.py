@@ -1,4 +1,4 @@
-"""Words that made-up agents are named and described with. Most of them are in `words.txt`, a sort a paragraph."""
+"""Words for naming and describing synthetic agents. Most are in `words.txt`, one kind per paragraph."""
 
 from __future__ import annotations
 

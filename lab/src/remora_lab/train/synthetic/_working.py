@@ -1,4 +1,4 @@
-"""The two sorts of scenarios: one thing that stands in some way, and several things that are taken care of in turn."""
+"""The two shapes of scenarios: one thing with a condition, and several things that are handled in turn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from remora_lab.train.synthetic._dice import Dice
 from remora_lab.train.synthetic._scenarios import scenarios
-from remora_lab.train.synthetic._scene import Scene, Thing, listed
+from remora_lab.train.synthetic._scene import Scene, Thing, describe_facts
 from remora_lab.train.synthetic._world import Step, World
 
 _STOPS = ("halted", "on_hold", "locked", "paused", "veto", "objection", "hindrance", "postponed")
@@ -23,18 +23,18 @@ def working(dice: Dice) -> World:
 
 
 class Deciding(Scene):
-    """One thing: the facts together tell what is to be done, if anything."""
+    """One thing: its facts together determine what to do, if anything."""
 
     def lay_out(self) -> None:
         idle = [case for case in self.scenario.cases if not case.tool]
         case = self.dice.one(self.handled) if self.dice.maybe(0.7) else self.dice.one(idle)
         self.now = self.draw(case, self.place)
         then = self.dice.one(idle)
-        self.then = Thing(self.place, then, {**self.now.told, **self.facts(then)})
-        """How it stands once it was taken care of."""
+        self.then = Thing(self.place, then, {**self.now.reported, **self.facts(then)})
+        """Its state once it is done."""
         self.settled = not case.tool
         self.tells = self.dice.maybe(0.7)
-        """Whether a tool that changed it tells how it stands then; else it repeats what the look has told."""
+        """Whether a tool that changed it reports the new state. Otherwise it repeats the first report."""
         self.counted = not self.tells or self.dice.maybe(0.4)
 
     def pending(self) -> list[Thing]:
@@ -48,23 +48,23 @@ class Deciding(Scene):
         self.now = self.then if self.tells else thing
 
     def standing(self) -> str:
-        said = self.now.case.summary.format_map(self.everything(self.now))
-        return listed(self.now.told) if self.dice.maybe(0.15) else said
+        summary = self.now.case.summary.format_map(self.everything(self.now))
+        return describe_facts(self.now.reported) if self.dice.maybe(0.15) else summary
 
     def knowledge(self) -> dict[str, Any]:
-        known = dict(self.dice.shuffled(list(self.now.told.items())))
+        known = dict(self.dice.shuffled(list(self.now.reported.items())))
         return known | {self.count: len(self.pending())} if self.counted else known
 
     def order(self) -> list[str]:
-        """Where nothing is to be done the prompt may say that this is the end."""
-        said = super().order()
+        """If nothing is to be done, the prompt may say that this is the end."""
+        sentences = super().order()
         idle = {text.rstrip(".") for case in self.scenario.cases if not case.tool for text in (case.rule, *case.orders)}
         ends = self.dice.maybe(0.5)
-        return [f"{text[:-1]}, submit_result." if ends and text[:-1] in idle else text for text in said]
+        return [f"{text[:-1]}, submit_result." if ends and text[:-1] in idle else text for text in sentences]
 
 
 class Going(Scene):
-    """Several things: each that needs it goes to the tool that is for it."""
+    """Several things: each that needs it goes to its tool."""
 
     def lay_out(self) -> None:
         dice = self.dice
@@ -77,15 +77,15 @@ class Going(Scene):
         self.left = [thing for thing in self.all if thing.case.tool]
         self.kept = [thing for thing in self.all if not thing.case.tool]
         self.sort = self._sort()
-        taken = {key for thing in self.all for key in thing.told}
+        taken = {key for thing in self.all for key in thing.reported}
         self.key = next(each for each in dice.shuffled(("name", "item", "which", "one", "is")) if each not in taken)
         self.stop = dice.one([each for each in _STOPS if each not in taken]) if dice.maybe(0.2) else ""
-        """The key that tells whether anything may be changed at all."""
+        """The key that says whether anything may be changed at all."""
         self.why = dice.one(_WHY) if self.stop and dice.maybe(0.35) else dice.one(("", None))
         self.under = self.scenario.pile or dice.one(("found", "all", "report", "items", "listing"))
 
     def _sort(self) -> str:
-        """How things are listed: by their first fact, each with what is told of it, or the next one alone."""
+        """How things are listed: by their first fact, each with its facts, or only the next one."""
         taken = {case.source(argument) for case in self.handled for argument in case.takes}
         plain = taken <= {"", "item"}
         if self.scenario.shape == "names":
@@ -96,13 +96,13 @@ class Going(Scene):
         )
 
     def order(self) -> list[str]:
-        *said, last = super().order()
+        *sentences, last = super().order()
         stopped = self.dice.one(
             (f"If {self.stop} says something, change nothing and submit_result.",
              f"Where {self.stop} tells a reason, all stays as it is: submit_result.",
              f"{self.stop} outweighs everything else: then only submit_result.")
         )  # fmt: skip
-        return [*said, *([stopped] if self.stop else []), last]
+        return [*sentences, *([stopped] if self.stop else []), last]
 
     def pending(self) -> list[Thing]:
         if self.why:
@@ -110,7 +110,7 @@ class Going(Scene):
         return self.left[:1] if self.sort == "next" else self._in_order()
 
     def _in_order(self) -> list[Thing]:
-        """What is left, in the order in which it is shown."""
+        """What is left, in the order it is shown."""
         if self.sort != "piles":
             return self.left
         piles = list(self._piles())
@@ -122,47 +122,47 @@ class Going(Scene):
     def settle(self, thing: Thing) -> None:
         self.left.remove(thing)
 
-    def _shown(self) -> list[Thing]:
+    def _visible(self) -> list[Thing]:
         return [thing for thing in self.all if thing in self.left or thing in self.kept]
 
     def _piles(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for thing in self.all:
             found.setdefault(_pile(thing), [])
-        for thing in self._shown():
+        for thing in self._visible():
             found[_pile(thing)].append(thing.name)
         return found
 
     def standing(self) -> str:
         if self.sort == "next" and self.left:
             thing = self.left[0]
-            return f"Next: {thing.name} ({listed(thing.told)})" if thing.told else f"Next: {thing.name}"
+            return f"Next: {thing.name} ({describe_facts(thing.reported)})" if thing.reported else f"Next: {thing.name}"
         if self.sort == "piles":
             return ", ".join(f"{len(names)} {pile}" for pile, names in self._piles().items())
-        number = len(self._shown())
+        number = len(self._visible())
         return f"{number} {self.thing}s, {len(self.left)} {self.count.replace('_', ' ')}"
 
     def knowledge(self) -> dict[str, Any]:
         return {**self._listing(), self.count: len(self.left), **({self.stop: self.why} if self.stop else {})}
 
     def _listing(self) -> dict[str, Any]:
-        shown = self._shown()
+        shown = self._visible()
         if self.sort == "piles":
             return dict(self._piles())
         if self.sort == "names":
             return {self.under: [thing.name for thing in shown]}
         if self.sort == "lines":
-            return {self.under: [f"{thing.name}: {listed(thing.told)}" for thing in shown]}
+            return {self.under: [f"{thing.name}: {describe_facts(thing.reported)}" for thing in shown]}
         if self.sort == "map":
-            return {self.under: {thing.name: thing.told for thing in shown}}
+            return {self.under: {thing.name: thing.reported for thing in shown}}
         if self.sort == "next":
-            return {"next": {self.key: self.left[0].name, **self.left[0].told} if self.left else None}
-        return {self.under: [{self.key: thing.name, **thing.told} for thing in shown]}
+            return {"next": {self.key: self.left[0].name, **self.left[0].reported} if self.left else None}
+        return {self.under: [{self.key: thing.name, **thing.reported} for thing in shown]}
 
     def wrong(self) -> list[Step]:
-        # A call for what is not shown yet would be right some turns later, and nobody could know of it now.
-        seen = self._shown() if self.known else []
-        gone = [thing for thing in self.all if thing not in self._shown()]
+        # A call for a thing that is not shown yet would be right some turns later, and could not be known now.
+        seen = self._visible() if self.known else []
+        gone = [thing for thing in self.all if thing not in self._visible()]
         shown = seen[:2] if self.sort != "next" or not self.known else self.left[:1]
         return [step for step in super().wrong() if self._concerns(step, [*shown, *gone])]
 
@@ -173,4 +173,4 @@ class Going(Scene):
 
 
 def _pile(thing: Thing) -> str:
-    return str(next(iter(thing.told.values())))
+    return str(next(iter(thing.reported.values())))

@@ -1,7 +1,7 @@
-"""What made-up agents have in common: tools with names and wordings drawn by chance, and a small world they work on.
+"""What synthetic agents have in common: tools with random names and descriptions, and a small world to work on.
 
-A world knows which calls are right now. Whoever reads the packet can know it too: everything that decides it stands in
-the system prompt, the goal, or what tools have told.
+A world knows which calls are right. A reader of the packet can know it too: everything that decides is in the system
+prompt, the goal, or the results of tools.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Step:
     args: dict[str, Any] = field(default_factory=dict)
 
     def like(self, other: Step) -> bool:
-        """Whether it is the same call; whoever submits may say it in any words."""
+        """Whether it is the same call. Submissions may use any words."""
         return self.tool == other.tool and (self.tool == SUBMIT_RESULT_TOOL or self.args == other.args)
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a call came to."""
+class CallResult:
+    """The result of a call."""
 
     summary: str
     outcome: Outcome = "success"
@@ -45,24 +45,24 @@ class Told:
 
 
 class World(ABC):
-    """A made-up agent and what it works on."""
+    """A synthetic agent and the world it works on."""
 
     ordered = False
-    """Whether only the system prompt tells what comes first."""
+    """Whether only the system prompt says what comes first."""
     title = ""
-    """What the agent is called; nothing for any name."""
+    """The agent's name; empty for any name."""
     begun = False
-    """Whether its first tool has run before the first turn."""
+    """Whether its first tool ran before the first turn."""
     looks = ""
-    """The tool that tells how things stand."""
+    """The tool that reports the state."""
 
     def __init__(self, dice: Dice) -> None:
         self.dice = dice
         self.thing = dice.noun()
         self.place = dice.path(dice.one(("py", "py", "txt", "json", "md")))
         self.tools: list[ToolSpec] = []
-        self.said = ""
-        """What the latest call told: what a submission repeats where nothing better is offered."""
+        self.last_summary = ""
+        """The summary of the latest call, repeated by a submission if nothing better is offered."""
         self._manner = dice.one(("snake", "snake", "snake", "camel", "pascal", "reversed", "nonsense"))
         self.make()
         self.tools = dice.shuffled([*self.tools, *self.distractors()]) if dice.maybe(0.6) else [*self.tools]
@@ -70,38 +70,38 @@ class World(ABC):
 
     @abstractmethod
     def make(self) -> None:
-        """Name the tools and lay out the world."""
+        """Name the tools and create the world."""
 
     @abstractmethod
     def order(self) -> list[str]:
-        """Sentences that tell in which order tools are called, and by what."""
+        """Sentences that say in which order tools are called, and with what."""
 
     @abstractmethod
     def goal(self) -> str:
-        """What is wanted."""
+        """The goal."""
 
     @abstractmethod
     def fine(self) -> list[Step]:
-        """All calls that are right now, the best first."""
+        """All right calls, the best first."""
 
     @abstractmethod
     def wrong(self) -> list[Step]:
-        """Calls that look likely and are wrong now."""
+        """Calls that look likely but are wrong."""
 
     @abstractmethod
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         """Make the call."""
 
-    def tool(self, among: Sequence[str], noun: str, told: Sequence[str], **args: Schema) -> str:
-        """A new tool of that sort; gives its name. Arguments with a default may be left out."""
+    def tool(self, among: Sequence[str], noun: str, descriptions: Sequence[str], **args: Schema) -> str:
+        """Add a tool with a verb from `among`; returns its name. Arguments with a default are optional."""
         name = self._name(self.dice.verb(among), noun)
         while name in {each.name for each in self.tools}:
             name = f"{name}_{self.dice.noun()}"
         described = self._manner == "nonsense" or self.dice.maybe(0.92)
-        return self.add(name, self.dice.one(told) if described else "", args)
+        return self.add(name, self.dice.one(descriptions) if described else "", args)
 
     def add(self, name: str, description: str, args: Mapping[str, Schema]) -> str:
-        """A new tool of that name."""
+        """Add a tool with that name."""
         required = [each for each, schema in args.items() if "default" not in schema]
         schema: dict[str, Any] = {"type": "object", "properties": {key: dict(item) for key, item in args.items()}}
         parameters = schema | ({"required": required} if required else {})
@@ -109,14 +109,14 @@ class World(ABC):
         return name
 
     def submit(self, text: str = "") -> Step:
-        return Step(SUBMIT_RESULT_TOOL, {"summary": text or self.said or "Nothing to do"})
+        return Step(SUBMIT_RESULT_TOOL, {"summary": text or self.last_summary or "Nothing to do"})
 
     def menu(self) -> list[Step]:
-        """Every way on that a tool could offer, right or not, for whoever decides by what they are for."""
+        """Every call that a tool could offer, right or not, to be chosen by meaning."""
         return []
 
     def reason(self, step: Step) -> str:
-        """Why one would make a call; nothing for any reason."""
+        """A reason for a call; empty for any reason."""
         return ""
 
     def who(self) -> str:
@@ -128,11 +128,11 @@ class World(ABC):
         )  # fmt: skip
 
     def system(self) -> str:
-        """The agent's own text: who it is, and in which order it works."""
+        """The system prompt: who the agent is, and in which order it works."""
         who = self.who()
         order = self.order()
         if not self.ordered and self.dice.maybe(0.15):
-            order = order[-1:]  # what tools are for must then be enough
+            order = order[-1:]  # the tools' descriptions must then be enough
         if self.dice.maybe(0.25):
             lines = [f"{number}. {line}" for number, line in enumerate(order, start=1)]
             return "\n".join([who, *lines])
@@ -161,19 +161,19 @@ class World(ABC):
         for _ in range(self.dice.number(1, 4)):
             noun, verb = self.dice.noun(), self.dice.verb(words.OTHER)
             extra: dict[str, Schema] = {self.dice.noun(): self.dice.one((TEXT, WHOLE))} if self.dice.maybe(0.6) else {}
-            told = (
+            descriptions = (
                 f"{verb.title()} the {noun}s.",
                 f"{verb.title()} a {noun} for another team.",
                 f"Only to {verb} {noun}s.",
             )
-            self.tool([verb], noun, told, **extra)
+            self.tool([verb], noun, descriptions, **extra)
         found = [each for each in self.tools if each.name not in {known.name for known in before}]
         self.tools = before
         return found
 
 
 def described(among: str, noun: str) -> tuple[str, ...]:
-    """Wordings for a tool of a sort, about a noun."""
+    """Descriptions for a kind of tool, about a noun."""
     by_sort = {
         "look": (f"List the {noun}s.", f"Show which {noun}s there are.", f"See what {noun}s are open.",
                  f"Report every {noun} of this target.", f"Tell how many {noun}s there are, and which."),

@@ -1,16 +1,16 @@
-"""Agents that begin with what a tool has told already, and write one text from it, as one that documents code does."""
+"""Agents that begin with a tool's report and write one text from it, like one that documents code."""
 
 from __future__ import annotations
 
 from remora.events import Excerpt
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, CallResult, Schema, Step, World, described
 
 _STATES = (("missing", "outdated", "complete"), ("absent", "stale", "current"), ("empty", "old", "full"))
 
 
 class Writing(World):
-    """What is missing or outdated is written from a suggestion; what is complete is left as it is; submit."""
+    """What is missing or outdated is written from a suggestion; what is complete is left alone; submit."""
 
     def make(self) -> None:
         dice = self.dice
@@ -20,12 +20,12 @@ class Writing(World):
         args: dict[str, Schema] = {self.text_arg: TEXT}
         if dice.maybe(0.4):
             args.setdefault("note", {"type": "string", "default": ""})
-        told = (
+        descriptions = (
             f"Write the {self.noun} from one sentence.",
             f"Put a new {self.noun} in place.",
             f"Set the {self.noun}.",
         )
-        self.writes = self.tool(words.WRITE, self.noun, told, **args)
+        self.writes = self.tool(words.WRITE, self.noun, descriptions, **args)
         self.missing, self.old, self.full = dice.one(_STATES)
         self.state = dice.one((self.missing, self.missing, self.old, self.full))
         self.key = dice.one(("suggestion", "proposal", "draft", "short", f"{self.noun}_text"))
@@ -72,18 +72,18 @@ class Writing(World):
             return [*steps, Step(self.writes, {self.text_arg: self._sentence()})]
         return [*steps, self.submit(f"The {self.noun} is fine")]
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             shown = Excerpt(label="code", text=self.dice.lines(3, 8), start_line=self.dice.number(1, 60))
-            said = f"The {self.noun} is {self.state}"
+            summary = f"The {self.noun} is {self.state}"
             beside = {} if self.state == self.full else {self.key: self.text}
-            return Told(said, "success", {f"{self.noun}_state": self.state, **beside}, (shown,))
+            return CallResult(summary, "success", {f"{self.noun}_state": self.state, **beside}, (shown,))
         if step.tool != self.writes:
-            return Told("Nothing changed", "partial")
+            return CallResult("Nothing changed", "partial")
         if not self.known:
-            return Told(f"Nobody has looked yet: {self.looks} first", "error")
+            return CallResult(f"Nobody has looked yet: {self.looks} first", "error")
         if step.args[self.text_arg] != self.text:
-            return Told(f"That is not the {self.key}", "error")
+            return CallResult(f"That is not the {self.key}", "error")
         self.state = self.full
-        return Told(f"Wrote the {self.noun}", "success", {f"{self.noun}_state": self.state})
+        return CallResult(f"Wrote the {self.noun}", "success", {f"{self.noun}_state": self.state})
