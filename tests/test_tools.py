@@ -112,9 +112,9 @@ def test_every_problem_of_a_tool_is_told_at_once_with_its_place() -> None:
     told = "\n".join(caught.value.problems)
     assert caught.value.file == __file__
     for words in (
-        "`no name` is no name",
+        "`no name` is not a valid tool name",
         "`untyped` has no type",
-        "`rest` has no name",
+        "`rest` cannot be passed by name",
         "no JSON Schema",
         "`other` is desc",
     ):

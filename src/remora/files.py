@@ -1,4 +1,4 @@
-"""Files that somebody else may have put there: read once, and only where they are plain and of a sane size."""
+"""Reads untrusted files once, and only regular files of a limited size."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from remora.errors import ConfigError
 from remora.snapshot import Snapshot
 
 MAX_FILES = 1000
-"""Files of one folder, those in folders below included."""
+"""Most files in one folder, subfolders included."""
 MAX_BYTES = 16 * 1024 * 1024
-"""Bytes of all of them together."""
+"""Total bytes of all of them."""
 MAX_DEPTH = 16
 CACHES = frozenset({"__pycache__", ".pytest_cache"})
-"""Folders that tools fill: neither read nor digested, so nothing in them can be loaded."""
+"""Cache folders of tools: neither read nor hashed, so nothing in them can be loaded."""
 _PLAIN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_plain(path: Path, most: int, *, links: bool = False) -> bytes:
-    """The bytes of a plain file. Raises `ConfigError` for anything else, or one over `most` bytes; `OSError` if none.
+    """Read a regular file.
 
-    Nothing of what the file holds is in the error. With `links`, a link is followed.
+    Raises `ConfigError` for anything else or more than `most` bytes; `OSError` if there is none.
+
+    The error contains nothing of the file's content. With `links`, links are followed.
     """
     return _read(str(path), path, most, None, links=links)
 
@@ -40,7 +42,7 @@ def read_below(folder: Path, name: str, most: int) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        problem = _link(place) if place.is_symlink() else ConfigError(f"`{place}` cannot be read: {error.strerror}")
+        problem = _link_error(place) if place.is_symlink() else ConfigError(f"`{place}` cannot be read: {error.strerror}")
         raise problem from error
     try:
         return _read(last, folder / name, most, handle, links=False)
@@ -49,9 +51,9 @@ def read_below(folder: Path, name: str, most: int) -> bytes:
 
 
 def read_folder(folder: Path, *, links: bool = False) -> Snapshot:
-    """All files at and below `folder`, but those of caches. Raises `ConfigError` for links, other than files, too much.
+    """Read all files in `folder`, except caches. Raises `ConfigError` for links, special files, or too much data.
 
-    With `links` they are followed: for a folder of ours, which an installer may have laid out in links.
+    With `links`, links are followed: for our own folder, which an installer may have laid out with links.
     """
     walk = _Walk(folder, links)
     handle = walk.enter(str(folder), folder, None)
@@ -59,16 +61,16 @@ def read_folder(folder: Path, *, links: bool = False) -> Snapshot:
         walk.read(handle, "", 0)
     finally:
         os.close(handle)
-    twins = [name for name, number in Counter(name.casefold() for name in walk.files).items() if number > 1]
-    if twins:
-        names = ", ".join(f"`{name}`" for name in sorted(walk.files) if name.casefold() == twins[0])
-        raise ConfigError(f"`{folder}`: {names} differ only in case: not every disk tells them apart")
+    duplicates = [name for name, number in Counter(name.casefold() for name in walk.files).items() if number > 1]
+    if duplicates:
+        names = ", ".join(f"`{name}`" for name in sorted(walk.files) if name.casefold() == duplicates[0])
+        raise ConfigError(f"`{folder}`: {names} differ only in case: some file systems cannot distinguish them")
     return Snapshot(folder, walk.files)
 
 
 @dataclass
 class _Walk:
-    """One reading of a folder. Every name is opened below the folder that it was found in, never by its whole path."""
+    """Reads a folder. Every name is opened relative to its open parent folder, never by its whole path."""
 
     top: Path
     links: bool
@@ -80,15 +82,15 @@ class _Walk:
             return os.open(name, _flags(links=self.links) | os.O_DIRECTORY, dir_fd=within)
         except OSError as error:
             if path.is_symlink() and not self.links:
-                raise _link(path) from error
+                raise _link_error(path) from error
             raise ConfigError(f"`{path}` cannot be read: {error.strerror}") from error
 
     def read(self, handle: int, before: str, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ConfigError(f"`{self.top}` is nested more than {MAX_DEPTH} folders deep")
         with os.scandir(handle) as entries:
-            found = sorted((entry.name, self._is_folder(entry)) for entry in entries)
-        for name, is_folder in found:
+            entries_found = sorted((entry.name, self._is_folder(entry)) for entry in entries)
+        for name, is_folder in entries_found:
             path = self.top / before / name
             if not is_folder:
                 self._take(name, path, before, handle)
@@ -104,7 +106,9 @@ class _Walk:
 
     def _take(self, name: str, path: Path, before: str, handle: int) -> None:
         if len(self.files) >= MAX_FILES:
-            raise ConfigError(f"`{self.top}` holds more than {MAX_FILES:,} files: expected the few of one agent")
+            raise ConfigError(
+                f"`{self.top}` contains more than {MAX_FILES:,} files: expected the few files of one agent"
+            )
         try:
             data = _read(name, path, self.left, handle, links=self.links)
         except OSError as error:
@@ -118,15 +122,15 @@ def _read(name: str, path: Path, most: int, within: int | None, *, links: bool) 
         handle = os.open(name, _flags(links=links), dir_fd=within)
     except OSError as error:
         if path.is_symlink() and not links:
-            raise _link(path) from error
+            raise _link_error(path) from error
         raise
     with os.fdopen(handle, "rb") as opened:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ConfigError(f"`{path}` is not a plain file")
-        # One more than allowed: a file may grow while it is read.
+            raise ConfigError(f"`{path}` is not a regular file")
+        # One byte more than allowed: a file may grow while it is read.
         data = opened.read(most + 1)
     if len(data) > most:
-        raise ConfigError(f"`{path}` is too large: at most {most:,} bytes are read here")
+        raise ConfigError(f"`{path}` is too large: the limit is {most:,} bytes")
     return data
 
 
@@ -134,5 +138,7 @@ def _flags(*, links: bool) -> int:
     return _PLAIN if links else _PLAIN | os.O_NOFOLLOW
 
 
-def _link(path: Path) -> ConfigError:
-    return ConfigError(f"`{path}` is a link: expected a plain file or folder, which cannot change unseen")
+def _link_error(path: Path) -> ConfigError:
+    return ConfigError(
+        f"`{path}` is a link: expected a regular file or folder, so that its content is what was checked"
+    )

@@ -1,7 +1,7 @@
-"""Which names of a project are not its own code: what git ignores, and folders that tools fill.
+"""Ignore rules: the files that git ignores, and folders that tools create.
 
-Pure: whoever walks the folders reads the rules and hands in their text. A walk must not enter a hidden folder, since
-nothing beneath it can be taken back in; that is git's own rule.
+Pure: the caller reads the rule files and passes their text. Like git, a walk must not enter an ignored folder: rules
+cannot re-include anything below it.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
 RULES = ".gitignore"
-"""The rules of the folder that this file is in, and of all beneath it."""
+"""Rules for the folder that contains this file, and everything below it."""
 OWN_RULES = (".git", "info", "exclude")
-"""Rules of this checkout alone. Every other file of rules goes before them."""
+"""Rules of this checkout. Every other rule file takes precedence."""
 MAX_RULES = 1024 * 1024
-"""Bytes of rules that are read; a larger file holds none."""
+"""Bytes of a rule file. A larger one is ignored."""
 STATE_DIR = ".agentfs"
 SKIPPED_DIRS = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages"})
 VENV_MARK = "pyvenv.cfg"
-"""A folder that holds this file is a virtual environment, and is skipped as a whole."""
+"""A folder that contains this file is a virtual environment, and is skipped."""
 
 
 @dataclass(frozen=True)
 class Ignored:
-    """The rules that hold in one folder. Paths are relative to the project, with `/`."""
+    """The rules that apply in one folder. Paths are relative to the project, with `/`."""
 
     levels: tuple[tuple[int, GitIgnoreSpec], ...] = ()
-    """The nearest first: how many characters of a path stand before its part below the rules' folder, and the rules."""
+    """Nearest first: the length of the path prefix before the rules' folder, and the rules."""
 
     def within(self, folder: str, rules: bytes | None) -> Self:
-        """The rules in `folder` (empty for the project itself), given the text of its own, or None without any."""
+        """The rules in `folder` (empty for the project itself), given its own rule file or None."""
         spec = _spec(rules) if rules else None
         if spec is None:
             return self
         return type(self)(((len(folder) + 1 if folder else 0, spec), *self.levels))
 
     def hides_file(self, path: str) -> bool:
-        """Whether the file is not looked at."""
+        """Whether the file is ignored."""
         return self._ignores(path)
 
     def hides_folder(self, path: str) -> bool:
-        """Whether the folder, and all beneath it, is not looked at."""
+        """Whether the folder, with everything below it, is ignored."""
         name = path.rpartition("/")[2]
         return name.startswith(".") or name in SKIPPED_DIRS or self._ignores(path + "/")
 
@@ -56,7 +56,7 @@ class Ignored:
 
 
 def _spec(rules: bytes) -> GitIgnoreSpec | None:
-    """The rules, line by line. One that is none is left out, as git does."""
+    """Parse the rules line by line. Invalid lines are skipped, as in git."""
     lines = [line for line in rules.decode("utf-8", "replace").split("\n") if _is_rule(line)]
     return GitIgnoreSpec.from_lines(lines) if lines else None
 

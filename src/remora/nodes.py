@@ -13,12 +13,12 @@ _NODE_ID = re.compile(r"[\w./+-]+\.\w+:[^\W\d][\w.]*(?:#\d+)?")
 
 
 def named_nodes(text: str) -> list[str]:
-    """Ids of definitions that stand in a text, in order. A file and its line, `a.py:12`, is none."""
+    """Node ids in a text, in order. A file with a line number, `a.py:12`, is not one."""
     return _NODE_ID.findall(text)
 
 
 class NodeType(Enum):
-    """What kind of code a node is."""
+    """The kind of code."""
 
     FILE = "file"
     CLASS = "class"
@@ -36,7 +36,7 @@ class LineRange(BaseModel):
 
 
 class CodeNode(BaseModel):
-    """One piece of code, named `path:qualified.name` (a file: `path`); twins in one file get `#2`, `#3`."""
+    """One piece of code, named `path:qualified.name` (a file: `path`). Duplicates in one file get `#2`, `#3`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,22 +49,22 @@ class CodeNode(BaseModel):
     lines: LineRange
     """From the first decorator to the last line of the body."""
     owned: tuple[LineRange, ...]
-    """The lines that belong to this node and to no node inside it: no two agents own the same line."""
+    """The lines that belong to this node and not to a node inside it. No two agents own the same line."""
     text: str
     """The node's own source."""
     digest: str = ""
-    """SHA-256 of the file's bytes, of which the other fields tell; empty where nobody knows."""
+    """SHA-256 of the file's bytes that the other fields describe; empty if unknown."""
 
     def summary(self) -> str:
-        """One line that tells a reader what the node is."""
+        """One line that says what the node is."""
         span = f"lines {self.lines.first}-{self.lines.last}"
         if self.node_type is NodeType.FILE:
             return f"file '{self.name}', code outside its functions"
         return f"{self.node_type.value} '{self.name}' in {self.file_path.name}, {span}"
 
     def record(self) -> dict[str, Any]:
-        """What an `agent_start` says about the node: all but its text, which the file holds."""
-        told = {
+        """The node as `agent_start` records it: everything but its text, which the file has."""
+        fields = {
             "type": self.node_type.value,
             "name": self.name,
             "file": self.file_path.as_posix(),
@@ -72,4 +72,4 @@ class CodeNode(BaseModel):
             "owned": [[lines.first, lines.last] for lines in self.owned],
             "summary": self.summary(),
         }
-        return told | ({"sha256": self.digest} if self.digest else {})
+        return fields | ({"sha256": self.digest} if self.digest else {})

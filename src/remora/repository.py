@@ -1,6 +1,6 @@
-"""What the `remora.yaml` of a repository may set: a clone must not weaken what you rely on, nor fill your machine.
+"""What a repository's `remora.yaml` may set: a clone must not weaken your protection, nor fill your machine.
 
-Every setting has a decision here; a test holds that. The user's own file, the environment and flags may set anything.
+Every setting has a rule here; a test checks that. The user's own file, the environment and flags may set anything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 PROMPT_TOKENS = 32_768
 AGENTS_AT_ONCE = 16
 FAILURES = 100
-"""Failed or repeated calls in a row."""
+"""Consecutive failed or repeated calls."""
 RETRIES = 10
 FILE_BYTES = 64 * 1024 * 1024
 FILES = 2_000
@@ -28,9 +28,9 @@ class Rule:
     most: int | None = None
     """The largest number, or the longest list."""
     only: str = ""
-    """The one value that it may have."""
+    """The only value allowed."""
     inside: bool = False
-    """Whether it is a path that must lie inside the project."""
+    """Whether it is a path that must be inside the project."""
 
     def problem(self, value: Any) -> str:
         """Why a repository may not set `value`; empty if it may."""
@@ -45,7 +45,7 @@ class Rule:
         return ""
 
     def __str__(self) -> str:
-        """As a table says it."""
+        """The rule as text for a table."""
         if self.never:
             return "no"
         if self.only:
@@ -59,14 +59,14 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "agents_dir": Rule(inside=True),
     "discovery.exclude": Rule(most=PATTERNS),
     "discovery.queries": Rule(inside=True),
-    # Where code and keys go, which files are loaded into a native library, and what holds the project's code.
+    # Where code and keys are sent, which files a native library loads, and the sandbox of project code.
     "server": NEVER,
     "sandbox": NEVER,
-    # They only leave something out, or lower what an agent may do.
+    # These only leave something out, or lower a limit.
     "operations.*.enabled": FREE,
     "operations.*.priority": FREE,
     "operations.*.max_turns": FREE,
-    # Without the packet nothing bounds a prompt but the model's window, and what that costs.
+    # Without the packet only the model's window limits a prompt and its cost.
     "runner.memory.enabled": NEVER,
     "runner.memory.packet_size_limit": Rule(most=PROMPT_TOKENS),
     "runner.memory.trace_store": FREE,
@@ -88,11 +88,11 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "hub.enabled": FREE,
     "hub.mode": FREE,
 }
-"""By path; `*` stands for any name. A rule for a whole block holds for all that is in it."""
+"""Rules by path; `*` matches any name. A rule for a block applies to everything in it."""
 
 
 def rule_for(path: str) -> Rule:
-    """The decision on a setting. Raises `KeyError` where nobody has made one."""
+    """The rule for a setting. Raises `KeyError` if there is none."""
     block, _, rest = path.partition(".")
     if block in FOR_REPOSITORIES:
         return FOR_REPOSITORIES[block]

@@ -1,6 +1,6 @@
-"""Which setting wins: flag, then environment, then `remora.yaml`, then your own file, then the default.
+"""Precedence of settings: flag, then environment, then `remora.yaml`, then your own file, then the default.
 
-Everything is merged once, at the start, and each value remembers who gave it.
+Everything is merged once, at the start, and each value keeps its origin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ENVIRONMENT_PREFIX = "REMORA_"
 
 @dataclass(frozen=True)
 class Layer:
-    """The settings of one source, as nested as they were written."""
+    """The settings of one source, nested as written."""
 
     origin: str
     values: Mapping[str, Any]
@@ -24,7 +24,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Setting:
-    """One value, and who gave it."""
+    """One value and its origin."""
 
     path: str
     value: Any
@@ -41,33 +41,33 @@ class Settings:
     def listed(self) -> list[Setting]:
         """Every value by its path, such as `runner.memory.packet_size_limit`, with its origin."""
         return [
-            Setting(path, value, next((self.origins[p] for p in _above(path) if p in self.origins), "default"))
+            Setting(path, value, next((self.origins[p] for p in _with_parents(path) if p in self.origins), "default"))
             for path, value in _leaves(self.config.model_dump(mode="json"))
         ]
 
 
 def merged(layers: Sequence[Layer]) -> Settings:
-    """The settings of all layers, later ones above earlier ones. Raises `ConfigError` naming the layer at fault."""
+    """Merge the layers, later ones over earlier ones. Raises `ConfigError` naming the layer at fault."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for layer in layers:
         validate(Config, dict(layer.values), layer.origin)
-        values = _over(values, layer.values)
+        values = _merge(values, layer.values)
         for path, _ in _leaves(layer.values):
             origins[path] = layer.origin
     return Settings(validate(Config, values, "settings"), origins)
 
 
 def environment_layer(environment: Mapping[str, str]) -> Layer:
-    """`REMORA_RUNNER__MAX_TURNS=5` sets `runner.max_turns`; values are read as YAML.
+    """`REMORA_RUNNER__MAX_TURNS=5` sets `runner.max_turns`; values are parsed as YAML.
 
-    A name without `__` that is no setting, such as `REMORA_CACHE_DIR`, is something else's.
+    A name without `__` that is not a setting, such as `REMORA_CACHE_DIR`, is ignored.
     """
     values: dict[str, Any] = {}
     for name in sorted(environment):
         path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
         if name.startswith(ENVIRONMENT_PREFIX) and (len(path) > 1 or path[0] in Config.model_fields):
-            values = _over(values, nested(path, parse_yaml(environment[name], f"${name}")))
+            values = _merge(values, nested(path, parse_yaml(environment[name], f"${name}")))
     return Layer("environment", values)
 
 
@@ -76,20 +76,20 @@ def flag_layer(flags: Mapping[str, Any]) -> Layer:
     values: dict[str, Any] = {}
     for path, value in flags.items():
         if value is not None:
-            values = _over(values, nested(path.split("."), value))
+            values = _merge(values, nested(path.split("."), value))
     return Layer("flag", values)
 
 
 def nested(path: Sequence[str], value: Any) -> dict[str, Any]:
-    """`value` at `path`, inside dictionaries."""
+    """Nest `value` at `path` in dictionaries."""
     for part in reversed(path):
         value = {part: value}
     return dict(value)
 
 
-def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     both = {
-        key: _over(below[key], value) if isinstance(value, Mapping) and isinstance(below.get(key), Mapping) else value
+        key: _merge(below[key], value) if isinstance(value, Mapping) and isinstance(below.get(key), Mapping) else value
         for key, value in above.items()
     }
     return {**below, **both}
@@ -103,8 +103,8 @@ def _leaves(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]
             yield f"{at}{key}", value
 
 
-def _above(path: str) -> Iterator[str]:
-    """The path itself, then what it stands in."""
+def _with_parents(path: str) -> Iterator[str]:
+    """The path itself, then its parents."""
     while path:
         yield path
         path = path.rpartition(".")[0]

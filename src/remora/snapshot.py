@@ -1,6 +1,6 @@
-"""A folder as it was read once: names and bytes, one digest over all of them, and Python modules made from them.
+"""A folder read once: file contents, one digest over all of them, and Python modules loaded from them.
 
-Only the standard library is loaded: a child process that runs a summarizer of an agent's folder loads this file too.
+Imports only the standard library: a child process that runs a summarizer from an agent's folder imports this file too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import ModuleType
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of a folder by their names below it, with `/`. What happens on the disk later changes nothing here."""
+    """The files of a folder by relative path, with `/`. Later changes on disk have no effect."""
 
     folder: Path
     """Where they were read: for messages, and as `__file__` of the modules."""
@@ -36,9 +36,9 @@ class Snapshot:
         return f"sha256:{whole.hexdigest()}"
 
     def module(self, file: str) -> ModuleType:
-        """The Python module of a file, run from the bytes held here. Neither it nor its relative imports read the disk.
+        """Import the Python module of a file from these bytes. Neither it nor its relative imports read the disk.
 
-        Raises whatever its code raises. The same bytes of the same folder are run once in a process.
+        Raises whatever its code raises. The same bytes of the same folder run once per process.
         """
         if _FINDER not in sys.meta_path:
             sys.meta_path.insert(0, _FINDER)
@@ -47,7 +47,7 @@ class Snapshot:
 
     @cached_property
     def _package(self) -> str:
-        # A name that no other module can have: an agent's `json.py` never stands in for Python's, nor the reverse.
+        # A unique package name: an agent's `json.py` never shadows Python's, nor the reverse.
         place = hashlib.sha256(f"{self.folder}\0{self.digest}".encode(errors="surrogateescape"))
         return f"_remora_agent_{place.hexdigest()[:16]}"
 
@@ -76,7 +76,7 @@ class _Finder(MetaPathFinder):
 
 
 class _SnapshotLoader(Loader):
-    """Runs a module from the bytes of a snapshot: no `.pyc` is read or written."""
+    """Runs a module from the bytes of a snapshot, without reading or writing `.pyc` files."""
 
     def __init__(self, snapshot: Snapshot, file: str) -> None:
         self._snapshot = snapshot
@@ -95,14 +95,14 @@ class _SnapshotLoader(Loader):
         try:
             return self._snapshot.files[Path(path).relative_to(self._snapshot.folder).as_posix()]
         except (KeyError, ValueError) as error:
-            raise FileNotFoundError(f"`{path}` is not a file that the agent was read with") from error
+            raise FileNotFoundError(f"`{path}` is not a file of the agent") from error
 
 
 def _spec(fullname: str, snapshot: Snapshot, file: str, *, is_package: bool) -> ModuleSpec | None:
     origin = str(snapshot.folder / (file or "__init__.py"))
     spec = spec_from_loader(fullname, _SnapshotLoader(snapshot, file), origin=origin, is_package=is_package)
     if spec is not None:
-        spec.has_location = True  # so that modules have a `__file__`; nothing is looked for at their `__path__`, []
+        spec.has_location = True  # so that modules have a `__file__`; their `__path__` is empty
     return spec
 
 

@@ -9,8 +9,8 @@
             least: Shortest word that counts.
         '''
 
-The model's arguments are checked against the annotations and never coerced; what does not fit is a
-`ToolArgumentsInvalid` that names every misfit. A function that is not async runs in a thread.
+The model's arguments are checked against the annotations and never coerced. Otherwise `ToolArgumentsInvalid` names
+every problem. A function that is not async runs in a thread.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _ENTRY = re.compile(r"^(\*{0,2}\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 
 
 class FunctionTool:
-    """A function as a tool. Awaiting a call of it gives the function's result, whether it is async or not."""
+    """A function as a tool. Calling it is always awaitable, whether the function is async or not."""
 
     def __init__(self, function: Callable[..., Any], *, name: str, description: str, effects: Effects) -> None:
         self.function = function
         self._signature = inspect.signature(function)
-        told = _read_docstring(inspect.getdoc(function) or "")
-        self._model = _model_of(function, self._signature, told.parameters, name)
+        docstring = _read_docstring(inspect.getdoc(function) or "")
+        self._model = _model_of(function, self._signature, docstring.parameters, name)
         self.spec = ToolSpec(
             name=name,
-            description=description or told.description,
+            description=description or docstring.description,
             parameters=_plain_schema(self._model.model_json_schema()),
             effects=effects,
         )
@@ -53,8 +53,8 @@ class FunctionTool:
         self.__wrapped__ = function
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives for these arguments. Raises `ToolArgumentsInvalid` before it is called at all."""
-        given = self._checked(self._named(args, kwargs))
+        """Call the function. Raises `ToolArgumentsInvalid` before the call if the arguments do not fit."""
+        given = self._validate(self._by_name(args, kwargs))
         if inspect.iscoroutinefunction(self.function):
             return _plain_result(await self.function(**given))
         value = await asyncio.to_thread(self.function, **given)
@@ -63,27 +63,27 @@ class FunctionTool:
     def __repr__(self) -> str:
         return f"<tool {self.spec.name}>"
 
-    def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         names = list(self._signature.parameters)
         if len(args) > len(names):
             raise ToolArgumentsInvalid(self.spec.name, [f"{len(args)} arguments: expected at most {len(names)}"])
         return dict(zip(names, args, strict=False)) | dict(kwargs)
 
-    def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function's annotations name them: nothing is coerced that JSON tells apart."""
+    def _validate(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate the arguments against the annotations, without coercing JSON types."""
         try:
-            data = orjson.dumps(given, default=_dumped)
+            data = orjson.dumps(given, default=_to_json)
             model = self._model.model_validate_json(data, strict=True)
         except ValidationError as error:
-            raise ToolArgumentsInvalid(self.spec.name, self._misfits(error)) from error
+            raise ToolArgumentsInvalid(self.spec.name, self._describe_errors(error)) from error
         except TypeError as error:
             raise ToolArgumentsInvalid(self.spec.name, [f"not JSON: {error}"]) from error
-        # What was left out stays left out, so that the function's own default is the one that counts.
+        # Omitted arguments stay omitted, so that the function's own defaults apply.
         return {name: getattr(model, name) for name in model.model_fields_set}
 
-    def _misfits(self, error: ValidationError) -> list[str]:
+    def _describe_errors(self, error: ValidationError) -> list[str]:
         names = ", ".join(f"`{name}`" for name in self._model.model_fields) or "none"
-        return [_misfit(item, names) for item in error.errors(include_url=False, include_context=False)]
+        return [_describe_error(item, names) for item in error.errors(include_url=False, include_context=False)]
 
 
 @overload
@@ -100,24 +100,24 @@ def tool(
     description: str | None = None,
     effects: Effects = "outside",
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Make a function a tool, by its annotations and docstring. Raises `DefinitionError` with every problem."""
+    """Make a function a tool, from its annotations and docstring. Raises `DefinitionError` with every problem."""
 
-    def make(made: Callable[..., Any]) -> FunctionTool:
-        return FunctionTool(made, name=name or made.__name__, description=description or "", effects=effects)
+    def make(target: Callable[..., Any]) -> FunctionTool:
+        return FunctionTool(target, name=name or target.__name__, description=description or "", effects=effects)
 
     return make if function is None else make(function)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Told:
-    """What a docstring in Google's style says."""
+class _Docstring:
+    """The parts of a Google-style docstring."""
 
     description: str
     parameters: Mapping[str, str]
 
 
-def _read_docstring(text: str) -> _Told:
-    """Everything before the first section is the description; the entries of `Args:` describe parameters."""
+def _read_docstring(text: str) -> _Docstring:
+    """Everything before the first section is the description. The entries of `Args:` describe parameters."""
     section, description = "", []
     parameters: dict[str, str] = {}
     name, indent = "", 0
@@ -136,26 +136,28 @@ def _read_docstring(text: str) -> _Told:
                 parameters[name] = entry[2].strip()
             elif name:
                 parameters[name] = f"{parameters[name]} {line.strip()}".strip()
-    return _Told(" ".join(" ".join(description).split()), parameters)
+    return _Docstring(" ".join(" ".join(description).split()), parameters)
 
 
 def _model_of(
-    function: Callable[..., Any], signature: inspect.Signature, told: Mapping[str, str], name: str
+    function: Callable[..., Any], signature: inspect.Signature, docstring: Mapping[str, str], name: str
 ) -> type[BaseModel]:
-    """A model whose fields are the parameters. Raises `DefinitionError` with everything that stands against it."""
-    problems = [] if _NAME.match(name) else [f"`{name}` is no name for a tool; use letters, digits and `_`"]
+    """A model whose fields are the parameters. Raises `DefinitionError` with every problem."""
+    problems = [] if _NAME.match(name) else [f"`{name}` is not a valid tool name; use letters, digits and `_`"]
     hints = _hints(function, problems)
     fields: dict[str, Any] = {}
     for parameter in signature.parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            problems.append(f"parameter `{parameter.name}` has no name to call it by; write each parameter out")
+            problems.append(f"parameter `{parameter.name}` cannot be passed by name; write each parameter out")
         elif parameter.annotation is parameter.empty:
             problems.append(f"parameter `{parameter.name}` has no type; annotate it")
         else:
             default = ... if parameter.default is parameter.empty else parameter.default
-            described = Field(default, description=told.get(parameter.name) or None)
+            described = Field(default, description=docstring.get(parameter.name) or None)
             fields[parameter.name] = (hints.get(parameter.name, Any), described)
-    problems += [f"`{each}` is described but is no parameter" for each in told if each not in signature.parameters]
+    problems += [
+        f"`{each}` is described but is not a parameter" for each in docstring if each not in signature.parameters
+    ]
     model: type[BaseModel] = BaseModel
     try:
         model = create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
@@ -171,7 +173,7 @@ def _hints(function: Callable[..., Any], problems: list[str]) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
-        problems.append(f"its types cannot be read: {error}; import what they name")
+        problems.append(f"its types cannot be resolved: {error}; import the names they use")
         return {}
 
 
@@ -182,9 +184,9 @@ def _place(function: Callable[..., Any], name: str, problems: list[str]) -> tupl
 
 
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """As scripts write it: without titles, definitions in their places, a choice of one as an `enum`."""
+    """Normalize the schema like a script's: without titles, definitions inlined, a single constant as `enum`."""
     parts = schema.pop("$defs", {})
-    plain: dict[str, Any] = _inlined(schema, parts, ())
+    plain: dict[str, Any] = _inline(schema, parts, ())
     plain.setdefault("properties", {})
     plain.setdefault("required", [])
     plain.pop("additionalProperties", None)
@@ -192,30 +194,30 @@ def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _inlined(node: Any, parts: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+def _inline(node: Any, parts: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
     if isinstance(node, list):
-        return [_inlined(item, parts, inside) for item in node]
+        return [_inline(item, parts, inside) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
         name = node["$ref"].rpartition("/")[2]
-        # A model that holds itself is described once.
-        inner = {"type": "object"} if name in inside else _inlined(parts[name], parts, (*inside, name))
+        # A recursive model is described once.
+        inner = {"type": "object"} if name in inside else _inline(parts[name], parts, (*inside, name))
         return inner | {key: value for key, value in node.items() if key != "$ref"}
-    made = {key: _named(key, value, parts, inside) for key, value in node.items() if key != "title"}
-    if "const" in made:
-        made["enum"] = [made.pop("const")]
-    return made
+    result = {key: _by_name(key, value, parts, inside) for key, value in node.items() if key != "title"}
+    if "const" in result:
+        result["enum"] = [result.pop("const")]
+    return result
 
 
-def _named(key: str, value: Any, parts: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    # A field may itself be called `title`, so the names of properties are not keywords.
+def _by_name(key: str, value: Any, parts: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+    # A field may be named `title`, so names of properties are not keywords.
     if key == "properties":
-        return {name: _inlined(item, parts, inside) for name, item in value.items()}
-    return value if key in ("default", "enum", "examples", "required") else _inlined(value, parts, inside)
+        return {name: _inline(item, parts, inside) for name, item in value.items()}
+    return value if key in ("default", "enum", "examples", "required") else _inline(value, parts, inside)
 
 
-def _misfit(item: Any, names: str) -> str:
+def _describe_error(item: Any, names: str) -> str:
     place = ".".join(f"`{item['loc'][0]}`" if index == 0 else str(part) for index, part in enumerate(item["loc"]))
     if item["type"] == "missing":
         return f"{place} is missing"
@@ -224,14 +226,14 @@ def _misfit(item: Any, names: str) -> str:
     return f"{place or 'arguments'}: {item['msg'][0].lower()}{item['msg'][1:]}, got {item['input']!r:.80}"
 
 
-def _dumped(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"a `{type(value).__name__}` is not a JSON value")
 
 
 def _plain_result(value: Any) -> Any:
-    """Models and dataclasses, a `ToolResult` among them, as the contract's dicts."""
+    """Models and dataclasses, such as `ToolResult`, as dicts."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

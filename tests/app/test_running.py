@@ -43,7 +43,7 @@ def test_no_agent_works_on_a_file_that_does_not_parse_and_the_plan_says_so(root:
     (root / "broken.py").write_text("import os\n\n\ndef f(:\n    return 1\n\n\ndef g():\n    return 2\n")
     plan = opened(root).runs.plan([root], ["lint", "docstring"])
     assert {job.node.file_path.as_posix() for job in plan.jobs} == {"a.py"}
-    assert plan.problems == ("`broken.py` is not valid Python at line 4: no agent works on it",)
+    assert plan.problems == ("`broken.py` is not valid Python at line 4: it is skipped",)
 
 
 def test_an_operations_own_limit_caps_its_turns(root: Path) -> None:

@@ -202,7 +202,7 @@ def test_a_link_a_pipe_or_too_much_in_an_agent_is_refused_and_stops_no_other(pro
     (tmp_path / "private").write_text("password: hunter2")
     made = {
         "link": lambda file: file.symlink_to(tmp_path / "private"),
-        "plain file": lambda file: os.mkfifo(file),
+        "regular file": lambda file: os.mkfifo(file),
         "bytes": lambda file: file.write_bytes(bytes(17 * 1024 * 1024)),
     }
     for word, make in made.items():

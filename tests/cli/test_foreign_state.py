@@ -233,7 +233,7 @@ def cut_off_accept(opened: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(_take, "put", killed)
-        patched.setattr(_take, "take_back", lambda *_: [])
+        patched.setattr(_take, "roll_back", lambda *_: [])
         patched.setattr(_take, "forget", lambda *_: None)
         asyncio.run(opened.review.accept())
     half = workspaces.load(opened.journal_dir)

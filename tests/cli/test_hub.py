@@ -42,7 +42,7 @@ def test_a_node_that_is_not_there_is_named_with_those_that_are(shop: Path, remor
     assert "There is no node `shop/orders.py:nope` now" in done.stderr
     assert "`place_order`" in done.stderr
     done = remora("hub", "query", "nothing.py")
-    assert "`nothing.py` is not a file of code here" in done.stderr
+    assert "`nothing.py` is not a code file here" in done.stderr
 
 
 def test_a_daemon_is_started_once_followed_and_stopped(

@@ -84,20 +84,20 @@ def test_a_path_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_path_outside_the_project_is_refused(tmp_path: Path) -> None:
     put(tmp_path, "shop/a.py", "other/b.py")
-    with pytest.raises(ConfigError, match="lies outside the project"):
+    with pytest.raises(ConfigError, match="is outside the project"):
         ids(tmp_path / "shop", tmp_path / "shop/../other/b.py")
 
 
 def test_a_link_that_leads_outside_the_project_is_refused(tmp_path: Path) -> None:
     put(tmp_path, "shop/a.py", "other/b.py")
     tmp_path.joinpath("shop/out").symlink_to(tmp_path / "other", target_is_directory=True)
-    with pytest.raises(ConfigError, match="lies outside the project"):
+    with pytest.raises(ConfigError, match="is outside the project"):
         ids(tmp_path / "shop", tmp_path / "shop/out")
 
 
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     tmp_path.joinpath("self.py").symlink_to(tmp_path / "self.py")
-    with pytest.raises(ConfigError, match="cannot be looked at"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         ids(tmp_path, tmp_path / "self.py")
 
 

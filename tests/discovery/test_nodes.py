@@ -161,7 +161,7 @@ def test_names_and_text_beyond_ascii_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_syntax_error_does_not_hide_the_functions_around_it(tmp_path: Path) -> None:
-    told = "`a.py` is not valid Python at line 4: no agent works on it"
+    told = "`a.py` is not valid Python at line 4: it is skipped"
     source = "def before():\n    return 1\n\nx = = 3 )\n\ndef after():\n    return 2\n"
     nodes = find(tmp_path, source, problems=(told,))
     assert lines(nodes["a.py:before"]) == (1, 2)
@@ -179,7 +179,7 @@ def test_only_what_python_itself_cannot_parse_is_called_broken(tmp_path: Path) -
 
 
 def test_a_function_without_a_name_is_no_node(tmp_path: Path) -> None:
-    told = "`a.py` is not valid Python at line 1: no agent works on it"
+    told = "`a.py` is not valid Python at line 1: it is skipped"
     found = find(tmp_path, "def ():\n    pass\n", problems=(told,))
     assert all(node_id == "a.py" or node_id.rpartition(":")[2] for node_id in found)
 

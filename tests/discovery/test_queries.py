@@ -40,7 +40,7 @@ def test_a_definition_that_two_queries_find_is_one_node(tmp_path: Path, queries:
         ("(no_such_node) @function", "Invalid node type"),
         ("(class_definition", "is not a query"),
         ("(class_definition) @klass", "`@klass` is not known"),
-        ("(class_definition) @class", "has no name"),
+        ("(class_definition) @class", "have no name"),
     ],
 )
 def test_a_query_that_cannot_work_is_named_with_its_problem(

@@ -59,7 +59,7 @@ NODE = CodeNode(
     lines=WHOLE, owned=(WHOLE,), text="",
 )  # fmt: skip
 STEPS = {
-    Door: ("read", "mode", "saved_at", "swap", "stage"),
+    Door: ("read", "mode", "changed_at_ns", "swap", "stage"),
     FileTrace: ("append",),
     LocalSpawner: ("run",),
     ScriptTools: ("call",),

@@ -204,11 +204,11 @@ def test_changed_rules_and_storms_make_it_look_at_all_files(
     watcher = Watcher(project, state)
     watcher._sweep()
     write(project, {".gitignore": "tests/\n"})
-    watcher._take({str(project / ".gitignore")})
+    watcher._update({str(project / ".gitignore")})
     assert "tests/test_cart.py" not in files_of(state)
-    monkeypatch.setattr("remora.hub._daemon.STORM", 3)
+    monkeypatch.setattr("remora.hub._daemon.MAX_SINGLE_UPDATES", 3)
     write(project, {"untold.py": ""})
-    watcher._take({str(project / f"told{number}.py") for number in range(5)})
+    watcher._update({str(project / f"told{number}.py") for number in range(5)})
     assert "untold.py" in files_of(state)
 
 

@@ -146,10 +146,12 @@ def test_what_is_ignored_is_not_indexed(project: Path, state: Path) -> None:
     )
     index = index_of(project, state)
     list(index.sweep())
-    swept = rows(state)
+    bring_up_to_date = rows(state)
     index.touch(["out/a.py", "out", "shop/b.gen.py", ".hidden/c.py", "env/d.py", "node_modules/e.py", ".agentfs"])
-    assert rows(state) == swept
-    assert sorted(key for key in swept if key.startswith("file:")) == sorted(f"file:{path}" for path in FILES)
+    assert rows(state) == bring_up_to_date
+    assert sorted(key for key in bring_up_to_date if key.startswith("file:")) == sorted(
+        f"file:{path}" for path in FILES
+    )
 
 
 def test_a_second_writer_is_refused(project: Path, state: Path) -> None:

@@ -27,7 +27,7 @@ from remora.errors import ConfigError, DecisionError, ServerUnreachable
 from remora.events import CandidateAction
 from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, GgufCounter
 from remora.inference._door import http_client
-from remora.inference._threads import MOST, cores, threads_for, threads_to_use
+from remora.inference._threads import MAX_THREADS, cores, threads_for, threads_to_use
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT
 
@@ -207,7 +207,7 @@ def _lives(pid: int) -> bool:
 def test_a_busy_machine_keeps_a_core_and_an_idle_one_gives_them_all() -> None:
     assert [threads_for(2, idle) for idle in (1.0, 0.95, 0.6, 0.0)] == [2, 2, 1, 1]
     assert [threads_for(8, idle) for idle in (1.0, 0.5, 0.89, 0.1)] == [8, 4, 7, 1]
-    assert threads_for(64, 1.0) == MOST
+    assert threads_for(64, 1.0) == MAX_THREADS
     assert 1 <= threads_to_use() <= cores()
 
 
@@ -237,5 +237,5 @@ async def test_a_machine_without_room_for_a_process_is_a_typed_error(
 
     monkeypatch.setattr(subprocess, "Popen", full)
     async with EmbeddedPolicy(EmbeddedServer(gguf)) as policy:
-        with pytest.raises(ServerUnreachable, match="could not be started"):
+        with pytest.raises(ServerUnreachable, match="did not start"):
             await policy.decide(lint_prompt(GgufCounter(gguf))[0])

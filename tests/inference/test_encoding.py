@@ -25,7 +25,7 @@ from remora.inference import (
     look,
     sha256_of,
 )
-from remora.inference._encoding import write_faster
+from remora.inference._encoding import write_q4_0
 
 F32, Q4_0, Q4_1 = 0, 2, 3
 HALF = st.floats(-4, 4, width=16)
@@ -55,7 +55,7 @@ def encoded(folder: Path, scale: float, least: float, halves: np.ndarray) -> tup
     """The numbers of one block, as they are and as they come out."""
     block = np.array([scale, least], np.float16).tobytes() + halves.tobytes()
     source = model(folder / "fetched.gguf", {"w": ((32, 1), Q4_1, block)})
-    write_faster(source, folder / "faster.gguf")
+    write_q4_0(source, folder / "faster.gguf")
     kind, data = held(folder / "faster.gguf", 0)
     assert kind == Q4_0
     step = np.frombuffer(data[:2], np.float16).astype(np.float64)[0]
@@ -94,7 +94,7 @@ def test_other_tensors_and_what_the_file_says_of_itself_are_copied(tmp_path: Pat
     four = np.array([1, 0], np.float16).tobytes() + bytes(16)
     tensors = {"norm": ((5,), F32, norm), "w": ((32, 2), Q4_1, four * 2), "last": ((5,), F32, norm)}
     source = model(tmp_path / "fetched.gguf", tensors, alignment=alignment)
-    write_faster(source, tmp_path / "faster.gguf")
+    write_q4_0(source, tmp_path / "faster.gguf")
     layout = read_layout(tmp_path / "faster.gguf")
     assert [(each.name, each.sizes, each.kind) for each in layout.tensors] == [
         ("norm", (5,), F32), ("w", (32, 2), Q4_0), ("last", (5,), F32)
@@ -127,11 +127,11 @@ def test_the_default_weights_become_the_same_file_everywhere_once_and_again_wher
 
 def test_what_is_not_as_it_should_be_is_told_and_not_kept(tmp_path: Path) -> None:
     source = model(tmp_path / "other.gguf", {"w": ((32,), Q4_1, bytes(20))})
-    with pytest.raises(ConfigError, match="is not what it should be") as caught:
+    with pytest.raises(ConfigError, match=r"re-encoded from .* has SHA-256") as caught:
         encode(tmp_path / "cache", source)
     assert "server.gguf" in (caught.value.hint or "")
     strange = model(tmp_path / "strange.gguf", {"w": ((256,), 14, bytes(210))})
-    with pytest.raises(ConfigError, match="kind 14, which cannot be encoded anew"):
+    with pytest.raises(ConfigError, match="type 14, which cannot be re-encoded"):
         encode(tmp_path / "cache", strange, replace(SERVED, file="strange.gguf"))
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(source.read_bytes()[:70])

@@ -100,9 +100,9 @@ async def test_a_server_of_no_known_kind_is_taken_as_it_is() -> None:
     [
         ("ollama", LikeOllama(FIX), "llama9", "has no model `llama9`: it has `qwen3:4b`"),
         ("vllm", like_vllm(reply=FIX), "other", "has no model `other`: it has `org/tiny`"),
-        ("vllm", answer({"error": "no"}, 401), "m", "refuses the key: HTTP 401"),
-        ("lmstudio", answer({"data": []}), "", "names no model"),
-        ("lmstudio", answer(b"<html>", 200, "text/html"), "", "names no model"),
+        ("vllm", answer({"error": "no"}, 401), "m", "rejects the key: HTTP 401"),
+        ("lmstudio", answer({"data": []}), "", "lists no model"),
+        ("lmstudio", answer(b"<html>", 200, "text/html"), "", "lists no model"),
     ],
 )
 async def test_what_a_person_must_put_right_is_told_before_anything_runs(

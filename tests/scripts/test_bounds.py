@@ -13,11 +13,11 @@ from remora.errors import ToolFailed
 from remora.ports import Completed
 from remora.scripts import PERMISSIVE, ScriptPool
 from remora.scripts import _calls as calls
-from remora.scripts._calls import AT_ONCE, MAX_ANSWERS, MAX_WAITING
+from remora.scripts._calls import MAX_ANSWERS, MAX_ARGUMENTS, MAX_CONCURRENT
 from remora.scripts._host import MAX_COMMANDS, MAX_HELD
 from remora.scripts._host_code import MAX_TOKENS
 from remora.scripts._host_files import MAX_WRITTEN
-from remora.scripts._values import weigh
+from remora.scripts._values import measure
 from scripts.test_host import make
 
 MB = 1024 * 1024
@@ -36,7 +36,7 @@ async def test_all_that_one_run_writes_is_bounded(tmp_path: Path) -> None:
     write = make(tmp_path).functions()["write_file"]
     for _ in range(MAX_WRITTEN // (4 * MB)):
         await write("a", "x" * 4 * MB)
-    with pytest.raises(OSError, match="a script can write 67,108,864 bytes in one run"):
+    with pytest.raises(OSError, match="a script can write 67,108,864 bytes in total per run"):
         await write("a", "x")
 
 
@@ -54,7 +54,7 @@ async def test_the_commands_of_one_run_are_counted(tmp_path: Path) -> None:
     host = make(tmp_path)
     for _ in range(MAX_COMMANDS):
         await host.run_command(["ruff"])
-    with pytest.raises(OSError, match="a script can run 200 in one run"):
+    with pytest.raises(OSError, match="the limit is 200 per run"):
         await host.run_command(["ruff"])
 
 
@@ -62,9 +62,9 @@ async def test_code_of_too_many_words_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n" * (MAX_TOKENS // 3 + 1))
     (tmp_path / "b.py").write_text("def f():\n    pass\n")
     functions = make(tmp_path).functions()
-    with pytest.raises(OSError, match="80,000 words and signs"):
+    with pytest.raises(OSError, match="80,000 tokens"):
         await functions["node_facts"]("a.py", "f")
-    with pytest.raises(OSError, match="80,000 words and signs"):
+    with pytest.raises(OSError, match="80,000 tokens"):
         await functions["edit_node"]("b.py", "body", "(" * MAX_TOKENS, "f")
 
 
@@ -84,7 +84,7 @@ async def test_host_calls_take_turns() -> None:
         now -= 1
 
     assert await run("import asyncio\nlen(await asyncio.gather(*[host() for i in range(100)]))", host=host) == 100
-    assert most <= AT_ONCE
+    assert most <= MAX_CONCURRENT
 
 
 async def test_what_waits_for_its_turn_is_bounded() -> None:
@@ -99,16 +99,18 @@ async def test_what_waits_for_its_turn_is_bounded() -> None:
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     opened.set()
     ended = await asyncio.gather(*waiting, return_exceptions=True)
-    assert 0 < ended.count(MB) <= MAX_WAITING // MB
+    assert 0 < ended.count(MB) <= MAX_ARGUMENTS // MB
     refused = {str(each) for each in ended if each != MB}
-    assert refused == {f"too much at once: host calls in flight may hold {MAX_WAITING:,} bytes together"}
+    assert refused == {
+        f"too much at once: the arguments of host calls in flight are limited to {MAX_ARGUMENTS:,} bytes"
+    }
 
 
 async def test_what_host_functions_give_in_one_run_is_bounded() -> None:
     async def host() -> str:
         return "x" * 4_000_000
 
-    with pytest.raises(ToolFailed, match=f"host functions give a script {MAX_ANSWERS:,} bytes in one run"):
+    with pytest.raises(ToolFailed, match=f"host functions may return {MAX_ANSWERS:,} bytes to a script in one run"):
         await run("while True: await host()\n1", host=host)
     assert await run("for i in range(6): x = await host()\nlen(x)", host=host) == 4_000_000
 
@@ -133,6 +135,6 @@ async def test_a_failed_call_holds_nothing_of_its_arguments() -> None:
 
 
 def test_a_value_weighs_about_what_it_takes() -> None:
-    assert weigh("x" * 1000) >= 1000
-    assert weigh("\U0001f600" * 1000) >= 4000
-    assert weigh({"a" * 1000: ["b" * 1000, 1, None]}) >= 2000
+    assert measure("x" * 1000) >= 1000
+    assert measure("\U0001f600" * 1000) >= 4000
+    assert measure({"a" * 1000: ["b" * 1000, 1, None]}) >= 2000

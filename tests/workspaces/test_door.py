@@ -122,5 +122,5 @@ def test_a_file_where_a_folder_must_be_is_told(project: Path) -> None:
 
 
 def test_a_file_over_the_limit_is_not_read(project: Path) -> None:
-    with pytest.raises(WorkspaceError, match="at most 3"):
+    with pytest.raises(WorkspaceError, match="the limit is 3"):
         Door(project).read("src/a.py", limit=3)

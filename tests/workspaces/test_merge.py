@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from remora.workspaces import Change, merge, unified
 from remora.workspaces import _bisection as bisection
 from remora.workspaces._diff import Base
-from remora.workspaces._merge import Merged, applied
+from remora.workspaces._merge import Merged, apply_edits
 from workspaces.triples import CORPUS
 
 lines = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n"]), max_size=20)
@@ -43,7 +43,7 @@ def test_where_both_sides_remove_one_of_two_equal_lines_there_is_a_conflict() ->
 def test_the_edits_of_a_text_make_the_other_and_have_a_line_between_them(before: bytes, after: bytes) -> None:
     base = Base(before)
     edits = base.edits(after)
-    assert b"".join(applied(base.lines, edits)) == after
+    assert b"".join(apply_edits(base.lines, edits)) == after
     assert all(one.last < other.first for one, other in pairwise(edits))
 
 
@@ -69,7 +69,7 @@ def test_the_effort_of_a_comparison_is_bounded_and_what_is_beyond_it_is_one_edit
     monkeypatch.setattr(bisection.Bisection, "run", counting)
     base = Base(b"first\n" + before + b"last\n")
     edits = base.edits(b"first\n" + after + b"last\n")
-    assert b"".join(applied(base.lines, edits)) == b"first\n" + after + b"last\n"
+    assert b"".join(apply_edits(base.lines, edits)) == b"first\n" + after + b"last\n"
     assert steps[0] <= bisection.MAX_STEPS + 2 * bisection.MAX_COST
     assert len(edits) == 1, "these differ more than the effort allows"
 

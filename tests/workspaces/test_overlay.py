@@ -72,11 +72,11 @@ async def test_what_may_be_written_is_bounded(tmp_path: Path) -> None:
         tmp_path / "project", tmp_path / "state" / "workspaces" / "01A", max_file_bytes=4, max_files=2
     )
     await workspace.write("a", b"1234")
-    with pytest.raises(WorkspaceError, match="at most 4"):
+    with pytest.raises(WorkspaceError, match="the limit is 4"):
         await workspace.write("a", b"12345")
     await workspace.write("b", b"")
     await workspace.write("a", b"4321")
-    with pytest.raises(WorkspaceError, match="one file too many"):
+    with pytest.raises(WorkspaceError, match="one changed file too many"):
         await workspace.write("c", b"")
     assert await workspace.files() == ["a", "b"]
 
@@ -86,9 +86,11 @@ async def test_all_files_together_are_bounded_with_what_was_there_before(tmp_pat
     (tmp_path / "project" / "old").write_bytes(b"12345678")
     workspace = OverlayWorkspace(tmp_path / "project", tmp_path / "state" / "workspaces" / "01A", max_total_bytes=10)
     await workspace.write("a", b"1234")
-    with pytest.raises(WorkspaceError, match=r"`old` would be too much: at most 10 bytes may be changed in all"):
+    with pytest.raises(
+        WorkspaceError, match=r"`old` would exceed the total size of changed files: the limit is 10 bytes"
+    ):
         await workspace.write("old", b"")
-    with pytest.raises(WorkspaceError, match="at most 10"):
+    with pytest.raises(WorkspaceError, match="the limit is 10"):
         await workspace.write("b", b"1234567")
     workspace.take_changes()
     await workspace.write("a", b"12345")
@@ -101,5 +103,5 @@ async def test_a_file_too_large_to_be_written_is_neither_read_nor_replaced(tmp_p
     upper = tmp_path / "state" / "workspaces" / "01A"
     workspace = OverlayWorkspace(tmp_path / "project", upper, max_file_bytes=4)
     for attempt in (workspace.read("huge"), workspace.write("huge", b"")):
-        with pytest.raises(WorkspaceError, match=r"`huge` has 5 bytes: at most 4 are read"):
+        with pytest.raises(WorkspaceError, match=r"`huge` has 5 bytes: the limit is 4"):
             await attempt

@@ -103,7 +103,7 @@ async def test_an_agent_that_was_interrupted_may_not_change_what_was_saved_since
     await workspace.restore({"src/c.py": b"mine\n"}, began_ns=began + 1)
     await workspace.read("src/b.py")
     workspace.take_changes()
-    with pytest.raises(WorkspaceError, match="interrupted: it stays as it is"):
+    with pytest.raises(WorkspaceError, match="interrupted: it may not be changed"):
         await workspace.write("src/b.py", b"new\n")
     await workspace.write("src/a.py", b"new\n")
     await workspace.write("src/c.py", b"newer\n")
@@ -141,9 +141,9 @@ async def test_what_is_too_large_to_be_held_is_refused_once_it_was_saved(
     assert await workspace.read("src/b.py") == await workspace.read("src/b.py") == b"b" * 20
     assert workspace.take_changes() == ()
     (project / "src/b.py").write_bytes(SAVED)
-    with pytest.raises(WorkspaceError, match="too large to be kept"):
+    with pytest.raises(WorkspaceError, match="too large for its previous content to be kept"):
         await workspace.read("src/b.py")
-    with pytest.raises(WorkspaceError, match="too large to be kept"):
+    with pytest.raises(WorkspaceError, match="too large for its previous content to be kept"):
         await workspace.write("src/b.py", b"new\n")
 
 
@@ -153,6 +153,6 @@ async def test_how_many_files_may_be_read_is_bounded(
     monkeypatch.setattr(_pins, "MAX_PINS", 3)
     for number in range(3):
         assert not await workspace.exists(f"{number}.py")
-    with pytest.raises(WorkspaceError, match="at most 3 may be read"):
+    with pytest.raises(WorkspaceError, match="too many to read: the limit is 3"):
         await workspace.exists("3.py")
     assert not await workspace.exists("2.py")

@@ -1,11 +1,11 @@
-"""Finds the code of a project: files, classes, functions and methods, read with tree-sitter.
+"""Finds the code of a project: files, classes, functions and methods, parsed with tree-sitter.
 
-A node is named `path:qualified.name`, a file by its `path`. Who owns a line:
+A node is named `path:qualified.name`, a file by its `path`. Ownership of lines:
 
-- Functions and methods own their lines, from the first decorator to the end of the body, less those of functions
+- Functions and methods own their lines, from the first decorator to the end of the body, except those of functions
   inside them. A file owns every line outside functions and methods. So among these nodes each line has one owner.
-- A class owns its lines outside its methods and outside classes inside it. Those lines belong to the file (or the
-  function) around it as well: do not run one operation on both a file and its classes.
+- A class owns its lines outside its methods and inner classes. Those lines also belong to the enclosing file or
+  function: do not run one operation on both a file and its classes.
 """
 
 from remora.discovery._code import PythonCode

@@ -1,7 +1,7 @@
 """Reads and edits the definitions of one source text, by their positions in the syntax tree.
 
-After an edit the file still parses: to tree-sitter no worse than before, and to Python if it did before. All bytes
-outside the edited part stay as they were, line ends and a byte order mark included.
+After an edit the file still parses: with no more tree-sitter errors than before, and as Python if it did before. All
+bytes outside the edited part stay the same, including line ends and a byte order mark.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PythonCode:
     """Facts about Python code, and edits of it."""
 
     def facts(self, source: bytes, node: str) -> dict[str, Any]:
-        """All that is known about the definition `node`, or about the file where it is empty."""
+        """All facts about the definition `node`, or about the file if it is empty."""
         text = _Text.of(source)
         item = text.definition(node)
         if item is None:
@@ -40,7 +40,7 @@ class PythonCode:
         return text.facts.of(item) | {"indent": text.inner_indent(item).decode()}
 
     def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
-        """The source with one part of a definition replaced. Raises `ValueError` if it would no longer parse."""
+        """Replace one part of a definition. Raises `ValueError` if the source would no longer parse."""
         if part not in PARTS:
             raise ValueError(f"part `{part:.40}` is not known: expected one of {', '.join(PARTS)}")
         before = _Text.of(source)
@@ -52,24 +52,24 @@ class PythonCode:
         if not text.strip():
             raise ValueError(f"The new {part} is empty: expected code")
         start, end, indent = before.body(item) if part == "body" else before.whole(item)
-        return _checked(before, before.replaced(start, end, before.block(text, indent, start)))
+        return _check_parses(before, before.replace(start, end, before.block(text, indent, start)))
 
     def replace_lines(self, source: bytes, first: int, last: int, text: str) -> bytes:
-        """The source with whole lines replaced or inserted. Raises `ValueError` if it would no longer parse."""
+        """Replace or insert whole lines. Raises `ValueError` if the source would no longer parse."""
         before = _Text.of(source)
         count = len(before.table) if before.source else 0
         if not 1 <= first <= count + 1 or not first - 1 <= last <= count:
-            raise ValueError(f"Lines {first}-{last} are not there: expected lines within 1-{count}")
+            raise ValueError(f"Lines {first}-{last} do not exist: expected lines within 1-{count}")
         start, end = before.line_start(first), before.line_start(last + 1)
         new = before.with_ends(text).encode()
         new += before.end if new and not _ANY_END.search(new[-1:]) else b""
         lead = before.end if start and not _ANY_END.search(before.source[start - 1 : start]) and new else b""
-        return _checked(before, before.replaced(start, end, lead + new))
+        return _check_parses(before, before.replace(start, end, lead + new))
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A source without its byte order mark, and what was read from it."""
+    """A source without its byte order mark, and its parse."""
 
     mark: bytes
     source: bytes
@@ -87,12 +87,12 @@ class _Text:
 
     @property
     def end(self) -> bytes:
-        """How this file ends its lines."""
-        found = _ANY_END.search(self.source)
-        return found[0] if found else b"\n"
+        """The line end that this file uses."""
+        match = _ANY_END.search(self.source)
+        return match[0] if match else b"\n"
 
     def definition(self, node: str) -> Definition | None:
-        """The definition of that name, None for the file. Raises `ValueError` that names those that are there."""
+        """The definition with that name, None for the file. Raises `ValueError` that lists the existing ones."""
         if not node:
             return None
         for item in self.syntax.definitions:
@@ -108,7 +108,7 @@ class _Text:
         return item.node.child_by_field_name("body") if item else self.syntax.root
 
     def colon_end(self, item: Definition) -> int:
-        """Where the header of a definition ends. Raises `ValueError` for one without a body."""
+        """Where the header of a definition ends. Raises `ValueError` if it has no body."""
         colons = [child for child in item.node.children if child.type == ":" and not child.is_missing]
         if not colons or first_statement(self.body_node(item)) is None:
             raise ValueError(f"`{item.qualified}` has no body that can be edited")
@@ -123,11 +123,11 @@ class _Text:
         return not _REAL_END.search(self._code_between(item))
 
     def _code_between(self, item: Definition) -> bytes:
-        """What stands between header and body, without comments: they may end in a backslash."""
+        """The source between header and body, without comments: a comment may end in a backslash."""
         return re.sub(rb"#[^\r\n]*", b"", self.source[self.colon_end(item) : self.first_start(item)])
 
     def inner_indent(self, item: Definition) -> bytes:
-        """What the lines of the body begin with."""
+        """The indentation of the body's lines."""
         body = self.body_node(item)
         if body is None or first_statement(body) is None or self.is_inline(item):
             return self.outer_indent(item) + self._unit(item)
@@ -135,63 +135,63 @@ class _Text:
 
     def outer_indent(self, item: Definition) -> bytes:
         start = self.line_start(self.table.line_of(item.node.start_byte))
-        found = _INDENT.match(self.source, start)
-        return found[0] if found else b""
+        match = _INDENT.match(self.source, start)
+        return match[0] if match else b""
 
     def _unit(self, item: Definition) -> bytes:
-        """One step of indentation, as the file has it."""
+        """One step of indentation in this file."""
         if b"\t" in self.outer_indent(item):
             return b"\t"
-        found = _UNIT.search(self.source)
-        return found[1] if found else b"    "
+        match = _UNIT.search(self.source)
+        return match[1] if match else b"    "
 
     def line_start(self, line: int) -> int:
         return self.table.start(line)
 
     def line_end(self, offset: int) -> int:
-        """Where the line that holds `offset` ends, its line end not counted."""
-        found = _ANY_END.search(self.source, offset)
-        return found.start() if found else len(self.source)
+        """Where the line that contains `offset` ends, without its line end."""
+        match = _ANY_END.search(self.source, offset)
+        return match.start() if match else len(self.source)
 
     def body(self, item: Definition) -> tuple[int, int, bytes]:
-        """The bytes that hold the statements after the docstring, and their indentation."""
-        end, found = self.line_end(item.end), self.docstring(item)
-        if found is None:
+        """The bytes of the statements after the docstring, and their indentation."""
+        end, docstring = self.line_end(item.end), self.docstring(item)
+        if docstring is None:
             begin = self.colon_end(item) if self.is_inline(item) else self._header_end(item)
             return begin, end, self.inner_indent(item)
-        return min(_after(self.source, found.end), end), end, self.inner_indent(item)
+        return min(_skip_semicolon(self.source, docstring.end), end), end, self.inner_indent(item)
 
     def whole(self, item: Definition) -> tuple[int, int, bytes]:
         """The bytes of the definition's lines, and their indentation."""
         return self.line_start(self.table.line_of(item.start)), self.line_end(item.end), self.outer_indent(item)
 
     def _header_end(self, item: Definition) -> int:
-        """Where the line that ends the header ends, with its comment, its line end not counted."""
+        """Where the last line of the header ends, including a comment, without its line end."""
         return self.line_end(self.colon_end(item))
 
     def after_header(self, item: Definition) -> int:
         """Where the first line after the header begins."""
-        found = _ANY_END.match(self.source, self._header_end(item))
-        return found.end() if found else len(self.source)
+        match = _ANY_END.match(self.source, self._header_end(item))
+        return match.end() if match else len(self.source)
 
     def with_ends(self, text: str) -> str:
         """The text with the line ends of this file."""
         return re.sub(r"\r\n|\r|\n", self.end.decode(), text)
 
     def block(self, text: str, indent: bytes, start: int) -> bytes:
-        """The text as lines with that indentation, on a line of its own. Lines inside strings stay as they are."""
-        lines = _indented(text, indent.decode())
+        """The text as lines with that indentation, starting on a new line. Lines inside strings stay as they are."""
+        lines = _reindent(text, indent.decode())
         lead = "" if start == 0 or _ANY_END.match(self.source[start - 1 : start]) else "\n"
         return self.with_ends(lead + "\n".join(lines)).encode()
 
-    def replaced(self, start: int, end: int, new: bytes) -> bytes:
+    def replace(self, start: int, end: int, new: bytes) -> bytes:
         return self.source[:start] + new + self.source[end:]
 
 
-def _after(source: bytes, offset: int) -> int:
-    """Past blanks and one `;`."""
-    found = _AFTER.match(source, offset)
-    return found.end() if found else offset
+def _skip_semicolon(source: bytes, offset: int) -> int:
+    """Skip blanks and one `;`."""
+    match = _AFTER.match(source, offset)
+    return match.end() if match else offset
 
 
 def _with_docstring(before: _Text, item: Definition | None, text: str, node: str) -> bytes:
@@ -201,69 +201,69 @@ def _with_docstring(before: _Text, item: Definition | None, text: str, node: str
     quote = "'''" if old and re.match(r"[rRuU]*'''", old.literal) else '"""'
     new = literal(lines, indent.decode(), before.end.decode(), quote).encode()
     if item is not None and before.is_inline(item):
-        changed = _onto_own_line(before, item, old, indent, new)
+        changed = _move_body_below(before, item, old, indent, new)
     elif old is not None:
-        changed = before.replaced(old.start, old.end, new)
+        changed = before.replace(old.start, old.end, new)
     else:
-        changed = _inserted(before, item, indent + new + before.end)
-    made = _checked(before, changed)
-    after = _Text.of(made)
-    found = after.docstring(after.definition(node))
-    if found is None or found.text != value_of(lines, indent.decode()):
-        raise ValueError("The docstring cannot be written here: it would not be read back as it was given")
-    return made
+        changed = _insert_docstring(before, item, indent + new + before.end)
+    result = _check_parses(before, changed)
+    after = _Text.of(result)
+    written = after.docstring(after.definition(node))
+    if written is None or written.text != value_of(lines, indent.decode()):
+        raise ValueError("The docstring cannot be written here: Python would read a different text")
+    return result
 
 
-def _onto_own_line(before: _Text, item: Definition, old: Docstring | None, indent: bytes, new: bytes) -> bytes:
-    """A body on the header's line moves below it: `def f(): return 1` becomes three lines."""
-    rest = _after(before.source, old.end) if old else before.first_start(item)
+def _move_body_below(before: _Text, item: Definition, old: Docstring | None, indent: bytes, new: bytes) -> bytes:
+    """Move a body on the header's line below it: `def f(): return 1` becomes three lines."""
+    rest = _skip_semicolon(before.source, old.end) if old else before.first_start(item)
     is_last = _ANY_END.match(before.source, rest) or before.source[rest : rest + 1] in (b"", b"#")
     rest = old.end if old and is_last else rest
     between = b"" if old and is_last else before.end + indent
-    return before.replaced(before.colon_end(item), rest, before.end + indent + new + between)
+    return before.replace(before.colon_end(item), rest, before.end + indent + new + between)
 
 
-def _inserted(before: _Text, item: Definition | None, line: bytes) -> bytes:
-    """A docstring where none was. Classes and files get a blank line after it, unless there is one."""
+def _insert_docstring(before: _Text, item: Definition | None, line: bytes) -> bytes:
+    """Insert a new docstring. Classes and files get a blank line after it, unless there is one."""
     at = before.after_header(item) if item else _after_first_comments(before.source)
     wants_blank = item is None or item.kind == "class"
     has_blank = at >= len(before.source) or _ANY_END.match(before.source, at)
     lead = b"" if at == 0 or _ANY_END.match(before.source[at - 1 : at]) else before.end
-    return before.replaced(at, at, lead + line + (before.end if wants_blank and not has_blank else b""))
+    return before.replace(at, at, lead + line + (before.end if wants_blank and not has_blank else b""))
 
 
 def _after_first_comments(source: bytes) -> int:
-    """Past the comments that a file begins with: its interpreter, encoding and licence."""
-    found = re.match(rb"(?:#[^\r\n]*(?:\r\n|\r|\n|\Z))*", source)
-    return found.end() if found else 0
+    """Skip the comments at the start of a file: interpreter, encoding and licence."""
+    match = re.match(rb"(?:#[^\r\n]*(?:\r\n|\r|\n|\Z))*", source)
+    return match.end() if match else 0
 
 
-def _indented(text: str, indent: str) -> list[str]:
-    """The lines with their own common indentation replaced by `indent`."""
+def _reindent(text: str, indent: str) -> list[str]:
+    """The lines with their common indentation replaced by `indent`."""
     lines = re.split(r"\r\n|\r|\n", text.strip("\r\n"))
     own = next((line[: len(line) - len(line.lstrip())] for line in lines if line.strip()), "")
-    kept = _inside_strings("\n".join(lines).encode())
+    unchanged = _inside_strings("\n".join(lines).encode())
     return [
-        line if number in kept else (indent + line.removeprefix(own) if line.strip() else "")
+        line if number in unchanged else (indent + line.removeprefix(own) if line.strip() else "")
         for number, line in enumerate(lines)
     ]
 
 
 def _inside_strings(text: bytes) -> set[int]:
     """Lines, counted from 0, that begin inside a string."""
-    found: set[int] = set()
-    waiting = [parse(text).root]
-    while waiting:
-        node = waiting.pop()
+    inside: set[int] = set()
+    stack = [parse(text).root]
+    while stack:
+        node = stack.pop()
         if node.type == "string":
-            found.update(range(node.start_point[0] + 1, node.end_point[0] + 1))
+            inside.update(range(node.start_point[0] + 1, node.end_point[0] + 1))
         else:
-            waiting += node.children
-    return found
+            stack += node.children
+    return inside
 
 
-def _checked(before: _Text, changed: bytes) -> bytes:
-    """The changed source with its mark. Raises `ValueError` if it is less Python than it was."""
+def _check_parses(before: _Text, changed: bytes) -> bytes:
+    """The changed source with its byte order mark. Raises `ValueError` if it has more errors than before."""
     root = parse(changed).root
     broken = first_error(root)
     worse = broken is not None and len(list(errors(root))) > len(list(errors(before.syntax.root)))

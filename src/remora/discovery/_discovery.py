@@ -1,4 +1,4 @@
-"""From files to code nodes."""
+"""Converts files to code nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remora.nodes import CodeNode, LineRange, NodeType
 
 BOM = b"\xef\xbb\xbf"
 FILE = -1
-"""Stands for the file among the positions of its definitions."""
+"""The index of the file itself among its definitions."""
 
 
 class TreeSitterDiscovery:
@@ -33,27 +33,27 @@ class TreeSitterDiscovery:
         queries: Path | None = None,
         exclude: Sequence[str] = (),
     ) -> None:
-        """`exclude` are patterns as in a `.gitignore`, for files that are not looked at."""
+        """`exclude` are patterns as in a `.gitignore`, for files to skip."""
         self._root = root.resolve()
         self._state_dir = state_dir.resolve() if state_dir else None
         self._query = query_with(queries) if queries else bundled_query()
         self._exclude = Ignored().within("", "\n".join(exclude).encode())
         self.problems: list[str] = []
-        """What the last `find` could not look at or not understand, one sentence each."""
+        """What the last `find` could not read or parse, one sentence each."""
         self.broken: set[Path] = set()
-        """Files of the last `find` that are not valid Python. Nodes around the error are found, for who only looks."""
+        """Files of the last `find` that are not valid Python. Nodes around the error are found, for read-only use."""
 
     def find(self, paths: Sequence[Path]) -> Sequence[CodeNode]:
-        """Nodes of the files at and below `paths`, in order of path and line.
+        """Nodes of the files at and below `paths`, sorted by path and line.
 
-        Raises `ConfigError` for a path that does not exist or lies outside the project. A relative path is taken from
+        Raises `ConfigError` for a path that does not exist or is outside the project. A relative path is resolved from
         the current directory. A file that cannot be read is named in `problems`, and the others are still found.
         """
         self.problems, self.broken = [], set()
         return [node for file in self.files(paths) for node in self._nodes(file)]
 
     def files(self, paths: Sequence[Path]) -> Iterator[Path]:
-        """The files to look at: none of Remora's own state, wherever it lies, and none too large to be code."""
+        """The files to parse: not Remora's own state, wherever it is, and not too large to be code."""
         for file in python_files(self._root, paths, self.problems):
             place = self._root / file
             if self._state_dir and place.is_relative_to(self._state_dir):
@@ -66,7 +66,7 @@ class TreeSitterDiscovery:
             yield file
 
     def again(self, node: CodeNode, data: bytes) -> CodeNode | None:
-        """The node in another state of its file; None where it is not in there."""
+        """The same node in other content of its file; None if it is not in there."""
         try:
             data.decode()
         except UnicodeDecodeError:
@@ -91,16 +91,16 @@ class TreeSitterDiscovery:
             yield from nodes_of(file, source, syntax, digest=_digest(data))
 
     def _note_error(self, file: Path, source: bytes, line: int) -> None:
-        """The grammar stumbled. Where Python itself does not, only what stands around the line may be missing."""
+        """Record a parse error. If Python itself can parse the file, only code near the line may be missing."""
         if is_python(source):
-            self.problems.append(f"`{file.as_posix()}`, what stands around line {line}: the parser does not know it")
+            self.problems.append(f"`{file.as_posix()}`, around line {line}: the parser does not support this syntax")
             return
         self.broken.add(file)
-        self.problems.append(f"`{file.as_posix()}` is not valid Python at line {line}: no agent works on it")
+        self.problems.append(f"`{file.as_posix()}` is not valid Python at line {line}: it is skipped")
 
 
 def is_python(source: bytes) -> bool:
-    """Whether the Python that runs this can parse the source."""
+    """Whether the running Python can parse the source."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -112,7 +112,7 @@ def is_python(source: bytes) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a definition stands among the others of its file."""
+    """A definition and its lines."""
 
     definition: Definition
     lines: LineRange
@@ -125,7 +125,7 @@ class _Place:
 
 
 def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None, *, digest: str = "") -> Iterator[CodeNode]:
-    """The nodes of one file, the file itself first. Nothing where there is no code."""
+    """The nodes of one file, the file itself first. Nothing if there is no code."""
     syntax = syntax or parse(source)
     if not syntax.has_code:
         return
@@ -159,7 +159,7 @@ def nodes_of(file: Path, source: bytes, syntax: Syntax | None = None, *, digest:
 
 
 def whole_file(file: Path, data: bytes) -> CodeNode | None:
-    """The file as a node that owns all of its lines, those of functions too; None where there is no code."""
+    """The file as a node that owns all of its lines, including those of functions; None if there is no code."""
     node = next(nodes_of(file, data.removeprefix(BOM), digest=_digest(data)), None)
     return node and node.model_copy(update={"owned": (node.lines,)})
 
@@ -173,7 +173,7 @@ def _lines(item: Definition, table: LineTable) -> LineRange:
 
 
 def _owners(whole: LineRange, places: Sequence[_Place], *, classes: bool) -> dict[int, list[int]]:
-    """The lines of each definition by its position: a line goes to the last that holds it, which is the innermost."""
+    """The lines of each definition by its index. A line belongs to the last, innermost definition that contains it."""
     owner = [FILE] * (whole.last + 1)
     for index, place in enumerate(places):
         if classes or place.node_type is not NodeType.CLASS:

@@ -1,7 +1,7 @@
-"""What the index takes from one file, in one parse and one query.
+"""Extracts what the index stores about one file, with one parse and one query.
 
-Each capture belongs to the innermost definition that holds it, the file where there is none. The rules of a language
-are in its folder; here is only what they all share.
+Each capture belongs to the innermost definition that contains it, or to the file. Rules of a language are in its
+folder; this module has only what all languages share.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tree_sitter import Node, Parser, QueryCursor
 
 from remora.discovery._languages import Mapped
 from remora.discovery._literal import text_of_literal
-from remora.discovery._syntax import as_the_grammar_wants
+from remora.discovery._syntax import blank_comments
 
 MAX_LINE = 200
-"""Characters of a signature, a docstring's first line, a decorator that are kept."""
+"""Most characters of a signature, a docstring's first line or a decorator."""
 MAX_NAMES = 200
-"""Calls, imports and so on of one node that are kept."""
+"""Most calls, imports and so on of one node."""
 FILE = -1
 _BLANK = re.compile(r"\s+")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -34,31 +34,31 @@ Captured = Mapping[str, Sequence[Node]]
 
 
 class NodeFacts(NamedTuple):
-    """What is known of one node from its own file."""
+    """Facts about one node from its own file."""
 
     qualified: str
     """Empty for the file itself."""
     kind: str
     line: int
-    """The first, decorators included."""
+    """The first line, decorators included."""
     source_hash: str
     signature: str
     docstring: str | None
-    """Its first line; None where there is none."""
+    """Its first line; None if there is none."""
     decorators: tuple[str, ...]
     calls: tuple[str, ...]
-    """As written, in order, each once; a name whose class is known stands there as its class."""
+    """As written, in order, without duplicates. A name whose class is known is replaced by its class."""
     raises: tuple[str, ...]
     imports: tuple[str, ...]
-    """What it imports in its own lines."""
+    """Its own imports."""
     line_count: int
     complexity: int
     hint_coverage: float
-    """Of parameters and result, how many have a type, from 0 to 1."""
+    """Share of parameters and result that have a type hint, from 0 to 1."""
 
 
 class FileFacts(NamedTuple):
-    """What is known of one file: its nodes, the file itself first, and its imports by the name they have in it."""
+    """Facts about one file: its nodes, the file itself first, and its imports by local name."""
 
     path: str
     file_hash: str
@@ -66,43 +66,43 @@ class FileFacts(NamedTuple):
     imports: dict[str, str]
 
 
-class _Found(NamedTuple):
+class _RawDefinition(NamedTuple):
     start: int
     end: int
     outer: int
-    """Where it begins with its decorators."""
+    """Where it begins, decorators included."""
     kind: str
     node: Node
 
 
 def extract(path: str, source: bytes, language: Mapped) -> FileFacts:
-    """What stands in `source`. A syntax error hides only what it touches."""
+    """Extract the facts of `source`. A syntax error hides only what it touches."""
     digest = sha256(source).hexdigest()
     source = source.removeprefix(b"\xef\xbb\xbf")
-    shown = as_the_grammar_wants(source)
+    shown = blank_comments(source)
     captured = QueryCursor(language.query).captures(Parser(language.grammar).parse(shown).root_node)
     return _File(path, source, shown, captured, language).facts(digest)
 
 
 class _File:
-    """One file while it is taken apart."""
+    """One file being extracted."""
 
     def __init__(self, path: str, source: bytes, shown: bytes, captured: Captured, language: Mapped) -> None:
         self._path, self._source, self._captured, self._language = path, source, captured, language
         self._shown = shown
-        """The source as the grammar has seen it: without lines that are only a comment, and every byte in its place."""
+        """The source as parsed: comment lines blanked, with all byte offsets unchanged."""
         self._defs = self._definitions()
         self._points, self._owners = _segments(self._defs)
 
     def facts(self, digest: str) -> FileFacts:
-        typed = self._typed()
+        typed = self._class_annotations()
         calls, raises = self._names("call"), self._names("raise")
         imports, by_owner = self._imports()
         branches, plain = self._count("branch"), self._count("parameter.plain")
         hinted, docs, decorators = self._count("parameter.typed"), self._docs(), self._decorators()
         nodes = [self._file_node(digest, docs.get(FILE), calls.get(FILE, ()), raises.get(FILE, ()), by_owner)]
         line, at, everywhere = 1, 0, typed.get(FILE, {})
-        for index, (item, (qualified, in_class)) in enumerate(zip(self._defs, self._qualified(), strict=True)):
+        for index, (item, (qualified, in_class)) in enumerate(zip(self._defs, self._qualified_names(), strict=True)):
             line, at = line + self._source.count(b"\n", at, item.outer), item.outer
             kinds = everywhere | typed[index] if index in typed else everywhere
             parameters = plain[index] + hinted[index]
@@ -154,13 +154,13 @@ class _File:
             1.0,
         )
 
-    def _definitions(self) -> list[_Found]:
+    def _definitions(self) -> list[_RawDefinition]:
         outer = {
             item.child_by_field_name("definition").start_byte: item.start_byte  # type: ignore[union-attr]
             for item in self._captured.get("decorated", ())
         }
         found = [
-            _Found(node.start_byte, node.end_byte, outer.get(node.start_byte, node.start_byte), kind, node)
+            _RawDefinition(node.start_byte, node.end_byte, outer.get(node.start_byte, node.start_byte), kind, node)
             for kind in ("function", "class")
             for node in self._captured.get(kind, ())
         ]
@@ -169,16 +169,16 @@ class _File:
             key=lambda item: (item.start, -item.end),
         )
 
-    def _qualified(self) -> Iterable[tuple[str, bool]]:
-        around: list[tuple[_Found, str]] = []
+    def _qualified_names(self) -> Iterable[tuple[str, bool]]:
+        enclosing: list[tuple[_RawDefinition, str]] = []
         seen: Counter[str] = Counter()
         for item in self._defs:
-            while around and around[-1][0].end <= item.start:
-                around.pop()
-            in_class = bool(around) and around[-1][0].kind == "class"
+            while enclosing and enclosing[-1][0].end <= item.start:
+                enclosing.pop()
+            in_class = bool(enclosing) and enclosing[-1][0].kind == "class"
             name = self._name(item.node)
-            qualified = f"{around[-1][1]}.{name}" if around else name
-            around.append((item, qualified))
+            qualified = f"{enclosing[-1][1]}.{name}" if enclosing else name
+            enclosing.append((item, qualified))
             seen[qualified] += 1
             yield (qualified if seen[qualified] == 1 else f"{qualified}#{seen[qualified]}"), in_class
 
@@ -199,7 +199,7 @@ class _File:
         return Counter(self._owner(node.start_byte) for node in self._captured.get(capture, ()))
 
     def _names(self, capture: str) -> dict[int, dict[str, None]]:
-        """Dotted names by owner, in order, each once."""
+        """Dotted names by owner, in order, without duplicates."""
         found: dict[int, dict[str, None]] = {}
         for node in sorted(self._captured.get(capture, ()), key=_start):
             text = self._text(node)
@@ -216,7 +216,7 @@ class _File:
         return found
 
     def _decorators(self) -> dict[int, list[str]]:
-        """By definition: a decorator stands before what it decorates."""
+        """Decorators by definition. A decorator comes before its definition."""
         found: dict[int, list[str]] = {}
         starts = [item.start for item in self._defs]
         for node in sorted(self._captured.get("decorator", ()), key=_start):
@@ -225,7 +225,7 @@ class _File:
                 found.setdefault(index, []).append(_flat(self._text(node)))
         return found
 
-    def _signature(self, item: _Found) -> str:
+    def _signature(self, item: _RawDefinition) -> str:
         body = self._field(item.node, "body")
         end = body.start_byte if body else item.end
         head = self._shown[item.start : end]
@@ -234,8 +234,8 @@ class _File:
             head = head[:start] + b" " * (stop - start) + head[stop:]
         return _flat(head.decode("utf-8", "replace")).removesuffix("{").rstrip().removesuffix(":").rstrip()
 
-    def _typed(self) -> dict[int, dict[str, str]]:
-        """By definition: names whose class is written beside them."""
+    def _class_annotations(self) -> dict[int, dict[str, str]]:
+        """Names with a class annotation, by definition."""
         found: dict[int, dict[str, str]] = {}
         name = ""
         for node, is_name in self._in_order("typed.name", "typed.type"):
@@ -253,7 +253,7 @@ class _File:
         return sorted(nodes, key=lambda pair: pair[0].start_byte)
 
     def _imports(self) -> tuple[dict[str, str], dict[int, list[str]]]:
-        """What each name stands for, and what each definition imports: dotted, relative ones with `.` in front."""
+        """The target of each imported name, and the imports of each definition. Relative ones have a leading `.`."""
         by_name: dict[str, str] = {}
         by_owner: dict[int, list[str]] = {}
         kinds = ("import", "import.from", "import.name", "import.alias")
@@ -278,38 +278,38 @@ class _File:
         return by_name, by_owner
 
 
-def _segments(items: Sequence[_Found]) -> tuple[list[int], list[int]]:
-    """Where the innermost definition changes, and to which."""
-    points, owners, around = [0], [FILE], list[int]()
+def _segments(items: Sequence[_RawDefinition]) -> tuple[list[int], list[int]]:
+    """Offsets where the innermost definition changes, and which it is from there."""
+    points, owners, enclosing = [0], [FILE], list[int]()
     for index, item in enumerate(items):
-        while around and items[around[-1]].end <= item.start:
-            points.append(items[around.pop()].end)
-            owners.append(around[-1] if around else FILE)
-        around.append(index)
+        while enclosing and items[enclosing[-1]].end <= item.start:
+            points.append(items[enclosing.pop()].end)
+            owners.append(enclosing[-1] if enclosing else FILE)
+        enclosing.append(index)
         points.append(item.start)
         owners.append(index)
-    while around:
-        points.append(items[around.pop()].end)
-        owners.append(around[-1] if around else FILE)
+    while enclosing:
+        points.append(items[enclosing.pop()].end)
+        owners.append(enclosing[-1] if enclosing else FILE)
     return points, owners
 
 
 def _comments(node: Node, body: Node | None) -> Iterator[Node]:
-    """The comments in what stands before a body."""
-    waiting = [child for child in node.children if child != body]
-    while waiting:
-        found = waiting.pop()
+    """The comments before a body."""
+    stack = [child for child in node.children if child != body]
+    while stack:
+        found = stack.pop()
         if found.type == "comment":
             yield found
         else:
-            waiting += found.children
+            stack += found.children
 
 
 def _start(node: Node) -> int:
     return node.start_byte
 
 
-def _without_blanks(source: bytes, item: _Found) -> int:
+def _without_blanks(source: bytes, item: _RawDefinition) -> int:
     end = item.end
     while end > item.start and source[end - 1] in b" \t\r\n\f":
         end -= 1
@@ -323,7 +323,7 @@ def _kind(kind: str, in_class: bool) -> str:
 
 
 def _as_classes(calls: Iterable[str], kinds: Mapping[str, str] | None) -> tuple[str, ...]:
-    """`cart.add` as `Cart.add`, where it is written that `cart` is a `Cart`."""
+    """`cart.add` becomes `Cart.add` if `cart` is annotated as `Cart`."""
     names = list(calls)
     if kinds:
         for index, name in enumerate(names):
@@ -338,14 +338,14 @@ def _coverage(typed: int, all_: int) -> float:
 
 
 def _flat(text: str) -> str:
-    """On one line, without blanks that only its line breaks made."""
+    """On one line, without blanks that come from line breaks."""
     if "\n" not in text and "  " not in text and "( " not in text:
         return text.strip()[:MAX_LINE]
     return _CLOSE.sub(r"\1", _OPEN.sub(r"\1", _BLANK.sub(" ", text))).strip()[:MAX_LINE]
 
 
 def _first_line(literal: str) -> str | None:
-    """The first line of a docstring that says something; None for what is no text."""
+    """The first non-empty line of a docstring; None if the literal is not text."""
     found = _OPENING.match(literal)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What can be said about one definition from its syntax alone."""
+"""Facts about one definition from its syntax alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from remora.discovery._literal import text_of_literal
 from remora.discovery._syntax import NOT_CODE, Definition
 
 MAX_PART = 200
-"""Characters of an annotation, a default or a decorator that are given."""
+"""Most characters of an annotation, a default or a decorator."""
 MAX_NAMES = 40
 SCOPES = frozenset({"function_definition", "class_definition", "lambda"})
 STUBS = frozenset({"pass_statement", "ellipsis"})
@@ -27,7 +27,7 @@ _CLOSE = re.compile(r" +([\])}])")
 
 @dataclass(frozen=True)
 class Docstring:
-    """A docstring as it stands: the bytes of its literal, and its text."""
+    """A docstring: the bytes of its literal, and its text."""
 
     start: int
     end: int
@@ -36,7 +36,7 @@ class Docstring:
 
 
 class Facts:
-    """Reads facts from one source and its tree. `root` stands for the file."""
+    """Reads facts from one source and its tree. `root` represents the file."""
 
     def __init__(self, source: bytes, root: Node) -> None:
         self._source = source
@@ -44,7 +44,7 @@ class Facts:
         self._table = LineTable(source)
 
     def of_file(self) -> dict[str, Any]:
-        """The same keys as for a definition, as far as a file has them."""
+        """The same keys as for a definition, as far as they apply to a file."""
         return {
             "kind": "file",
             "name": "",
@@ -53,11 +53,11 @@ class Facts:
             "last": len(self._table),
             "signature": "",
             "indent": "",
-            **self._documented(self._root),
+            **self._docstring_facts(self._root),
         }
 
     def of(self, item: Definition) -> dict[str, Any]:
-        """All that is known about a definition, as plain JSON."""
+        """All facts about a definition, as plain JSON."""
         kind = "class" if item.kind == "class" else "method" if item.in_class else "function"
         body = item.node.child_by_field_name("body")
         facts = {
@@ -67,7 +67,7 @@ class Facts:
             "first": self._table.line_of(item.start),
             "last": self._table.line_of(max(item.start, item.end - 1)),
             "decorators": self._decorators(item.node),
-            **self._documented(body),
+            **self._docstring_facts(body),
         }
         return facts | (self._class(item.node) if kind == "class" else self._function(item.node, kind == "method"))
 
@@ -83,7 +83,7 @@ class Facts:
         return None if text is None else Docstring(found.start_byte, found.end_byte, text, self._text(found))
 
     def _prefixes(self, node: Node) -> list[bytes]:
-        """The openings of all strings that make up a literal, with their prefix letters; none if it is no literal."""
+        """The opening quotes of all strings in a literal, with their prefixes; empty if it is not a literal."""
         while node.type == "parenthesized_expression" and (inner := _code(node)) and len(inner) == 1:
             node = inner[0]
         if node.type == "concatenated_string":
@@ -92,7 +92,7 @@ class Facts:
             strings = [node] if node.type == "string" else []
         return [self._source[part.start_byte : part.children[0].end_byte] for part in strings if part.children]
 
-    def _documented(self, body: Node | None) -> dict[str, Any]:
+    def _docstring_facts(self, body: Node | None) -> dict[str, Any]:
         found, first = self.docstring(body), first_statement(body)
         lines = [self._table.line_of(found.start), self._table.line_of(found.end - 1)] if found else None
         return {
@@ -106,17 +106,17 @@ class Facts:
         parameters = self._parameters(node.child_by_field_name("parameters"))
         is_async = any(child.type == "async" for child in node.children)
         returns = self._flat(node.child_by_field_name("return_type"))
-        own = list(_own(body)) if body else []
+        own = list(_own_nodes(body)) if body else []
         return {
             "is_method": is_method,
             "is_async": is_async,
             "parameters": parameters,
             "returns": returns,
             "signature": self._signature(node, parameters, returns, is_async),
-            "raises": _unique(self._raised(part) for part in own if part.type == "raise_statement"),
+            "raises": _unique(self._raised_class(part) for part in own if part.type == "raise_statement"),
             "yields": any(part.type == "yield" for part in own),
-            "returns_value": any(part.type == "return_statement" and _gives(part) for part in own),
-            "calls": _unique(self._called(part) for part in own if part.type == "call"),
+            "returns_value": any(part.type == "return_statement" and _returns_value(part) for part in own),
+            "calls": _unique(self._called_name(part) for part in own if part.type == "call"),
             "is_stub": self._is_stub(body),
         }
 
@@ -147,7 +147,7 @@ class Facts:
                 shown.append("/")
             if item["kind"] == "keyword_only" and before not in ("keyword_only", "var_positional"):
                 shown.append("*")
-            shown.append(_shown(item))
+            shown.append(_show_parameter(item))
         if parameters and parameters[-1]["kind"] == "positional_only":
             shown.append("/")
         word = "async def" if is_async else "def"
@@ -191,8 +191,8 @@ class Facts:
         found = [child for child in around.named_children if child.type == "decorator"]
         return [(self._flat(child) or "").removeprefix("@").strip() for child in found]
 
-    def _raised(self, node: Node) -> str:
-        """The class that a `raise` names; nothing where it raises a value again."""
+    def _raised_class(self, node: Node) -> str:
+        """The class that a `raise` names; empty if it re-raises a value."""
         given = _code(node)
         if not given or given[0] == node.child_by_field_name("cause"):
             return ""
@@ -202,12 +202,12 @@ class Facts:
         name = self._flat(raised) or ""
         return name if name.rpartition(".")[2][:1].isupper() else ""
 
-    def _called(self, node: Node) -> str:
+    def _called_name(self, node: Node) -> str:
         called = node.child_by_field_name("function")
         return self._flat(called) or "" if called and called.type in ("identifier", "attribute") else ""
 
     def _is_stub(self, body: Node | None) -> bool:
-        """Whether nothing but `...` or `pass` follows the docstring."""
+        """Whether only `...` or `pass` follows the docstring."""
         found = self.docstring(body)
         rest = [child for child in _code(body) if found is None or child.start_byte > found.start]
         return all((child.named_children or [child])[0].type in STUBS or child.type in STUBS for child in rest)
@@ -219,22 +219,22 @@ class Facts:
         return self._source[node.start_byte : node.end_byte].decode()
 
     def _flat(self, node: Node | None) -> str | None:
-        """The node's text on one line, comments left out, strings as they are."""
+        """The node's text on one line, without comments, strings unchanged."""
         if node is None:
             return None
         parts: list[str] = []
         at = node.start_byte
-        for kept in _strings_and_comments(node):
-            before = _joined(self._source[at : kept.start_byte].decode())
-            is_string = kept.type == "string"
-            parts += [before, " ".join(self._text(kept).splitlines())] if is_string else [before.rstrip()]
-            at = kept.end_byte
-        parts.append(_joined(self._source[at : node.end_byte].decode()))
+        for part in _strings_and_comments(node):
+            before = _join_lines(self._source[at : part.start_byte].decode())
+            is_string = part.type == "string"
+            parts += [before, " ".join(self._text(part).splitlines())] if is_string else [before.rstrip()]
+            at = part.end_byte
+        parts.append(_join_lines(self._source[at : node.end_byte].decode()))
         return "".join(parts).strip()[:MAX_PART]
 
 
 def first_statement(body: Node | None) -> Node | None:
-    """The first statement of a body, comments passed over."""
+    """The first statement of a body, skipping comments."""
     return next(iter(_code(body)), None)
 
 
@@ -242,32 +242,32 @@ def _code(node: Node | None) -> list[Node]:
     return [child for child in node.named_children if child.type not in NOT_CODE] if node else []
 
 
-def _own(body: Node) -> Iterator[Node]:
-    """Everything inside, but for what stands in definitions and lambdas of its own."""
-    waiting = list(reversed(body.children))
-    while waiting:
-        node = waiting.pop()
+def _own_nodes(body: Node) -> Iterator[Node]:
+    """All nodes inside, except those in nested definitions and lambdas."""
+    stack = list(reversed(body.children))
+    while stack:
+        node = stack.pop()
         if node.type not in SCOPES:
             yield node
-            waiting += reversed(node.children)
+            stack += reversed(node.children)
 
 
 def _strings_and_comments(node: Node) -> Iterator[Node]:
-    waiting = [node]
-    while waiting:
-        found = waiting.pop()
+    stack = [node]
+    while stack:
+        found = stack.pop()
         if found.type in ("string", "comment"):
             yield found
         else:
-            waiting += reversed(found.children)
+            stack += reversed(found.children)
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     return _CLOSE.sub(r"\1", _OPEN.sub(r"\1", _BREAK.sub(" ", text)))
 
 
-def _gives(node: Node) -> bool:
-    """Whether a `return` gives something other than `None`."""
+def _returns_value(node: Node) -> bool:
+    """Whether a `return` returns something other than `None`."""
     given = _code(node)
     return bool(given) and given[0].type != "none"
 
@@ -277,7 +277,7 @@ def _undecorated(node: Node) -> Node:
     return inner or node
 
 
-def _shown(item: dict[str, Any]) -> str:
+def _show_parameter(item: dict[str, Any]) -> str:
     stars = {"var_positional": "*", "var_keyword": "**"}.get(item["kind"], "")
     annotated = f": {item['annotation']}" if item["annotation"] else ""
     if item["default"] is None:

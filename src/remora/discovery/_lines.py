@@ -25,21 +25,21 @@ class LineTable:
         return len(self._starts)
 
     def line_of(self, offset: int) -> int:
-        """The line that holds the byte at `offset`, counted from 1."""
+        """The line that contains the byte at `offset`, counted from 1."""
         return bisect_right(self._starts, offset)
 
     def start(self, line: int) -> int:
-        """Where a line begins; the end of the source for one past the last."""
+        """Where a line begins. For the line after the last, the end of the source."""
         return self._starts[line - 1] if line <= len(self) else len(self._source)
 
     def text(self, lines: LineRange) -> str:
-        """The lines as they stand, line ends included."""
+        """The lines as they are, line ends included."""
         end = self._starts[lines.last] if lines.last < len(self) else len(self._source)
         return self._source[self._starts[lines.first - 1] : end].decode()
 
 
 def ranges(lines: Iterable[int]) -> tuple[LineRange, ...]:
-    """The line numbers as runs, in order."""
+    """The line numbers as ranges, in order."""
     runs: list[tuple[int, int]] = []
     for line in sorted(lines):
         if runs and runs[-1][1] + 1 == line:

@@ -1,4 +1,4 @@
-"""Docstrings as Python writes them: a text into a literal, and a literal into its text."""
+"""Docstring literals: from text to literal, and from literal to text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import warnings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LINE_END = re.compile(r"\r\n|\r")
-_quiet = threading.Lock()
+_parser_lock = threading.Lock()
 
 
 def plain_lines(text: str) -> list[str]:
-    """The docstring's lines, without blanks around them and at their ends. Raises `ValueError` if there is none."""
+    """The docstring's lines, stripped of surrounding blank lines and trailing blanks.
+
+    Raises `ValueError` if it is empty.
+    """
     lines = [line.rstrip() for line in _LINE_END.sub("\n", text).split("\n")]
     while lines and not lines[0]:
         lines.pop(0)
@@ -25,13 +28,13 @@ def plain_lines(text: str) -> list[str]:
 
 
 def value_of(lines: list[str], indent: str) -> str:
-    """What Python reads from the literal that `literal` makes."""
+    """The value of the literal that `literal` makes."""
     indented = [lines[0], *(indent + line if line else "" for line in lines[1:])]
     return "\n".join(indented) + (f"\n{indent}" if len(lines) > 1 else "")
 
 
 def literal(lines: list[str], indent: str, end: str, quote: str = '"""') -> str:
-    """The literal that stands behind `indent`, whose value is `value_of(lines, indent)`."""
+    """A literal, placed after `indent`, with the value `value_of(lines, indent)`."""
     value = value_of(lines, indent)
     if "\\" in value and _can_be_raw(value, quote):
         return f"r{quote}{value}{quote}".replace("\n", end)
@@ -43,8 +46,8 @@ def literal(lines: list[str], indent: str, end: str, quote: str = '"""') -> str:
 
 
 def text_of_literal(source: str) -> str | None:
-    """The value of a string literal, as Python reads it; None where it is not one."""
-    with _quiet, warnings.catch_warnings():
+    """The value of a string literal; None if it is not one."""
+    with _parser_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             value = ast.literal_eval(f"({source})")
@@ -54,18 +57,18 @@ def text_of_literal(source: str) -> str | None:
 
 
 def python_tree(source: str | bytes) -> ast.Module:
-    """The file as Python parses it. Raises `SyntaxError` or `ValueError`.
+    """Parse a file with Python's own parser. Raises `SyntaxError` or `ValueError`.
 
-    One thread at a time: in CPython 3.11 two of them in the parser can end in a `SystemError`, in either.
+    One thread at a time: in CPython 3.11 two threads in the parser can raise `SystemError` in either.
     """
-    with _quiet, warnings.catch_warnings():
+    with _parser_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(source)
 
 
 def python_reads(source: bytes) -> bool:
-    """Whether this Python can parse the file. An older one than the code is written for cannot."""
-    with _quiet, warnings.catch_warnings():
+    """Whether this Python can parse the file. It cannot if the code needs a newer version."""
+    with _parser_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             ast.parse(source)

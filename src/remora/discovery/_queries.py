@@ -1,7 +1,7 @@
-"""The queries that say what a node is: the bundled one, and those that a project adds.
+"""The queries that define what a node is: the bundled one, and those that a project adds.
 
 A query captures a whole definition as `@function` or `@class` and its name as `@name`. A definition with decorators is
-captured as `@decorated`, with `@definition` inside it. Captures that begin with `_` are the query's own.
+captured as `@decorated`, with `@definition` inside it. Captures that begin with `_` are private to the query.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError as error:
 
 BUNDLED = "python.scm"
 MAX_QUERY = 1024 * 1024
-"""Bytes of one file. It is a plain one: nothing of a file elsewhere may be quoted in an error."""
+"""Bytes of one query file. Links are refused: an error must not quote a file elsewhere."""
 CAPTURES = frozenset({"function", "class", "name", "decorated", "definition"})
 
 
@@ -38,17 +38,17 @@ def bundled_query() -> Query:
 
 
 def query_with(folder: Path) -> Query:
-    """The bundled query and every `*.scm` file in `folder`. Raises `ConfigError` that names a file and its problem."""
+    """The bundled query plus every `*.scm` file in `folder`. Raises `ConfigError` naming the file and its problem."""
     if not folder.is_dir():
         raise ConfigError(f"`{folder}` is not a folder: expected one with queries, `*.scm`")
-    return Query(language(), "\n".join([_bundled_text(), *map(_checked, sorted(folder.glob("*.scm")))]))
+    return Query(language(), "\n".join([_bundled_text(), *map(_read_query, sorted(folder.glob("*.scm")))]))
 
 
 def _bundled_text() -> str:
     return files(__package__).joinpath(BUNDLED).read_text("utf-8")
 
 
-def _checked(file: Path) -> str:
+def _read_query(file: Path) -> str:
     try:
         text = read_plain(file, MAX_QUERY).decode("utf-8")
         query = Query(language(), text)
@@ -62,5 +62,5 @@ def _checked(file: Path) -> str:
             f"`{file}`: capture `@{unknown[0]}` is not known: expected {names}, or one beginning with `_`"
         )
     if captures & {"function", "class"} and "name" not in captures:
-        raise ConfigError(f"`{file}`: what it captures has no name: expected a capture `@name`")
+        raise ConfigError(f"`{file}`: its captures have no name: expected a capture `@name`")
     return text

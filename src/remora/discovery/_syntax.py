@@ -1,4 +1,4 @@
-"""What tree-sitter sees in one Python file. A syntax error hides only what it touches."""
+"""Parses one Python file with tree-sitter. A syntax error hides only what it touches."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _LONE_CR = re.compile(rb"\r(?!\n)")
 
 @dataclass(frozen=True)
 class Definition:
-    """A function or a class: its name, and its bytes from the first decorator to the end of its body."""
+    """A function or class: its name, and its bytes from the first decorator to the end of its body."""
 
     kind: Kind
     name: str
     start: int
     end: int
     qualified: str
-    """Its name with those of the definitions around it; twins get `#2`, `#3`."""
+    """Its name with those of the enclosing definitions. Duplicates get `#2`, `#3`."""
     in_class: bool
-    """Whether the nearest definition around it is a class."""
+    """Whether the nearest enclosing definition is a class."""
     node: Node = field(compare=False, repr=False)
     """The definition without its decorators."""
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """One file: its tree, whether it holds code at all, and its definitions, outer before inner."""
+    """One file: its tree, whether it contains code, and its definitions, outer before inner."""
 
     root: Node
     has_code: bool
@@ -45,7 +45,7 @@ class Syntax:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _RawDefinition:
     kind: Kind
     name: str
     start: int
@@ -54,33 +54,35 @@ class _Found:
 
 
 def parse(source: bytes, query: Query | None = None) -> Syntax:
-    """What stands in `source`, which is UTF-8 without a byte order mark."""
-    root = Parser(language()).parse(as_the_grammar_wants(source)).root_node
-    found = sorted(_found(root, source, query or bundled_query()), key=lambda item: (item.start, -item.end))
+    """Parse `source`, which is UTF-8 without a byte order mark."""
+    root = Parser(language()).parse(blank_comments(source)).root_node
+    definitions = sorted(
+        _captured_definitions(root, source, query or bundled_query()), key=lambda item: (item.start, -item.end)
+    )
     return Syntax(
         root=root,
         has_code=any(child.type not in NOT_CODE for child in root.children),
-        definitions=tuple(_named(found)),
+        definitions=tuple(_with_qualified_names(definitions)),
     )
 
 
 def first_error(root: Node) -> Node | None:
-    """Where the text stops being Python, or None."""
+    """The first syntax error, or None."""
     return next(errors(root), None)
 
 
 def errors(root: Node) -> Iterator[Node]:
-    """Every place that is not Python, in order, outer ones only."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    """Every syntax error, in order, without nested ones."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
         if node.is_error or node.is_missing:
             yield node
         elif node.has_error:
-            waiting += reversed(node.children)
+            stack += reversed(node.children)
 
 
-def _found(root: Node, source: bytes, query: Query) -> list[_Found]:
+def _captured_definitions(root: Node, source: bytes, query: Query) -> list[_RawDefinition]:
     captured: list[tuple[Kind, Node, Node]] = []
     decorated: dict[int, int] = {}
     for _, captures in QueryCursor(query).matches(root):
@@ -89,8 +91,8 @@ def _found(root: Node, source: bytes, query: Query) -> list[_Found]:
         elif "name" in captures:
             kind: Kind = "function" if "function" in captures else "class"
             captured += [(kind, node, captures["name"][0]) for node in captures.get(kind, ())]
-    found = {
-        (node.start_byte, node.end_byte): _Found(
+    definitions = {
+        (node.start_byte, node.end_byte): _RawDefinition(
             kind=kind,
             name=source[name.start_byte : name.end_byte].decode(),
             start=decorated.get(node.start_byte, node.start_byte),
@@ -98,20 +100,20 @@ def _found(root: Node, source: bytes, query: Query) -> list[_Found]:
             node=node,
         )
         for kind, node, name in captured
-        if name.end_byte > name.start_byte  # tree-sitter invents an empty name where one is missing
+        if name.end_byte > name.start_byte  # tree-sitter inserts an empty name for a missing one
     }
-    return list(found.values())
+    return list(definitions.values())
 
 
-def _named(found: Sequence[_Found]) -> Iterator[Definition]:
-    around: list[_Found] = []
+def _with_qualified_names(definitions: Sequence[_RawDefinition]) -> Iterator[Definition]:
+    enclosing: list[_RawDefinition] = []
     seen: Counter[str] = Counter()
-    for item in found:
-        while around and around[-1].end <= item.start:
-            around.pop()
-        in_class = bool(around) and around[-1].kind == "class"
-        around.append(item)
-        qualified = ".".join(outer.name for outer in around)
+    for item in definitions:
+        while enclosing and enclosing[-1].end <= item.start:
+            enclosing.pop()
+        in_class = bool(enclosing) and enclosing[-1].kind == "class"
+        enclosing.append(item)
+        qualified = ".".join(outer.name for outer in enclosing)
         seen[qualified] += 1
         yield Definition(
             kind=item.kind,
@@ -124,20 +126,20 @@ def _named(found: Sequence[_Found]) -> Iterator[Definition]:
         )
 
 
-def as_the_grammar_wants(source: bytes) -> bytes:
-    """The same bytes with spaces in place of lines that are nothing but a comment, and `\\n` for a lone `\\r`.
+def blank_comments(source: bytes) -> bytes:
+    """Blank comment lines with spaces, and replace a lone `\\r` by `\\n`. Byte offsets do not change.
 
-    After each comment the grammar looks ahead over all that follow it, so a block of them takes quadratic time: 40 s
-    for 8,000 lines. A line with a triple quote stays, as it may end a string, and so does one after a backslash. A
-    `\\r` alone ends no line for the grammar.
+    After each comment the grammar looks ahead over all that follow, so a block of them takes quadratic time: 40 s for
+    8,000 lines. A line with a triple quote is kept, as it may end a string, and so is one after a backslash. The
+    grammar does not treat a lone `\\r` as a line end.
     """
     if b"\r" in source:
         source = _LONE_CR.sub(b"\n", source)
     return _COMMENT_LINE.sub(_blank, b"\n" + source)[1:] if b"#" in source else source
 
 
-def _blank(found: re.Match[bytes]) -> bytes:
-    line, source, at = found[0], found.string, found.start()
+def _blank(match: re.Match[bytes]) -> bytes:
+    line, source, at = match[0], match.string, match.start()
     continued = source[at - 1 : at] == b"\\" or source[max(0, at - 2) : at] == b"\\\r"
     if continued or b'"""' in line or b"'''" in line:
         return line

@@ -1,4 +1,4 @@
-"""Where agents run."""
+"""Engines that run agents."""
 
 from remora.engines._local import LocalEngine
 

@@ -1,4 +1,4 @@
-"""Agents as tasks of this process, a bounded number at once."""
+"""Runs agents as tasks of this process, with bounded concurrency."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LocalEngine:
         self._at_once = at_once
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
-        """The result of every job, as each ends. Stopping early cancels the rest and waits for them to seal."""
+        """Yield the result of every job as it ends. Stopping early cancels the rest and waits for them to seal."""
         room = asyncio.Semaphore(self._at_once)
         tasks = [asyncio.create_task(self._one(job, room)) for job in jobs]
         try:
@@ -33,10 +33,10 @@ class LocalEngine:
             try:
                 return await self._execute(job)
             except RemoraError as error:
-                return _failed(job, type(error).__name__, error.message)
-            except Exception as error:  # noqa: BLE001 - one agent's defect must not stop the others; it is told
-                return _failed(job, "internal_error", f"{type(error).__name__}: {error}")
+                return _failed_result(job, type(error).__name__, error.message)
+            except Exception as error:  # noqa: BLE001 - one agent's defect must not stop the others; the result says so
+                return _failed_result(job, "internal_error", f"{type(error).__name__}: {error}")
 
 
-def _failed(job: Job, reason: str, message: str) -> AgentResult:
+def _failed_result(job: Job, reason: str, message: str) -> AgentResult:
     return AgentResult(job.agent_id, job.node.node_id, job.operation, "error", reason, message, verdict="failed")

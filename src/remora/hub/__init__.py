@@ -1,4 +1,4 @@
-"""The Hub: a live index of the code, from which facts are pulled into packets, fresh or not at all."""
+"""The Hub: a live index of the code. Packets get facts from it only if they are proven fresh."""
 
 from remora.hub._catch_up import CatchUp, index_now
 from remora.hub._control import HubStatus, start_daemon, status, stop_daemon

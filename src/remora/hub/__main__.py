@@ -4,7 +4,7 @@ import os
 import sys
 
 if os.fork():
-    os._exit(0)  # nobody's child: whoever started it need not wait for its end
+    os._exit(0)  # detach, so that the caller need not wait for the daemon
 
 from remora.hub._daemon import main
 

@@ -1,4 +1,4 @@
-"""Indexing on demand: at once and to the end, or beside a run and never in its way."""
+"""Indexing on demand: at once and completely, or in the background of a run."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from remora.hub._models import DB, REPAIR, UpdateSource
 from remora.kv import KVFile
 
 Hides = Callable[[bytes], bool]
-"""Whether a file's bytes hold something that must not be in a second place."""
+"""Whether a file's bytes contain something that must not be stored in a second place."""
 
 PATIENCE_S = 0.25
-"""How long the first pull of a run waits for an index that is just being made."""
+"""How long the first pull of a run waits for an index that is being built."""
 _PAUSE_S = 2.0
-"""Between two sweeps beside a run."""
+"""Pause between two background sweeps."""
 _PAUSE_TIMES = 20
-"""A sweep may take a twentieth of the time, no more."""
+"""A background sweep takes at most one twentieth of the time."""
 
 
 def make_state_dir(state_dir: Path) -> None:
-    """The state directory is there, private, and git looks at none of it."""
+    """Create the state directory, private and ignored by git."""
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         file = os.open(state_dir / ".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -44,24 +44,26 @@ def make_state_dir(state_dir: Path) -> None:
 def open_index(
     root: Path, state_dir: Path, exclude: Sequence[str], source: UpdateSource, hides: Hides = lambda _: False
 ) -> Index:
-    """The writing side of a project's index, for whoever holds the lock. What `hides` says yes to is left out."""
+    """Open the index for writing. The caller must hold the lock. Files for which `hides` is true are left out."""
     files = CodeFiles(root, state_dir=state_dir, exclude=exclude, suffixes=tuple(languages()))
     return Index(KVFile(state_dir / DB, durable=False), files, source, hides)
 
 
-def swept(index: Index, told: Callable[[Progress], None], *, keep_on: Callable[[], bool] = lambda: True) -> Progress:
-    """Bring the index up to date. One that turns out damaged is set aside and made anew, once."""
+def bring_up_to_date(
+    index: Index, on_progress: Callable[[Progress], None], *, should_continue: Callable[[], bool] = lambda: True
+) -> Progress:
+    """Bring the index up to date. A damaged index is set aside and rebuilt, once."""
     try:
-        return _sweep(index, told, keep_on)
+        return _sweep(index, on_progress, should_continue)
     except KVDamaged:
         index.start_again()
-        return _sweep(index, told, keep_on)
+        return _sweep(index, on_progress, should_continue)
 
 
-def _sweep(index: Index, told: Callable[[Progress], None], keep_on: Callable[[], bool]) -> Progress:
+def _sweep(index: Index, on_progress: Callable[[Progress], None], should_continue: Callable[[], bool]) -> Progress:
     last = Progress(0, 0, 0)
-    for last in index.sweep(keep_on=keep_on):
-        told(last)
+    for last in index.sweep(should_continue=should_continue):
+        on_progress(last)
     return last
 
 
@@ -73,7 +75,7 @@ def index_now(
     told: Callable[[Progress], None] = lambda _: None,
     hides: Hides = lambda _: False,
 ) -> Progress:
-    """The index is as the files are. Raises `HubError` if somebody else is writing it."""
+    """Bring the index up to date. Raises `HubError` if another process is writing it."""
     make_state_dir(state_dir)
     lock = WriterLock(state_dir)
     if not lock.take("index", _now()):
@@ -81,16 +83,16 @@ def index_now(
     index = open_index(root, state_dir, exclude, "index", hides)
     try:
         repair(index, state_dir)
-        return swept(index, told)
+        return bring_up_to_date(index, told)
     except KVError as error:
-        raise HubError(f"The index cannot be written: {error.message}") from error
+        raise HubError(f"Cannot write the index: {error.message}") from error
     finally:
         index.close()
         lock.release()
 
 
 def repair(index: Index, state_dir: Path) -> bool:
-    """Whether a reader had found the index damaged, and it was. It is empty then."""
+    """Check an index that a reader reported as damaged. Returns True if it was, and is now empty."""
     note = state_dir / REPAIR
     if not note.exists():
         return False
@@ -104,7 +106,7 @@ def repair(index: Index, state_dir: Path) -> bool:
 
 
 class CatchUp:
-    """Keeps the index fresh while a run lasts, in a thread, unless a daemon does: `async with CatchUp(…) as hub`."""
+    """Keeps the index fresh during a run, in a thread, unless a daemon does: `async with CatchUp(…) as hub`."""
 
     def __init__(
         self, root: Path, state_dir: Path, exclude: Sequence[str] = (), hides: Hides = lambda _: False
@@ -112,7 +114,7 @@ class CatchUp:
         self._root, self._state_dir, self._exclude, self._hides = root, state_dir, exclude, hides
         self._stop = threading.Event()
         self._done = asyncio.Event()
-        self._said = "The index of the code is just being made"
+        self._message = "The index of the code is being built"
         self._waited = False
 
     async def __aenter__(self) -> Self:
@@ -127,7 +129,7 @@ class CatchUp:
         await asyncio.wait([self._work])
 
     async def __call__(self) -> str:
-        """What is not in the index yet, and why; empty where nothing is missing. Waits a moment, the first time."""
+        """What is missing in the index, and why; empty if nothing is. Waits briefly on the first call."""
         if not self._waited:
             self._waited = True
             try:
@@ -135,13 +137,13 @@ class CatchUp:
                     await self._done.wait()
             except TimeoutError:
                 pass
-        return self._said
+        return self._message
 
     def _run(self) -> None:
         pause = 0.0
         while not self._stop.wait(pause):
             began = time.monotonic()
-            self._said = self._once()
+            self._message = self._once()
             pause = max(_PAUSE_S, _PAUSE_TIMES * (time.monotonic() - began))
             if not self._stop.is_set():
                 self._loop.call_soon_threadsafe(self._done.set)
@@ -155,7 +157,7 @@ class CatchUp:
                 return "" if holder is None or holder.is_daemon else _busy(holder)
             return self._index()
         except (KVError, OSError) as error:
-            return f"The index cannot be written: {error}"
+            return f"Cannot write the index: {error}"
         finally:
             lock.release()
 
@@ -163,18 +165,18 @@ class CatchUp:
         index = open_index(self._root, self._state_dir, self._exclude, "index", self._hides)
         try:
             repair(index, self._state_dir)
-            swept(index, self._tell, keep_on=lambda: not self._stop.is_set())
+            bring_up_to_date(index, self._report_progress, should_continue=lambda: not self._stop.is_set())
         finally:
             index.close()
         return ""
 
-    def _tell(self, progress: Progress) -> None:
-        self._said = f"The index is being made: {progress.done} of {progress.total} files so far"
+    def _report_progress(self, progress: Progress) -> None:
+        self._message = f"The index is being built: {progress.done} of {progress.total} files so far"
 
 
 def _busy(holder: Holder | None) -> str:
     if holder is None:
-        return "Somebody else was just writing the index"
+        return "Another process was writing the index"
     if holder.role == "daemon" and not holder.is_daemon:
         return f"The Hub's daemon (process {holder.pid}) has been silent for {holder.silent_s:.0f} s"
     return f"Process {holder.pid} is writing the index"

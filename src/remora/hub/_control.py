@@ -1,4 +1,4 @@
-"""Starting, stopping and asking about the daemon."""
+"""Starting and stopping the daemon, and its status."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ STOP_S = 5.0
 
 @dataclass(frozen=True)
 class HubStatus:
-    """How the Hub of a project is."""
+    """The status of a project's Hub."""
 
     daemon: str
-    """`running`, `silent` where its process shows no sign of life, `none`; `index` while someone indexes on demand."""
+    """`running`, `silent` if its process does not respond, `none`; `index` while another process indexes on demand."""
     pid: int | None
     since: str
     index: str
-    """`ready`, `absent`, or what is wrong with it."""
+    """`ready`, `absent`, or the problem."""
     files: int
     nodes: int
     bytes: int
@@ -40,55 +40,55 @@ class HubStatus:
 
 
 def start_daemon(root: Path, state_dir: Path, exclude: Sequence[str] = (), *, module: str = "remora.hub") -> Holder:
-    """A daemon runs, and no change is missed any more. Raises `HubError` if one runs already or none comes up.
+    """Start a daemon and wait until it misses no change. Raises `HubError` if one is running or it does not start.
 
-    `module` is what is run: it may give the daemon more than its arguments can.
+    `module` is the module to run. It may pass the daemon more than its arguments can.
     """
     make_state_dir(state_dir)
     lock = WriterLock(state_dir)
     if (holder := lock.holder()) and holder.role == "daemon":
         raise HubError(f"A daemon is running already: process {holder.pid}", hint="`remora hub stop` ends it")
-    heard, told = os.pipe()
+    read_end, write_end = os.pipe()
     log = os.open(state_dir / LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        _spawn([module, str(told), str(root), str(state_dir), *exclude], told, log)
+        _spawn([module, str(write_end), str(root), str(state_dir), *exclude], write_end, log)
     finally:
         os.close(log)
-        os.close(told)
-    said = _hear(heard)
-    if said != "ready":
-        raise HubError(f"The daemon did not start: {said}", hint=f"See `{state_dir / LOG}`")
-    found = lock.holder()
-    if found is None:
+        os.close(write_end)
+    answer = _wait_until_ready(read_end)
+    if answer != "ready":
+        raise HubError(f"The daemon did not start: {answer}", hint=f"See `{state_dir / LOG}`")
+    holder_now = lock.holder()
+    if holder_now is None:
         raise HubError("The daemon ended at once", hint=f"See `{state_dir / LOG}`")
-    return found
+    return holder_now
 
 
-def _spawn(arguments: Sequence[str], told: int, log: int) -> None:
-    """A process in a session of its own: it outlives the terminal and gets none of its signals."""
+def _spawn(arguments: Sequence[str], write_end: int, log: int) -> None:
+    """Start a process in its own session: it outlives the terminal and gets none of its signals."""
     subprocess.run(
         [sys.executable, "-P", "-m", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        pass_fds=[told],
+        pass_fds=[write_end],
         start_new_session=True,
         cwd="/",
         check=True,
     )
 
 
-def _hear(heard: int) -> str:
+def _wait_until_ready(read_end: int) -> str:
     try:
-        ready, _, _ = select.select([heard], [], [], READY_S)
-        said = os.read(heard, 4096).decode("utf-8", "replace") if ready else f"no word from it in {READY_S:.0f} s"
+        ready, _, _ = select.select([read_end], [], [], READY_S)
+        answer = os.read(read_end, 4096).decode("utf-8", "replace") if ready else f"no answer in {READY_S:.0f} s"
     finally:
-        os.close(heard)
-    return said or "it ended"
+        os.close(read_end)
+    return answer or "it ended"
 
 
 def stop_daemon(state_dir: Path) -> int | None:
-    """No daemon runs; gives the process that was stopped. One that does not answer is killed."""
+    """Stop the daemon and return its process id. Kills it if it does not respond."""
     lock = WriterLock(state_dir)
     holder = lock.holder()
     if holder is None or holder.role != "daemon":
@@ -96,18 +96,18 @@ def stop_daemon(state_dir: Path) -> int | None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(holder.pid, number)
-            os.kill(holder.pid, signal.SIGCONT)  # a stopped process hears nothing else
+            os.kill(holder.pid, signal.SIGCONT)  # a stopped process handles no other signal
         until = time.monotonic() + STOP_S
         while time.monotonic() < until:
-            found = lock.holder()
-            if found is None or found.pid != holder.pid:
+            holder_now = lock.holder()
+            if holder_now is None or holder_now.pid != holder.pid:
                 return holder.pid
             time.sleep(0.01)
     raise HubError(f"The daemon (process {holder.pid}) does not end")
 
 
 async def status(state_dir: Path) -> HubStatus:
-    """Whether a daemon runs, and what the index holds."""
+    """Whether a daemon is running, and the size of the index."""
     holder = WriterLock(state_dir).holder() if state_dir.is_dir() else None
     path = state_dir / DB
     files: list[FileIndex] = []

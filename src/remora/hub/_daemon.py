@@ -1,7 +1,7 @@
-"""The daemon: watches the project and keeps the index equal to it, until it is told to stop.
+"""The daemon: watches the project and keeps the index equal to it, until it is stopped.
 
-Started by `start_daemon`. Where events may be lost (a new folder's
-first files, a storm, an overflow of the kernel's queue) it looks at the files themselves.
+Started by `start_daemon`. Where events may be lost (the first files of a new folder, a storm of changes, an overflow of
+the kernel's queue) it sweeps over the files.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from remora.errors import KVDamaged, KVError
-from remora.hub._catch_up import Hides, make_state_dir, open_index, repair, swept
+from remora.hub._catch_up import Hides, bring_up_to_date, make_state_dir, open_index, repair
 from remora.hub._lock import BEAT_S, WriterLock
 from remora.hub._models import DB
 from remora.ignore import RULES
 
 STEP_MS = 10
-"""A change is taken in once nothing more has happened for so long,"""
+"""A change is indexed after this time without further changes,"""
 DEBOUNCE_MS = 50
-"""or so long after the first one."""
-STORM = 300
-"""Changes at once from which on all files are looked at instead."""
+"""or this long after the first one."""
+MAX_SINGLE_UPDATES = 300
+"""Number of simultaneous changes above which a sweep replaces single updates."""
 SWEEP_S = 10.0
-"""How often all files are looked at in any case: an event may have been lost."""
+"""Interval between sweeps in any case: events may have been lost."""
 _SWEEP_TIMES = 50
 _FIRST_BEAT_S = 0.02
-_AGAIN_S = 0.1
+_RETRY_S = 0.1
 log = logging.getLogger("remora.hub")
 
 
 class Daemon:
-    """One project's index, kept fresh by this process."""
+    """Keeps one project's index fresh."""
 
     def __init__(
         self, root: Path, state_dir: Path, exclude: Sequence[str] = (), hides: Hides = lambda _: False
@@ -52,7 +52,10 @@ class Daemon:
         self._next_sweep = 0.0
 
     def run(self, ready: Callable[[str], None]) -> int:
-        """Until it is told to stop. `ready` hears `ready` once no change is missed any more, or why it cannot run."""
+        """Run until stopped.
+
+        `ready` is called with `ready` once no change is missed, or with the reason why it cannot run.
+        """
         make_state_dir(self._state_dir)
         if not self._lock.take("daemon", datetime.now(UTC).isoformat(timespec="seconds")):
             holder = self._lock.holder()
@@ -73,18 +76,18 @@ class Daemon:
 
     def _watch(self, ready: Callable[[str], None]) -> None:
         for batch in self._batches():
-            if not self._is_ours():
+            if not self._still_owns_project():
                 log.info("the project or its state is gone")
                 return
-            self._do(lambda batch=batch: self._take({path for _, path in batch}))  # type: ignore[misc]
+            self._retry_on_error(lambda batch=batch: self._update({path for _, path in batch}))  # type: ignore[misc]
             if not self._ready.is_set():
-                # The watch is in place by now, so what the sweep does not see will be told.
-                self._do(self._sweep)
+                # The watch is active now, so changes that the sweep misses will be reported.
+                self._retry_on_error(self._sweep)
                 self._ready.set()
                 ready("ready")
 
     def _batches(self) -> Iterator[set[tuple[Any, str]]]:
-        """What has changed, until the end. A watch that breaks is set up anew, and all files are looked at."""
+        """Batches of changes, until the end. A watch that fails is restarted, followed by a sweep."""
         from watchfiles import watch
         from watchfiles._rust_notify import WatchfilesRustInternalError
 
@@ -104,32 +107,32 @@ class Daemon:
             except WatchfilesRustInternalError as error:
                 log.warning("the watch broke: %s", error)
                 self._next_sweep = 0.0
-                self._stop.wait(_AGAIN_S)
+                self._stop.wait(_RETRY_S)
             else:
                 return
 
-    def _take(self, paths: set[str]) -> None:
+    def _update(self, paths: set[str]) -> None:
         if repair(self._index, self._state_dir) or self._was_replaced():
             self._next_sweep = 0.0
         inside = [path for path in map(self._relative, paths) if path]
-        # Rules of what is ignored: any file may have come in or gone out.
+        # Ignore rules changed: any file may have become visible or hidden.
         ruled = any(path.rpartition("/")[2] == RULES for path in inside)
-        if ruled or len(inside) > STORM or time.monotonic() > self._next_sweep:
+        if ruled or len(inside) > MAX_SINGLE_UPDATES or time.monotonic() > self._next_sweep:
             self._sweep()
         elif inside:
             self._index.touch(inside)
 
     def _sweep(self) -> None:
         began = time.monotonic()
-        done = swept(self._index, lambda _: None, keep_on=lambda: not self._stop.is_set())
+        done = bring_up_to_date(self._index, lambda _: None, should_continue=lambda: not self._stop.is_set())
         took = time.monotonic() - began
         self._next_sweep = time.monotonic() + max(SWEEP_S, _SWEEP_TIMES * took)
         self._inode = _inode(self._state_dir / DB)
         if done.changed:
             log.info("looked at %d files in %.1f s: %d had changed", done.total, took, done.changed)
 
-    def _do(self, work: Callable[[], None]) -> None:
-        """A damaged index is made anew; one that is busy is tried again with the next look at all files."""
+    def _retry_on_error(self, work: Callable[[], None]) -> None:
+        """Rebuild a damaged index. If it is busy, retry at the next sweep."""
         try:
             work()
         except KVDamaged as error:
@@ -141,7 +144,7 @@ class Daemon:
             self._next_sweep = 0.0
 
     def _relative(self, path: str) -> str:
-        """The path below the root; empty for Remora's own state, and for what is never code."""
+        """The path relative to the root; empty for Remora's own state and for files that are never code."""
         try:
             inside = Path(path).relative_to(self._root)
         except ValueError:
@@ -151,11 +154,11 @@ class Daemon:
         return inside.as_posix()
 
     def _beat(self) -> None:
-        # Each beat is also a change that the watch tells: so it says soon that it is in place.
+        # Each beat also triggers the watch, which shows early that it is active.
         while not self._stop.wait(BEAT_S if self._ready.is_set() else _FIRST_BEAT_S):
             self._lock.beat()
 
-    def _is_ours(self) -> bool:
+    def _still_owns_project(self) -> bool:
         return self._root.is_dir() and self._lock.is_ours()
 
     def _was_replaced(self) -> bool:
@@ -173,7 +176,7 @@ def _inode(path: Path) -> int:
 
 
 def main(argv: Sequence[str], hides: Hides = lambda _: False) -> int:
-    """Run the daemon that the arguments describe; whoever waits is told by the file descriptor that comes first."""
+    """Run the daemon that the arguments describe. Reports readiness to the file descriptor in the first argument."""
     handle, root, state_dir, exclude = int(argv[0]), Path(argv[1]), Path(argv[2]), argv[3:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)
@@ -184,6 +187,6 @@ def main(argv: Sequence[str], hides: Hides = lambda _: False) -> int:
             os.write(handle, text.encode())
             os.close(handle)
         except OSError:
-            return  # nobody waits
+            return  # the caller is gone
 
     return Daemon(root, state_dir, exclude, hides).run(ready)

@@ -1,4 +1,4 @@
-"""Keeps the index equal to the files: by a sweep over all of them, or for paths that somebody saw change."""
+"""Keeps the index equal to the files: by a sweep over all of them, or for given paths."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from remora.hub._rows import FileRows, keys_of
 from remora.kv import KVFile
 
 BATCH = 200
-"""Files of one transaction, at most,"""
+"""Most files in one transaction,"""
 BATCH_S = 1.0
-"""and seconds that one may wait for others."""
+"""and most seconds to wait for more."""
 
 Stamp = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep has come."""
+    """The progress of a sweep."""
 
     done: int
     total: int
@@ -33,21 +33,21 @@ class Progress:
 
 
 class Index:
-    """The writing side of the index. One at a time: whoever uses it holds the writer's lock."""
+    """The writing side of the index. The caller must hold the writer lock."""
 
     def __init__(
         self, kv: KVFile, files: CodeFiles, source: UpdateSource, hides: Callable[[bytes], bool] = lambda _: False
     ) -> None:
-        """A file whose bytes `hides` something is not kept: a secret in the code is not to be in a second place."""
+        """A file for which `hides` is true is not stored: a secret in the code must not be stored in a second place."""
         self._kv, self._files, self._source, self._hides = kv, files, source, hides
         self._stamps: dict[str, Stamp] | None = None
-        """By path, what was read last; None until the file was asked."""
+        """Stamps by path; None until read from the index."""
         self._changes: dict[str, bytes | None] = {}
-        self._waiting = 0
+        self._pending = 0
         self._since = 0.0
 
-    def sweep(self, *, keep_on: Callable[[], bool] = lambda: True) -> Iterator[Progress]:
-        """The index is as the files are, once this has ended. Gives a word after each batch; may be stopped between."""
+    def sweep(self, *, should_continue: Callable[[], bool] = lambda: True) -> Iterator[Progress]:
+        """Bring the index up to date. Yields progress after each batch, and can be stopped in between."""
         self._files.forget()
         known = dict(self._known())
         there = self._files.all()
@@ -55,11 +55,11 @@ class Index:
         for path in known.keys() - set(there):
             changed += self._drop(path)
         for done, path in enumerate(there):
-            if not keep_on():
+            if not should_continue():
                 break
             stamp = _stamp(self._files.root / path)
             if stamp is not None and known.get(path) != stamp:
-                changed += self._take(path, stamp)
+                changed += self._add(path, stamp)
             if self._is_full():
                 self._flush()
                 yield Progress(done, total, changed)
@@ -67,14 +67,14 @@ class Index:
         yield Progress(total, total, changed)
 
     def touch(self, paths: Iterable[str]) -> int:
-        """The index is as those files and folders are; gives how many files had changed."""
+        """Update the index for these files and folders. Returns the number of changed files."""
         changed = 0
         for path in dict.fromkeys(paths):
             place = self._files.root / path
             if place.is_dir() and not place.is_symlink():
-                changed += self._drop(path) + sum(self._look(inner) for inner in self._files.all(path))
+                changed += self._drop(path) + sum(self._update_file(inner) for inner in self._files.all(path))
             elif self._files.shows(path):
-                changed += self._look(path)
+                changed += self._update_file(path)
             else:
                 changed += sum(self._drop(gone) for gone in self._below(path))
             if self._is_full():
@@ -83,29 +83,29 @@ class Index:
         return changed
 
     def start_again(self) -> None:
-        """The damaged file is set aside; the next sweep fills a new one."""
+        """Set the damaged file aside. The next sweep fills a new one."""
         self._kv.set_aside()
         self.forget()
 
     def forget(self) -> None:
-        """Ask the file again what it holds: it may be another one."""
-        self._stamps, self._changes, self._waiting = None, {}, 0
+        """Drop cached state: the file may have been replaced."""
+        self._stamps, self._changes, self._pending = None, {}, 0
 
     def check(self) -> None:
-        """Raises `KVDamaged` unless the whole index is in order. Takes as long as reading it."""
+        """Raises `KVDamaged` if the index is damaged. Reads all of it."""
         self._kv.check()
         self._kv.scan("")
 
     def close(self) -> None:
-        """No file is held open."""
+        """Close the file."""
         self._kv.close()
 
-    def _look(self, path: str) -> int:
+    def _update_file(self, path: str) -> int:
         stamp = _stamp(self._files.root / path)
-        return self._take(path, stamp) if stamp is not None else self._drop(path)
+        return self._add(path, stamp) if stamp is not None else self._drop(path)
 
-    def _take(self, path: str, stamp: Stamp) -> int:
-        """Read and extract one file. Where it cannot be read, it is not in the index."""
+    def _add(self, path: str, stamp: Stamp) -> int:
+        """Read and index one file. A file that cannot be read is removed from the index."""
         language, known = language_of(path), self._known()
         try:
             source = (self._files.root / path).read_bytes()
@@ -115,29 +115,29 @@ class Index:
         if language is None or self._hides(source):
             return self._drop(path)
         rows = FileRows(extract(path, source, language), language, self._source, stamp).rows()
-        old = self._old(path) if path in known else ()
+        old = self._stored_keys(path) if path in known else ()
         self._changes |= dict.fromkeys(old) | rows
         known[path] = stamp
-        self._waiting += 1
+        self._pending += 1
         return 1
 
     def _drop(self, path: str) -> int:
         if self._known().pop(path, None) is None:
             return 0
-        self._changes |= dict.fromkeys(self._old(path))
-        self._waiting += 1
+        self._changes |= dict.fromkeys(self._stored_keys(path))
+        self._pending += 1
         return 1
 
-    def _old(self, path: str) -> list[str]:
-        """The keys that the file's records have now; those of a batch that waits are written first."""
+    def _stored_keys(self, path: str) -> list[str]:
+        """The keys of the file's current records. Flushes a pending batch that contains them."""
         key = FILE_KEY + path
         if key in self._changes:
             self._flush()
         rows = self._kv.get([key])
-        return [key for row in rows if (found := _read(row.data)) is not None for key in keys_of(found)]
+        return [key for row in rows if (index := _read(row.data)) is not None for key in keys_of(index)]
 
     def _below(self, path: str) -> list[str]:
-        """The path and all known ones below it. A deleted folder is told as one name."""
+        """The path, or all known paths below it: deleting a folder is reported as one path."""
         known = self._known()
         if path in known:
             return [path]
@@ -150,22 +150,22 @@ class Index:
     def _known(self) -> dict[str, Stamp]:
         if self._stamps is None:
             rows = self._kv.scan(FILE_KEY)
-            found = [index for row in rows if (index := _read(row.data)) is not None]
-            if len(found) < len(rows):
+            indexes = [index for row in rows if (index := _read(row.data)) is not None]
+            if len(indexes) < len(rows):
                 raise KVDamaged(self._kv.path, problem="it has records of another kind")
-            self._stamps = {item.path: item.stamp if item.extractor == EXTRACTOR else () for item in found}
+            self._stamps = {item.path: item.stamp if item.extractor == EXTRACTOR else () for item in indexes}
         return self._stamps
 
     def _is_full(self) -> bool:
-        if not self._waiting:
+        if not self._pending:
             self._since = time.monotonic()
             return False
-        return self._waiting >= BATCH or time.monotonic() - self._since >= BATCH_S
+        return self._pending >= BATCH or time.monotonic() - self._since >= BATCH_S
 
     def _flush(self) -> None:
         if self._changes:
-            self._kv.commit(dict(sorted(self._changes.items())), {})  # in the order of the file, it is written faster
-        self._changes, self._waiting = {}, 0
+            self._kv.commit(dict(sorted(self._changes.items())), {})  # sorted, because writing in key order is faster
+        self._changes, self._pending = {}, 0
 
 
 def _read(data: bytes) -> FileIndex | None:
@@ -176,9 +176,9 @@ def _read(data: bytes) -> FileIndex | None:
 
 
 def _stamp(place: Path) -> Stamp | None:
-    """By what a change is noticed without reading; None where there is no file. Times are the kernel's, in ns."""
+    """Size, times and inode, which show a change without reading; None if there is no file."""
     try:
-        found = place.lstat()
+        info = place.lstat()
     except OSError:
         return None
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)

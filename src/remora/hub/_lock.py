@@ -1,4 +1,4 @@
-"""Who writes the index: one process at a time, and everybody can see whether it is alive."""
+"""The writer lock of the index: one process at a time, and others can see whether it is alive."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from remora.hub._models import LOCK
 
 BEAT_S = 0.5
-"""How often the daemon shows that it is alive."""
+"""Interval of the daemon's heartbeat."""
 SILENT_S = 3.0
-"""After so long without a sign it is not counted on: it may be stopped or stuck."""
+"""After this time without a heartbeat the daemon counts as stopped or stuck."""
 _RETRY_S = 0.2
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -27,26 +27,26 @@ class Holder:
 
     pid: int
     role: str
-    """`daemon`, or `index` for an indexing on demand."""
+    """`daemon`, or `index` for indexing on demand."""
     since: str
     silent_s: float
-    """Seconds since it last showed that it is alive."""
+    """Seconds since its last heartbeat."""
 
     @property
     def is_daemon(self) -> bool:
-        """Whether it keeps the index fresh, and is counted on to do so."""
+        """Whether it is a daemon that is alive and keeps the index fresh."""
         return self.role == "daemon" and self.silent_s < SILENT_S
 
 
 class WriterLock:
-    """The lock of one state directory. Free again when the process ends, however it ends."""
+    """The lock of one state directory. Released when the process ends, however it ends."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / LOCK
         self._handle: int | None = None
 
     def take(self, role: str, since: str) -> bool:
-        """Whether it is ours now. A reader that looks at this very moment does not count."""
+        """Try to take the lock. Retries briefly, because a reader may hold it for a moment."""
         until = time.monotonic() + _RETRY_S
         handle = os.open(self._path, _FLAGS, 0o600)
         while True:
@@ -64,7 +64,7 @@ class WriterLock:
         return True
 
     def beat(self) -> None:
-        """Show that we are alive."""
+        """Update the heartbeat."""
         if self._handle is not None:
             os.utime(self._handle)
 
@@ -78,7 +78,7 @@ class WriterLock:
             return False
 
     def release(self) -> None:
-        """Another may write."""
+        """Release the lock."""
         if self._handle is not None:
             with suppress(OSError):
                 os.ftruncate(self._handle, 0)
@@ -86,7 +86,7 @@ class WriterLock:
             self._handle = None
 
     def holder(self) -> Holder | None:
-        """Who has the lock now, somebody else or ourselves; None where nobody has."""
+        """The current holder, which may be this process; None if the lock is free."""
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -94,17 +94,17 @@ class WriterLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            told = _told(handle)
+            holder = _read_holder(handle)
             silent = max(0.0, time.time() - os.fstat(handle).st_mtime)
-            return Holder(int(told.get("pid", 0)), str(told.get("role", "")), str(told.get("since", "")), silent)
+            return Holder(int(holder.get("pid", 0)), str(holder.get("role", "")), str(holder.get("since", "")), silent)
         finally:
             os.close(handle)
         return None
 
 
-def _told(handle: int) -> dict[str, Any]:
+def _read_holder(handle: int) -> dict[str, Any]:
     try:
-        told = json.loads(os.pread(handle, 4096, 0) or b"{}")
+        holder = json.loads(os.pread(handle, 4096, 0) or b"{}")
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return holder if isinstance(holder, dict) else {}

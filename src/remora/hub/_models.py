@@ -1,14 +1,14 @@
-"""What the Hub keeps.
+"""What the Hub stores.
 
 .agentfs/hub.db       a key-value file (`remora.kv`), with these keys:
   file:{path}           FileIndex
-  node:{node_id}        NodeState, without the relations: they are joined when it is read
-  ref:{name}\\0{path}    which nodes of the file `path` use the name, and what they mean by it (see `_targets`)
-.agentfs/hub.lock     held by whoever writes the index, with its process id; the daemon touches it twice a second
-.agentfs/hub.log      what the daemon had to say
+  node:{node_id}        NodeState without relations, which are resolved on reading
+  ref:{name}\\0{path}    which nodes of the file `path` use the name, and what they refer to (see `_targets`)
+.agentfs/hub.lock     held by the writer of the index, with its process id; the daemon touches it twice a second
+.agentfs/hub.log      the daemon's log
 
-A file's records are written and deleted together, in one transaction, and depend on nothing but that file: so a change
-costs what the file costs, whatever the tree holds, and a kill leaves the file's old records or its new ones.
+A file's records are written and deleted together, in one transaction, and depend only on that file. So an update costs
+as much as the file, whatever the size of the tree, and a kill leaves either the old records or the new ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 EXTRACTOR = 1
-"""Raised whenever the same file gives other records: older ones then count as stale."""
+"""Incremented whenever the same file produces other records: older records then count as stale."""
 DB, LOCK, LOG, REPAIR = "hub.db", "hub.lock", "hub.log", "hub.repair"
 FILE_KEY, NODE_KEY, REF_KEY = "file:", "node:", "ref:"
 
 UpdateSource = Literal["daemon", "index", "reader"]
-"""Who extracted it: the daemon, an indexing on demand, or a reader for itself alone."""
+"""Who extracted it: the daemon, indexing on demand, or a reader for itself."""
 
 
 class FileIndex(BaseModel):
@@ -36,21 +36,21 @@ class FileIndex(BaseModel):
     file_hash: str
     """SHA-256 of its bytes."""
     nodes: tuple[str, ...]
-    """Qualified names of its definitions, in order; the file itself is not among them."""
+    """Qualified names of its definitions, in order, without the file itself."""
     names: tuple[str, ...]
     """Names that its nodes use: each has a `ref` record."""
     imports: dict[str, str]
-    """What it imports, by the name it has here; dotted, and absolute."""
+    """Its imports: absolute dotted names by local name."""
     is_test: bool
     stamp: tuple[int, ...]
-    """Size and times when it was read: where they are unchanged, a sweep does not read it again."""
+    """Size and times when it was read. If they are unchanged, a sweep does not read it again."""
     extractor: int
     updated_at: str
     update_source: UpdateSource
 
 
 class NodeState(BaseModel):
-    """One code node: what its file says of it, and how others relate to it."""
+    """One code node: facts from its file, and its relations."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,7 +61,7 @@ class NodeState(BaseModel):
     kind: Literal["file", "class", "function", "method"]
     line: int
     file_hash: str
-    """SHA-256 of the file that it was taken from."""
+    """SHA-256 of the file that it was extracted from."""
     source_hash: str
     """SHA-256 of its own source."""
     signature: str
@@ -70,21 +70,21 @@ class NodeState(BaseModel):
     has_docstring: bool
     decorators: tuple[str, ...]
     imports: tuple[str, ...]
-    """What it imports in its own lines; of a file, all that it imports."""
+    """Its own imports; for a file, all imports."""
     calls: tuple[str, ...]
-    """What it calls, as written."""
+    """Its calls, as written."""
     raises: tuple[str, ...]
     callees: tuple[str, ...] = ()
-    """Node ids of what it calls in this project."""
+    """Node ids of its callees in this project."""
     callers: tuple[str, ...] = ()
-    """Node ids of what calls it, tests left out."""
+    """Node ids of its callers, without tests."""
     related_tests: tuple[str, ...] = ()
     """Node ids of tests that call it."""
     line_count: int
     complexity: int
-    """Cyclomatic: 1 and one for each branch."""
+    """Cyclomatic complexity: 1 plus one for each branch."""
     hint_coverage: float
-    """How many of its parameters and its result have types, from 0 to 1."""
+    """Share of its parameters and result that have type hints, from 0 to 1."""
     updated_at: str
     update_source: UpdateSource
 
@@ -94,7 +94,7 @@ class NodeState(BaseModel):
 
 
 def node_id_of(path: str, qualified: str) -> str:
-    """How a node is named everywhere in Remora."""
+    """The id of a node."""
     return f"{path}:{qualified}" if qualified else path
 
 

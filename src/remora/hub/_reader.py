@@ -1,8 +1,8 @@
-"""Reads the index and proves what it gives: every fact against the bytes of its file as one workspace sees it.
+"""Reads the index and proves every fact against the bytes of its file as one workspace sees it.
 
-A record counts only if its file's hash is that of the bytes there now. Where it is another, or the index has no such
-file, the file is extracted here, in memory: nothing is written. So a stale, torn or wrong index can make facts fewer,
-and never makes them old.
+A record is used only if its file hash matches the current bytes. Otherwise, or if the index has no such file, the file
+is extracted here in memory; nothing is written. So a stale, torn or wrong index can only reduce the facts, never make
+them outdated.
 """
 
 from __future__ import annotations
@@ -30,59 +30,59 @@ from remora.kv import KVFile, KVRow
 MAX_CALLEES = 20
 
 
-class Wanted(NamedTuple):
-    """How many callers and tests of a node are looked for: each takes the proof of a file."""
+class RelationLimits(NamedTuple):
+    """Most callers and tests of a node to find: each requires checking a file."""
 
     callers: int = 20
     tests: int = 20
 
 
 MAX_REFS = 400
-"""Files that use a name, of which so many are looked at."""
-MAX_KEPT, MAX_RECORDS = 256, 2000
-"""Extracted files, and records, that readers keep in memory."""
+"""Most files to examine that use a name."""
+MAX_CACHED_FILES, MAX_RECORDS = 256, 2000
+"""Extracted files and records cached by readers."""
 
 Model = TypeVar("Model", bound=BaseModel)
 Freshness = Literal["index", "workspace"]
-"""How facts were proven: the index holds them for these very bytes, or they were taken from the bytes just now."""
+"""How facts were proven: the index has them for the current bytes, or they were just extracted."""
 
 
 class View(Protocol):
-    """The files as somebody sees them."""
+    """The files as one workspace sees them."""
 
     def look(self, path: str) -> bytes:
-        """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
+        """Read a file. Raises `FileNotFoundError`, or `WorkspaceError` for a path that leads outside."""
         ...
 
     def changed(self) -> Collection[str]:
-        """The files that are others here than in the project."""
+        """The files that differ from the project's."""
         ...
 
 
 class ProjectView:
-    """The project's own files. No link is followed, so no path leads outside."""
+    """The project's own files. Links are not followed, so no path leads outside."""
 
     def __init__(self, files: CodeFiles) -> None:
         self._root = str(files.root)
         self._plain: set[str] = set()
-        """Folders that are no links, looked at once for each reader."""
+        """Folders checked not to be links, once for each reader."""
 
     def look(self, path: str) -> bytes:
-        """The file's bytes."""
+        """Read a file."""
         if path.startswith("/") or {"", ".", ".."} & set(path.split("/")):
-            raise WorkspaceError(f"`{path:.200}` is no path of the project")
+            raise WorkspaceError(f"`{path:.200}` is not a path of the project")
         self._check_folder(path.rpartition("/")[0])
         handle = os.open(f"{self._root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
+            info = os.fstat(handle)
+            if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            return _read(handle, found.st_size)
+            return _read(handle, info.st_size)
         finally:
             os.close(handle)
 
     def changed(self) -> Collection[str]:
-        """None."""
+        """Always empty."""
         self._plain.clear()
         return ()
 
@@ -94,39 +94,39 @@ class ProjectView:
             self._plain.add(folder)
 
 
-class Kept:
-    """What was read before: files that were extracted in memory, by path and hash, and records by their version."""
+class Cache:
+    """Caches extracted files by path and hash, and parsed records by key and version."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[tuple[str, str], FileRows] = OrderedDict()
         self._records: OrderedDict[tuple[str, int], BaseModel] = OrderedDict()
 
     def record(self, model: type[Model], row: KVRow) -> Model:
-        """The record. Versions only grow, so one of the same version is the same. Raises `ValidationError`."""
-        found = self._records.pop((row.key, row.version), None)
-        if not isinstance(found, model):
-            found = model.model_validate_json(row.data)
-        self._records[row.key, row.version] = found
+        """The parsed record. Versions only grow, so key and version identify it. Raises `ValidationError`."""
+        record = self._records.pop((row.key, row.version), None)
+        if not isinstance(record, model):
+            record = model.model_validate_json(row.data)
+        self._records[row.key, row.version] = record
         while len(self._records) > MAX_RECORDS:
             self._records.popitem(last=False)
-        return found
+        return record
 
     def get(self, path: str, digest: str, source: bytes, language: Mapped) -> FileRows:
-        """What stands in the file."""
-        found = self._files.pop((path, digest), None)
-        self._files[path, digest] = found = found or FileRows(extract(path, source, language), language, "reader")
-        while len(self._files) > MAX_KEPT:
+        """The extracted file."""
+        rows = self._files.pop((path, digest), None)
+        self._files[path, digest] = rows = rows or FileRows(extract(path, source, language), language, "reader")
+        while len(self._files) > MAX_CACHED_FILES:
             self._files.popitem(last=False)
-        return found
+        return rows
 
 
 class Reader:
-    """One look at the index: all that it gives was proven while it was open. Blocks; throw it away afterwards."""
+    """One pass over the index: everything it returns was proven while it was open. Blocking; discard it afterwards."""
 
-    def __init__(self, kv: KVFile, db: Connection | None, view: View, kept: Kept) -> None:
-        """Without `db`, nothing is known but what the files say."""
-        self._kv, self._db, self._view, self._kept = kv, db, view, kept
-        self._own = frozenset(view.changed())
+    def __init__(self, kv: KVFile, db: Connection | None, view: View, cache: Cache) -> None:
+        """Without `db`, only the files are used."""
+        self._kv, self._db, self._view, self._cache = kv, db, view, cache
+        self._changed_here = frozenset(view.changed())
         self._proven: dict[str, _Proven | None] = {}
         self._stored: dict[str, FileIndex | None] = {}
         self._nodes: dict[str, KVRow] = {}
@@ -134,11 +134,11 @@ class Reader:
         self.hashes: dict[str, str] = {}
         """By path, the SHA-256 of the bytes that facts were proven against."""
         self.problem = ""
-        """Why the index could not be used, where it could not."""
+        """Why the index could not be used; empty if it could."""
 
-    def states(self, node_ids: Iterable[str], wanted: Wanted = Wanted()) -> dict[str, NodeState]:  # noqa: B008 (immutable)
-        """The nodes that are there now, with callees, callers and tests."""
-        found: dict[str, NodeState] = {}
+    def states(self, node_ids: Iterable[str], wanted: RelationLimits = RelationLimits()) -> dict[str, NodeState]:  # noqa: B008 (immutable)
+        """The nodes that exist now, with callees, callers and tests."""
+        states: dict[str, NodeState] = {}
         node_ids = list(dict.fromkeys(node_ids))
         self._load([split_node_id(node_id)[0] for node_id in node_ids])
         keys = [NODE_KEY + node_id for node_id in node_ids]
@@ -146,17 +146,17 @@ class Reader:
         for node_id in node_ids:
             state = self.state(node_id)
             if state is not None:
-                found[node_id] = self._related(state, wanted)
-        return found
+                states[node_id] = self._with_relations(state, wanted)
+        return states
 
     def state(self, node_id: str) -> NodeState | None:
-        """One node as its file says, without what others say of it."""
+        """One node from its file, without relations."""
         path, qualified = split_node_id(node_id)
         file = self._prove(path)
         return None if file is None else file.state(self, qualified)
 
     def names_in(self, path: str) -> tuple[str, ...] | None:
-        """The definitions of a file; None where there is no such file of code."""
+        """The definitions of a file; None if there is no such code file."""
         file = self._prove(path)
         return None if file is None else file.index.nodes
 
@@ -165,7 +165,7 @@ class Reader:
         file = self._proven.get(split_node_id(node_id)[0])
         return "index" if file is not None and file.rows is None else "workspace"
 
-    def _related(self, state: NodeState, wanted: Wanted) -> NodeState:
+    def _with_relations(self, state: NodeState, wanted: RelationLimits) -> NodeState:
         callers = self._callers(state, wanted)
         tests = [node for node in callers if self._is_test(node)]
         return state.model_copy(
@@ -183,35 +183,35 @@ class Reader:
             return []
         targets = list(targets_of(state.calls, state.qualified, file.index.imports, file.names, language.own_names))
         self._load([path for target in targets for path, _ in places_of(target, state.path, language)])
-        found: dict[str, None] = {}
+        callees: dict[str, None] = {}
         for target in targets:
             place = self._resolve(target, state.path, language)
             if place is not None and place[1] and place != (state.path, state.qualified):
-                found[node_id_of(*place)] = None
-            if len(found) >= MAX_CALLEES:
+                callees[node_id_of(*place)] = None
+            if len(callees) >= MAX_CALLEES:
                 break
-        return list(found)
+        return list(callees)
 
-    def _callers(self, state: NodeState, limits: Wanted) -> list[str]:
+    def _callers(self, state: NodeState, limits: RelationLimits) -> list[str]:
         name = state.qualified.rpartition(".")[2] or (_module_name(state.path) or "")
         wanted = (state.path, state.qualified)
-        found: list[str] = []
+        callers: list[str] = []
         left = {False: limits.callers, True: limits.tests}
         for path, users in self._uses(name, state, left):
             language = language_of(path)
             for user, targets in users.items() if language else ():
-                # A file that imports a name does not call it; it only counts as a user of a whole file.
+                # Importing a name is not calling it: that only counts as using the whole file.
                 if (path, user) == wanted or (user == "" and state.qualified and path != state.path):
                     continue
                 if any(self._resolve(target, path, language) == wanted for target in targets):  # type: ignore[arg-type]
-                    found.append(node_id_of(path, user))
+                    callers.append(node_id_of(path, user))
                     left[_is_test_file(path)] -= 1
-        return sorted(found)
+        return sorted(callers)
 
     def _uses(
         self, name: str, wanted: NodeState, left: Mapping[bool, int]
     ) -> Iterable[tuple[str, Mapping[str, Sequence[str]]]]:
-        """By file, the nodes that use a name: those of the index that are proven, and the workspace's own."""
+        """The nodes that use a name, by file: proven ones from the index, and those of the workspace."""
         if not name:
             return
         prefix = ref_key(name)
@@ -219,7 +219,7 @@ class Reader:
         for row in rows:
             path = row.key[len(prefix) :]
             users = orjson.loads(row.data)
-            if path in self._own or left[_is_test_file(path)] <= 0 or not self._means(users, path, wanted):
+            if path in self._changed_here or left[_is_test_file(path)] <= 0 or not self._refers_to(users, path, wanted):
                 continue
             file = self._prove(path)
             if file is None:
@@ -228,17 +228,19 @@ class Reader:
                 yield path, file.rows.refs.get(name, {})
             else:
                 yield path, {user: targets for user, targets in users.items() if not user or user in file.names}
-        # Files that were extracted here: the index may not know yet that they use the name.
-        told = {row.key[len(prefix) :] for row in rows} - self._own
-        for path in sorted({*self._own, *(path for path, file in self._proven.items() if file and file.rows)} - told):
+        # Files extracted here: the index may not know yet that they use the name.
+        indexed = {row.key[len(prefix) :] for row in rows} - self._changed_here
+        for path in sorted(
+            {*self._changed_here, *(path for path, file in self._proven.items() if file and file.rows)} - indexed
+        ):
             file = self._prove(path)
             if file is not None and file.rows is not None and name in file.rows.refs:
                 yield path, file.rows.refs[name]
 
-    def _means(self, users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:
-        """Whether the file is worth the proof: by its record, it uses what is wanted."""
+    def _refers_to(self, users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:
+        """Whether the file is worth proving: according to its record, it uses the wanted node."""
         language, place = language_of(path), (wanted.path, wanted.qualified)
-        if language is None or not _may_mean(users, path, wanted):
+        if language is None or not _could_refer_to(users, path, wanted):
             return False
         targets = (target for targets in users.values() for target in targets)
         return any(self._resolve(target, path, language) == place for target in targets)
@@ -258,8 +260,8 @@ class Reader:
 
     def _known(self, paths: Sequence[str]) -> Mapping[str, FileIndex]:
         """Those of the paths that are files of the project, proven."""
-        self._load([path for path in paths if path not in self._own])
-        there = [path for path in paths if path in self._own or self._stored.get(path) is not None]
+        self._load([path for path in paths if path not in self._changed_here])
+        there = [path for path in paths if path in self._changed_here or self._stored.get(path) is not None]
         return {path: file.index for path in there if (file := self._prove(path)) is not None}
 
     def _load(self, paths: Sequence[str]) -> None:
@@ -296,11 +298,11 @@ class Reader:
             source.decode()
         except UnicodeDecodeError:
             return None
-        rows = self._kept.get(path, digest, source, language)
+        rows = self._cache.get(path, digest, source, language)
         return _Proven(rows.index(), rows, source, language)
 
     def _node(self, path: str, qualified: str, digest: str) -> NodeState | None:
-        """The stored record, if it is of these bytes."""
+        """The stored record, if it is for these bytes."""
         key = NODE_KEY + node_id_of(path, qualified)
         at_hand = self._nodes.get(key)
         for row in [at_hand] if at_hand else self._ask(lambda db: self._kv.rows_of(db, [key])):
@@ -311,13 +313,13 @@ class Reader:
 
     def _typed(self, model: type[Model], row: KVRow) -> Model | None:
         try:
-            return self._kept.record(model, row)
+            return self._cache.record(model, row)
         except ValidationError:
-            self.problem = f"`{self._kv.path}`: the record {row.key!r:.80} is not one of the Hub's"
+            self.problem = f"`{self._kv.path}`: the record {row.key!r:.80} is not a record of the Hub"
             return None
 
     def _ask(self, read: Callable[[Connection], list[KVRow]]) -> list[KVRow]:
-        """What the index says; nothing where it cannot be used, and why is remembered."""
+        """Query the index. Empty if it cannot be used, and `problem` says why."""
         if self.problem or self._db is None:
             return []
         try:
@@ -329,7 +331,7 @@ class Reader:
 
 
 class _Proven:
-    """A file whose bytes were just read: its record, and where the index had none, all that was extracted."""
+    """A file whose bytes were just read: its record, and all that was extracted if the index had no valid one."""
 
     def __init__(self, index: FileIndex, rows: FileRows | None, source: bytes, language: Mapped) -> None:
         self.index, self.rows = index, rows
@@ -342,29 +344,29 @@ class _Proven:
         return frozenset(self.index.nodes)
 
     def state(self, reader: Reader, qualified: str) -> NodeState | None:
-        """The node of that name."""
+        """The node with that name."""
         if qualified and qualified not in self.names:
             return None
         if self.rows is None:
             stored = reader._node(self.index.path, qualified, self.index.file_hash)
             if stored is not None:
                 return stored
-            self.rows = reader._kept.get(self.index.path, self.index.file_hash, self._source, self._language)
+            self.rows = reader._cache.get(self.index.path, self.index.file_hash, self._source, self._language)
         if self._states is None:
             self._states = self.rows.states()
         return self._states.get(qualified)
 
 
 def _read(handle: int, size: int) -> bytes:
-    """All bytes of a file, also of one that grows meanwhile."""
+    """Read all bytes of a file, even if it grows meanwhile."""
     parts = [os.read(handle, size + 1)]
     while parts[-1]:
         parts.append(os.read(handle, 65536))
     return b"".join(parts)
 
 
-def _may_mean(users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:
-    """Whether the file is worth reading: a target ends like the name of what is wanted, or it is in the same file."""
+def _could_refer_to(users: Mapping[str, Sequence[str]], path: str, wanted: NodeState) -> bool:
+    """Whether a target could name the wanted node: it ends with its name, or is in the same file."""
     end = wanted.qualified or _module_name(wanted.path)
     return any(
         path == wanted.path if target.startswith(":") else target == end or target.endswith(f".{end}")

@@ -1,4 +1,4 @@
-"""From the facts of one file to its records, and back to what the packet may hold."""
+"""Converts the facts of one file to index records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = dict[str, bytes]
 
 
 class FileRows:
-    """All that the index keeps of one file."""
+    """All index records of one file."""
 
     def __init__(self, facts: FileFacts, language: Mapped, source: UpdateSource, stamp: tuple[int, ...] = ()) -> None:
         self.path = facts.path
@@ -41,11 +41,11 @@ class FileRows:
 
     def states(self) -> dict[str, NodeState]:
         """The records of its nodes, by qualified name."""
-        made = [NodeState.model_construct(**fields) for fields in self._states()]
-        return {state.qualified: state for state in made}
+        states = [NodeState.model_construct(**fields) for fields in self._states()]
+        return {state.qualified: state for state in states}
 
     def rows(self) -> Rows:
-        """The records as they lie in the file."""
+        """The records as stored."""
         path = self.path
         rows = {FILE_KEY + path: orjson.dumps(self._index())}
         for fields in self._states():
@@ -97,7 +97,7 @@ class FileRows:
         ]
 
     def _refs(self) -> dict[str, dict[str, list[str]]]:
-        """By name, then by node: what the node means by it."""
+        """By name, then by node: the targets that the node refers to."""
         refs: dict[str, dict[str, list[str]]] = {}
         nodes, own = set(self._names), self._language.own_names
         for node in self._facts.nodes:
@@ -105,16 +105,16 @@ class FileRows:
                 users = refs.setdefault(target.rpartition(".")[2].removeprefix(":"), {})
                 users.setdefault(node.qualified, []).append(target)
         for imported in self._imports.values():
-            # What is imported from a module is a use of the module as well.
+            # Importing from a module also uses the module.
             for target in filter(None, (imported, imported.rpartition(".")[0])):
                 users = refs.setdefault(target.rpartition(".")[2], {})
-                if target not in (meant := users.setdefault("", [])):
-                    meant.append(target)
+                if target not in (targets := users.setdefault("", [])):
+                    targets.append(target)
         return refs
 
 
 def ref_key(name: str, path: str = "") -> str:
-    """The record of one file that uses `name`; without a path, the beginning of all of them."""
+    """The key for one file that uses `name`; without a path, the prefix of all of them."""
     return f"{REF_KEY}{name}\0{path}"
 
 

@@ -1,4 +1,4 @@
-"""What a name in one file means: a definition of the same file, or of another one. Pure.
+"""Resolves what a name in one file refers to: a definition in the same file, or in another one. Pure.
 
 A target is `:qualified` for a definition of the same file, else a dotted absolute name such as `shop.stock.take`.
 """
@@ -12,13 +12,13 @@ from typing import Protocol
 from remora.discovery import FileFacts, Mapped
 
 ROOTS = ("", "src/", "lib/")
-"""Folders from which Python code is imported, below any folder that holds the importing file."""
+"""Folders from which Python code is imported, below any ancestor folder of the importing file."""
 MAX_HOPS = 3
-"""Modules that only pass a name on, one after the other."""
+"""Most re-exporting modules to follow for one name."""
 
 
 class KnownFile(Protocol):
-    """What resolving must know of a file."""
+    """What resolving needs to know about a file."""
 
     @property
     def nodes(self) -> Collection[str]: ...
@@ -27,7 +27,7 @@ class KnownFile(Protocol):
 
 
 def absolute_imports(facts: FileFacts, language: Mapped) -> dict[str, str]:
-    """The file's imports with relative ones made absolute."""
+    """The file's imports, with relative ones made absolute."""
     return {name: absolute(target, facts.path, language) for name, target in facts.imports.items()}
 
 
@@ -45,13 +45,13 @@ def absolute(target: str, path: str, language: Mapped) -> str:
 def targets_of(
     calls: Sequence[str], qualified: str, imports: Mapping[str, str], nodes: Collection[str], own: Collection[str]
 ) -> Iterator[str]:
-    """What the calls of one node mean, where that can be known from its file alone."""
-    around = qualified.rpartition(".")[0]
+    """The targets of one node's calls, if its file alone determines them."""
+    scope = qualified.rpartition(".")[0]
     for call in calls:
         first, dot, rest = call.partition(".")
         if dot and first in own:
-            if f"{around}.{rest}" in nodes:
-                yield f":{around}.{rest}"
+            if f"{scope}.{rest}" in nodes:
+                yield f":{scope}.{rest}"
         elif first in imports:
             yield f"{imports[first]}.{rest}" if dot else imports[first]
         elif found := _nearest(call, qualified, nodes):
@@ -59,41 +59,41 @@ def targets_of(
 
 
 def _nearest(call: str, qualified: str, nodes: Collection[str]) -> str:
-    """The definition that a plain name finds from inside `qualified`: its own inner ones first, then outward."""
-    around = qualified
-    while around:
-        if f"{around}.{call}" in nodes:
-            return f"{around}.{call}"
-        around = around.rpartition(".")[0]
+    """The definition that a plain name refers to inside `qualified`: inner definitions first, then outer ones."""
+    scope = qualified
+    while scope:
+        if f"{scope}.{call}" in nodes:
+            return f"{scope}.{call}"
+        scope = scope.rpartition(".")[0]
     return call if call in nodes else ""
 
 
 def resolve(
     target: str, importer: str, language: Mapped, files: Callable[[Sequence[str]], Mapping[str, KnownFile]]
 ) -> tuple[str, str] | None:
-    """Path and qualified name of what `target` means in the file `importer`; None where that is not in the project."""
+    """Path and qualified name of the target, seen from the file `importer`; None if it is not in the project."""
     if target.startswith(":"):
         return importer, target[1:]
     for _ in range(MAX_HOPS):
         places = places_of(target, importer, language)
         known = files([path for path, _ in places])
-        passed_on = ""
+        re_exported = ""
         for path, qualified in places:
             if (file := known.get(path)) is None:
                 continue
             if not qualified or qualified in file.nodes:
                 return path, qualified
             first, dot, rest = qualified.partition(".")
-            if not passed_on and first in file.imports:
-                passed_on, importer = file.imports[first] + dot + rest, path
-        if not passed_on or passed_on == target:
+            if not re_exported and first in file.imports:
+                re_exported, importer = file.imports[first] + dot + rest, path
+        if not re_exported or re_exported == target:
             return None
-        target = passed_on
+        target = re_exported
     return None
 
 
 def places_of(target: str, importer: str, language: Mapped) -> tuple[tuple[str, str], ...]:
-    """Where a dotted name may lead: files, and what it would be called in them. None for a name of the same file."""
+    """Candidate files for a dotted name, with its qualified name in each. Empty for a name of the same file."""
     return _places(target, importer.rpartition("/")[0], language.suffixes[0], language.package_files)
 
 
@@ -111,7 +111,7 @@ def _places(target: str, folder: str, suffix: str, package_files: tuple[str, ...
 
 
 def _paths(module: str, folder: str, ends: Sequence[str]) -> Iterator[str]:
-    """Where a module may lie, the most likely place first: beside the importer, then further up."""
+    """Candidate paths of a module, most likely first: beside the importer, then further up."""
     slash = "/" if folder else ""
     while True:
         for root in ROOTS:

@@ -1,4 +1,4 @@
-"""Who decides, and how tokens are counted."""
+"""Model policies and token counters."""
 
 from remora.inference._adapters import AdapterFile, bundled_adapter, read_adapter
 from remora.inference._counters import GgufCounter, JsonCounter, file_counter

@@ -1,4 +1,4 @@
-"""Adapters for the embedded model: the one that comes with the package, and what any of them says about itself."""
+"""LoRA adapters for the embedded model: the bundled one, and the metadata of any adapter."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ _PREFIXES = ("general.", "adapter.", "remora.")
 
 @dataclass(frozen=True)
 class AdapterFile:
-    """A LoRA adapter on disk, and what it was trained for. What a file does not say is empty."""
+    """A LoRA adapter on disk and what it was trained for. Metadata that a file lacks is empty."""
 
     path: Path
     sha256: str
     base: str = ""
     """Digest of the weights that it was trained on."""
     renderers: tuple[str, ...] = ()
-    """Versions of the prompts that it has learned to read."""
+    """Prompt renderer versions that it was trained on."""
     calling: str = ""
 
     def told(self, scale: float) -> dict[str, object]:
-        """What a stream says about it."""
+        """What a stream records about it."""
         own = {"file": self.path.name, "sha256": self.sha256, "scale": scale}
         return own | {"renderers": list(self.renderers)} if self.renderers else own
 
 
 def bundled_adapter() -> Path | None:
-    """The adapter that came with the package, if one did."""
+    """The adapter that came with the package, if any."""
     return BUNDLED if BUNDLED.is_file() else None
 
 
 def read_adapter(path: Path) -> AdapterFile:
-    """What an adapter says about itself. Raises `ConfigError` if `path` is none."""
+    """Read an adapter's metadata. Raises `ConfigError` if `path` is not an adapter."""
     found = read_pairs(path, _PREFIXES)
     if found.get("general.type") != "adapter" or found.get("adapter.type") != "lora":
         raise ConfigError(
             f"`{path}` is not an adapter: its `general.type` is `{found.get('general.type', '')}`, expected `adapter`",
-            hint="Weights of a whole model are named by `server.gguf`",
+            hint="Use `server.gguf` for the weights of a whole model",
         )
     renderers = str(found.get("remora.renderer", ""))
     return AdapterFile(

@@ -1,4 +1,4 @@
-"""The JSON Schema that holds a reply to one of the offered calls: valid by construction, wherever a server obeys it."""
+"""The JSON Schema that constrains a reply to one of the offered calls, if the server enforces it."""
 
 from __future__ import annotations
 
@@ -7,40 +7,42 @@ from typing import Any
 
 from remora.context.contracts import ToolSpec
 
-_WORDS_ONLY = ("title", "description", "default", "examples")
-"""Keys that say something to a reader and nothing to a grammar."""
+_ANNOTATIONS = ("title", "description", "default", "examples")
+"""Keys that inform a reader but do not constrain the output."""
 
 
 def union_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """`{"tool": NAME, "args": {…}}` for any one of the tools, with nothing beside it."""
+    """Schema of `{"tool": NAME, "args": {…}}` for any one of the tools, with no other keys."""
     return {"anyOf": [_call(tool) for tool in tools]}
 
 
 def response_format(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """The union as OpenAI's `response_format`, which llama.cpp, vLLM, Ollama and LM Studio all take."""
+    """The union as OpenAI's `response_format`, which llama.cpp, vLLM, Ollama and LM Studio support."""
     return {"type": "json_schema", "json_schema": {"name": "call", "strict": True, "schema": union_schema(tools)}}
 
 
 def _call(tool: ToolSpec) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"tool": {"const": tool.name}, "args": _closed(tool.parameters)},
+        "properties": {"tool": {"const": tool.name}, "args": _close_schema(tool.parameters)},
         "required": ["tool", "args"],
         "additionalProperties": False,
     }
 
 
-def _closed(schema: Any) -> Any:
-    """The schema without words, its records closed, so that a grammar ends where the call ends."""
+def _close_schema(schema: Any) -> Any:
+    """The schema without descriptions, with closed objects, so that the grammar ends where the call ends."""
     if isinstance(schema, list):
-        return [_closed(item) for item in schema]
+        return [_close_schema(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {key: item for key, item in schema.items() if key not in _WORDS_ONLY and key not in ("properties", "enum")}
-    made = {key: _closed(item) for key, item in made.items()}
+    closed = {
+        key: item for key, item in schema.items() if key not in _ANNOTATIONS and key not in ("properties", "enum")
+    }
+    closed = {key: _close_schema(item) for key, item in closed.items()}
     if "enum" in schema:
-        made["enum"] = schema["enum"]
+        closed["enum"] = schema["enum"]
     if isinstance(schema.get("properties"), Mapping):
-        made["properties"] = {name: _closed(item) for name, item in schema["properties"].items()}
-        made["additionalProperties"] = False
-    return made
+        closed["properties"] = {name: _close_schema(item) for name, item in schema["properties"].items()}
+        closed["additionalProperties"] = False
+    return closed

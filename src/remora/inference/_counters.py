@@ -1,4 +1,4 @@
-"""Counting tokens as a model itself would, by its own tokenizer, from a file on this machine."""
+"""Counts tokens with a model's own tokenizer, from a file on this machine."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from remora.ports import TokenCounter
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_FOUND_FIRST = (3, 4)
-"""Kinds of tokens (control, defined by a user) that a server finds in a text before it splits the rest."""
+_SPECIAL_TYPES = (3, 4)
+"""Token types (control, user-defined) that a server finds in a text before it splits the rest."""
 _BYTE_LEVEL = "gpt2"
 _SPLITS_DIGITS = {"smollm": True, "gpt-2": False}
-"""Ways of splitting text before merging that are known to give the server's own count."""
+"""Pre-tokenizers that are known to give the server's own count."""
 
-# No UTF-8 holds a lone surrogate. What a server replaces it by takes as many bytes.
+# UTF-8 cannot encode a lone surrogate. The server's replacement has as many bytes.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class _FileCounter:
-    """Counts by a tokenizer that was loaded from a file."""
+    """Counts with a tokenizer loaded from a file."""
 
     exact = True
 
     def __init__(self, tokenizer: Tokenizer, name: str, digest: str) -> None:
         self.name = name
         self.digest = digest
-        """Says which tokenizer it was, wherever its file lay."""
+        """Identifies the tokenizer, wherever its file is."""
         self._tokenizer = tokenizer
 
     def count(self, text: str) -> int:
-        """Tokens of `text`, without any that a chat template would add around it."""
+        """Tokens of `text`, without those that a chat template adds."""
         return len(self._tokenizer.encode(_SURROGATES.sub("\ufffd", text), add_special_tokens=False))
 
 
 class GgufCounter(_FileCounter):
-    """Counts as a server of this GGUF file does. Raises `ConfigError` for a kind of tokenizer it cannot rebuild.
+    """Counts like a server of this GGUF file. Raises `ConfigError` for a tokenizer type that it cannot rebuild.
 
-    A byte that the vocabulary lacks counts as a token, where llama.cpp drops it: the count is never too low.
+    A byte that the vocabulary lacks counts as a token, while llama.cpp drops it: the count is never too low.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -56,7 +56,7 @@ class GgufCounter(_FileCounter):
 
 
 class JsonCounter(_FileCounter):
-    """Counts by a `tokenizer.json`. Raises `ConfigError` for a file that is none."""
+    """Counts with a `tokenizer.json`. Raises `ConfigError` if the file is not one."""
 
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
@@ -68,14 +68,14 @@ class JsonCounter(_FileCounter):
             tokenizer = _library().Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises `Exception` itself
             raise ConfigError(f"`{path}` is not a `tokenizer.json`: {error}") from error
-        # Both would make a long text look like a short one, or the reverse.
+        # Either would distort the count.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         super().__init__(tokenizer, f"json:{path.name}", _sha256(data))
 
 
 def file_counter(path: Path | str) -> TokenCounter:
-    """The counter for a GGUF file or a `tokenizer.json`, told apart by their first bytes."""
+    """The counter for a GGUF file or a `tokenizer.json`, depending on the first bytes."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -106,7 +106,7 @@ def _byte_level(path: Path, found: GgufTokenizer) -> Tokenizer:
     split = library.pre_tokenizers
     parts = [split.Digits(individual_digits=True)] if _SPLITS_DIGITS[found.pre] else []
     tokenizer.pre_tokenizer = split.Sequence([*parts, split.ByteLevel(add_prefix_space=False)])
-    special = [token for token, kind in zip(found.tokens, found.types, strict=False) if kind in _FOUND_FIRST]
+    special = [token for token, kind in zip(found.tokens, found.types, strict=False) if kind in _SPECIAL_TYPES]
     tokenizer.add_special_tokens([library.AddedToken(token, normalized=False) for token in special if token])
     return tokenizer
 

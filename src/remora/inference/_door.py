@@ -1,7 +1,7 @@
-"""The one way out to a model server: to its own address only, and no more comes back than asked for.
+"""HTTP transport to a model server: only to its own address, with bounded replies.
 
-The `openai` client stands on it. Whatever that client or a server would like: no redirect is followed, no proxy and no
-netrc is used, nothing of the environment is sent along, and neither a reply nor its headers can fill the memory.
+The `openai` client uses it. In any case, no redirect is followed, no proxy or netrc is used, nothing of the environment
+is sent, and neither a reply nor its headers can fill the memory.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 import httpx2
 
 MAX_BYTES = 8 * 1024 * 1024
-"""Bytes of one reply, headers and framing of the stream included."""
+"""Bytes of one reply, including headers and stream framing."""
 _SENT = {"host", "accept", "content-type", "content-length", "user-agent", "connection"}
-"""Headers that go out beside our own."""
+"""Request headers that are kept, besides our own."""
 
 
 class TooMuch(httpx2.TransportError):
@@ -22,19 +22,19 @@ class TooMuch(httpx2.TransportError):
 
 
 class Door(httpx2.AsyncBaseTransport):
-    """Sends to one origin, with one key."""
+    """Sends requests to one origin, with one key."""
 
     def __init__(self, url: str, api_key: str, *, max_bytes: int = MAX_BYTES) -> None:
         self._origin = _origin(httpx2.URL(url))
         self._api_key = api_key
         self._max_bytes = max_bytes
-        # Reading the machine's certificates takes a while, and a plain connection needs none.
+        # Loading certificates takes a while, and a plain connection needs none.
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False, verify=url.startswith("https"))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer of our server. Raises `UnsupportedProtocol` for a request to any other."""
+        """Send a request to our server. Raises `UnsupportedProtocol` for any other origin."""
         if _origin(request.url) != self._origin:
-            raise httpx2.UnsupportedProtocol(f"Only {self._origin} is asked, not {request.url.host}")
+            raise httpx2.UnsupportedProtocol(f"Requests may only go to {self._origin}, not to {request.url.host}")
         kept = [(name, value) for name, value in request.headers.raw if name.decode().lower() in _SENT]
         kept.append((b"Accept-Encoding", b"identity"))
         if self._api_key:
@@ -43,7 +43,7 @@ class Door(httpx2.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            raise httpx2.DecodingError("The reply is compressed, which was not asked for")
+            raise httpx2.DecodingError("The reply is compressed, although `identity` was requested")
         response.stream = _Bounded(response.stream, self._max_bytes)
         return response
 
@@ -52,7 +52,7 @@ class Door(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A stream that ends in an error once it is too long."""
+    """A stream that raises once it is too long."""
 
     def __init__(self, inner: Any, left: int) -> None:
         self._inner = inner
@@ -70,7 +70,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def http_client(url: str, api_key: str, timeout_s: float) -> httpx2.AsyncClient:
-    """A client that goes through the door."""
+    """An HTTP client that uses this transport."""
     return httpx2.AsyncClient(
         transport=Door(url, api_key),
         timeout=httpx2.Timeout(timeout_s),

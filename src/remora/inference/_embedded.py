@@ -1,7 +1,7 @@
-"""The embedded model: llama.cpp in a child process of ours, on loopback, with a key that nobody else knows.
+"""The embedded model: llama.cpp in a child process, on loopback, with a secret key.
 
-A crash or a hang of native code ends the child and never the run: the request that it met ends in a typed error, and
-the next one finds a new child. It starts at the first use and ends with us, also when we are killed.
+A crash or hang of native code ends the child, never the run: the current request fails with a typed error, and the next
+one starts a new child. The child starts on first use and ends with this process, also when it is killed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ START_S = 60.0
 STOP_S = 2.0
 HEALTH_S = 2.0
 MAX_FAILURES = 5
-"""Children in a row that gave no reply, after which no more are started."""
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
-"""All that the child sees of our environment."""
+"""Consecutive children without a reply, after which no more are started."""
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
+"""Environment variables that the child gets."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """A child that listens."""
+    """A running child and its address."""
 
     process: subprocess.Popen[bytes]
     url: str
@@ -75,7 +75,7 @@ class EmbeddedServer:
         await self.close()
 
     async def ready(self) -> Child:
-        """A child that listens, started if there is none. Raises `ServerUnreachable` after `MAX_FAILURES` in a row."""
+        """The running child, started if necessary. Raises `ServerUnreachable` after `MAX_FAILURES` in a row."""
         async with self._turn:
             if self._child is None or self._child.process.poll() is not None:
                 self._discard()
@@ -86,26 +86,26 @@ class EmbeddedServer:
             return self._child
 
     def worked(self) -> None:
-        """A reply came: failures before it count no more."""
+        """Reset the failure count after a reply."""
         self._failures = 0
 
     async def check(self, child: Child) -> bool:
-        """Whether `child` still answers. If not, it is gone, and the next request gets another."""
+        """Whether `child` still responds. If not, kill it, and the next request starts another."""
         if self._child is child and not await _healthy(child):
             self.kill(child)
         return self._child is child
 
     def kill(self, child: Child) -> None:
-        """`child` is dead, unless another has long taken its place."""
+        """Kill `child`, unless it was already replaced."""
         if self._child is child:
             self._discard()
 
     async def close(self) -> None:
-        """No child is left."""
+        """Stop the child."""
         async with self._turn:
             child, self._child = self._child, None
             if child is not None:
-                _hang_up(child.process)
+                _close_stdin(child.process)
                 with suppress(subprocess.TimeoutExpired):
                     await asyncio.to_thread(child.process.wait, STOP_S)
                 _end(child.process)
@@ -117,13 +117,13 @@ class EmbeddedServer:
         try:
             threads = self._threads if self._threads else await asyncio.to_thread(threads_to_use)
             self._log = self._log or tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
-            # From this thread, not a worker's: the child dies with the thread that started it.
+            # From this thread, not a worker: the child dies with the thread that started it.
             process = _spawn(self._log)
-        except (OSError, RuntimeError) as error:  # no room for a file, a process or a thread
-            raise self._failed(f"it could not be started ({error})") from error
+        except (OSError, RuntimeError) as error:  # cannot create a file, a process or a thread
+            raise self._failed(f"it did not start ({error})") from error
         try:
             async with asyncio.timeout(self._start_s):
-                url = await asyncio.to_thread(self._greet, process, key, threads)
+                url = await asyncio.to_thread(self._handshake, process, key, threads)
         except TimeoutError as error:
             _end(process)
             raise self._failed(f"it did not listen within {self._start_s:g} s") from error
@@ -132,8 +132,8 @@ class EmbeddedServer:
             raise
         return Child(process, url, key)
 
-    def _greet(self, process: subprocess.Popen[bytes], key: str, threads: int) -> str:
-        """Say what is wanted, and give the address where it is served."""
+    def _handshake(self, process: subprocess.Popen[bytes], key: str, threads: int) -> str:
+        """Send the settings to the child and return the address where it serves."""
         assert process.stdin and process.stdout  # noqa: S101 - both are pipes
         wanted = {
             "gguf": str(self.gguf.absolute()), "key": key, "slots": self.slots, "context": self.context,
@@ -143,26 +143,26 @@ class EmbeddedServer:
         try:
             process.stdin.write(orjson.dumps(wanted) + b"\n")
             process.stdin.flush()
-            told = orjson.loads(process.stdout.readline() or b"{}")
+            answer = orjson.loads(process.stdout.readline() or b"{}")
         except (OSError, ValueError) as error:
-            raise self._failed(f"it broke off ({type(error).__name__})") from error
-        if "url" not in told:
-            raise self._failed(one_line(str(told.get("error", "it ended before it listened")), 200))
-        return str(told["url"])
+            raise self._failed(f"the connection broke ({type(error).__name__})") from error
+        if "url" not in answer:
+            raise self._failed(one_line(str(answer.get("error", "it ended before it listened")), 200))
+        return str(answer["url"])
 
     def _discard(self) -> None:
         if self._child is not None:
             _end(self._child.process)
             self._child = None
 
-    def _failed(self, why: str) -> ServerUnreachable:
+    def _failed(self, reason: str) -> ServerUnreachable:
         return ServerUnreachable(
-            f"The embedded model `{self.gguf.name}` cannot be used: {why}",
-            hint=one_line(self._last_words(), 200) or None,
+            f"The embedded model `{self.gguf.name}` cannot be used: {reason}",
+            hint=one_line(self._log_tail(), 200) or None,
         )
 
-    def _last_words(self) -> str:
-        """The end of what the child printed."""
+    def _log_tail(self) -> str:
+        """The end of the child's log."""
         if self._log is None or self._log.closed:
             return ""
         size = os.fstat(self._log.fileno()).st_size
@@ -177,7 +177,7 @@ def _check_installed() -> None:
 
 
 def check_gguf(path: Path) -> None:
-    """Raises `ConfigError` if `path` is no GGUF file."""
+    """Raises `ConfigError` if `path` is not a GGUF file."""
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -193,8 +193,8 @@ def _spawn(log: IO[bytes]) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        env={name: os.environ[name] for name in _KEPT if name in os.environ},
-        start_new_session=True,  # Ctrl-C is ours to handle: the reply being given may still be wanted
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        start_new_session=True,  # we handle Ctrl-C: the current reply may still be needed
     )
 
 
@@ -212,17 +212,17 @@ async def _healthy(child: Child) -> bool:
         return False
 
 
-def _hang_up(process: subprocess.Popen[bytes]) -> None:
-    """Tell the child to end."""
+def _close_stdin(process: subprocess.Popen[bytes]) -> None:
+    """Close stdin, which tells the child to exit."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The child is dead and its pipes are closed."""
+    """Kill the child and close its pipes."""
     process.kill()
     process.wait()
-    _hang_up(process)
+    _close_stdin(process)
     if process.stdout is not None:
         process.stdout.close()

@@ -1,4 +1,4 @@
-"""Decides with the embedded model: the same client as for any server, over a child that may have to be replaced."""
+"""Decides with the embedded model: the same client as for any server, with a child that may be replaced."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from remora.inference._servers import PRESETS, Endpoint
 from remora.ports import Decision, Prompt
 
 _TRIES = 2
-"""A request that met a dying child before it said anything is sent to the next one."""
+"""A request that hit a dying child before any output is sent to the next one."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter of the server, by its number, and how strongly it works."""
+    """An adapter of the server, by its number, with its scale."""
 
     number: int
     scale: float = 1.0
 
 
 class EmbeddedPolicy:
-    """Decides with an `EmbeddedServer`. Its requests are served in the order in which they came, a slot each.
+    """Decides with an `EmbeddedServer`. Requests are served in order, one slot each.
 
-    `like` says how the model is asked; address, key and name are the server's own.
+    `like` has the request settings; address, key and model name come from the server.
     """
 
     def __init__(self, server: EmbeddedServer, like: Endpoint | None = None, *, adapter: Adapter | None = None) -> None:
         self._server = server
         self._like = like or Endpoint(PRESETS["llamacpp"], "", mode="json")
-        self._adapter = _known(server, adapter)
+        self._adapter = _check_adapter(server, adapter)
         self.name = f"embedded:{server.gguf.stem}"
-        self._places = asyncio.Semaphore(server.slots)
-        self._asked: tuple[Child, ServerPolicy] | None = None
-        self._beside: list[EmbeddedPolicy] = []
+        self._slots = asyncio.Semaphore(server.slots)
+        self._client: tuple[Child, ServerPolicy] | None = None
+        self._siblings: list[EmbeddedPolicy] = []
 
     def using(self, adapter: Adapter | None) -> EmbeddedPolicy:
-        """The same server, asked with another adapter or with none. It is closed with this policy."""
+        """The same server with another adapter, or none. It is closed together with this policy."""
         other = EmbeddedPolicy(self._server, self._like, adapter=adapter)
-        other._places = self._places
-        self._beside.append(other)
+        other._slots = self._slots
+        self._siblings.append(other)
         return other
 
     async def __aenter__(self) -> Self:
@@ -53,15 +53,15 @@ class EmbeddedPolicy:
         await self.close()
 
     async def close(self) -> None:
-        """No connection and no child is left."""
-        for policy in (self, *self._beside):
-            if policy._asked is not None:
-                await policy._asked[1].close()
+        """Close all connections and the child."""
+        for policy in (self, *self._siblings):
+            if policy._client is not None:
+                await policy._client[1].close()
         await self._server.close()
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The model's call. Raises a `DecisionError`; a child that crashed or hung meanwhile is gone by then."""
-        async with self._places:
+        """The model's call. Raises a `DecisionError`; a child that crashed or hung is gone by then."""
+        async with self._slots:
             for left in reversed(range(_TRIES)):
                 child = await self._server.ready()
                 try:
@@ -76,7 +76,7 @@ class EmbeddedPolicy:
         try:
             decision = await policy.decide(prompt)
         except DecisionLate:
-            self._server.kill(child)  # whatever still answers, the model in it does not
+            self._server.kill(child)  # the server may still respond, but the model does not
             raise
         except (ServerUnreachable, ReplyBroken):
             await self._server.check(child)
@@ -88,11 +88,11 @@ class EmbeddedPolicy:
         return decision
 
     async def _policy(self, child: Child) -> ServerPolicy:
-        if self._asked is None or self._asked[0] is not child:
-            before, self._asked = self._asked, (child, ServerPolicy(self._endpoint(child), label="embedded"))
+        if self._client is None or self._client[0] is not child:
+            before, self._client = self._client, (child, ServerPolicy(self._endpoint(child), label="embedded"))
             if before is not None:
                 await before[1].close()
-        return self._asked[1]
+        return self._client[1]
 
     def _endpoint(self, child: Child) -> Endpoint:
         return replace(
@@ -101,19 +101,22 @@ class EmbeddedPolicy:
             api_key=child.key,
             model=self._server.gguf.stem,
             attempts=1,
-            timeout_s=self._like.deadline_s,  # a long prompt is read in silence
+            timeout_s=self._like.deadline_s,  # no output arrives while a long prompt is processed
             extra={**self._like.extra, **self._adapters()},
         )
 
     def _adapters(self) -> dict[str, list[dict[str, float]]]:
-        """How strongly each adapter works. All are named: what was read with an unnamed one would stay in the cache."""
+        """The scale of every adapter.
+
+        All are listed: otherwise the prompt cache could keep results of an unlisted one.
+        """
         chosen = {self._adapter.number: self._adapter.scale} if self._adapter else {}
         named = [{"id": place, "scale": chosen.get(place, 0.0)} for place in range(len(self._server.adapters))]
         return {"lora": named} if named else {}
 
 
-def _known(server: EmbeddedServer, adapter: Adapter | None) -> Adapter | None:
-    """The adapter, if the server has it: llama.cpp would answer with the base model, and say nothing."""
+def _check_adapter(server: EmbeddedServer, adapter: Adapter | None) -> Adapter | None:
+    """Check that the server has the adapter: llama.cpp would silently answer with the base model."""
     if adapter is not None and not 0 <= adapter.number < len(server.adapters):
         raise ConfigError(f"Adapter {adapter.number} is not loaded: the embedded server has {len(server.adapters)}")
     return adapter

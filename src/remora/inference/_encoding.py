@@ -1,10 +1,10 @@
-"""The default weights in another encoding: the same numbers but for rounding, made once, read much faster.
+"""Re-encodes the default weights: the same numbers except for rounding, converted once, much faster to run.
 
-In the file that is fetched each block of numbers has a scale and a least one (Q4_1), for which llama.cpp has no fast
-code for whole prompts. For blocks that lie around zero (Q4_0) it has. See docs/decisions/0020.
+In the downloaded file each block has a scale and a minimum (Q4_1), for which llama.cpp has no fast code for prompt
+processing. For symmetric blocks (Q4_0) it has. See docs/decisions/0020.
 
-    Q4_1: 32 numbers  scale:f16  least:f16  16 bytes, the lower halves first     number = half * scale + least
-    Q4_0: 32 numbers  scale:f16             16 bytes, the lower halves first     number = (half - 8) * scale
+    Q4_1: 32 numbers  scale:f16  min:f16  16 bytes, low nibbles first     number = nibble * scale + min
+    Q4_0: 32 numbers  scale:f16           16 bytes, low nibbles first     number = (nibble - 8) * scale
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from remora.errors import ConfigError, MissingExtra
 from remora.gguf import GgufLayout, GgufTensor, read_layout
-from remora.inference._weights import SMOLLM2, Weights, alone, look, sha256_of
+from remora.inference._weights import SMOLLM2, Weights, download_lock, look, sha256_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,35 +31,35 @@ SERVED = replace(
     size=91_726_912,
     sha256="afc1abb79675f7d9a40a8d07170e3db645fb36412609ba38c639ce8cb3348aab",
 )
-"""What becomes of `SMOLLM2`: the same bytes on every machine."""
+"""The result for `SMOLLM2`: the same bytes on every machine."""
 _Q4_0, _Q4_1, _Q8_0 = 2, 3, 8
 _BLOCK = 32
 _BYTES = {0: (1, 4), 1: (1, 2), _Q4_0: (_BLOCK, 18), _Q4_1: (_BLOCK, 20), _Q8_0: (_BLOCK, 34)}
-"""Kinds of tensors: how many numbers take how many bytes."""
+"""Tensor types: (numbers, bytes) per block."""
 _STEPS = (8.0, 8.5, 7.5, 7.0)
-"""Into how many steps the widest number of a block may be divided. The first is the usual one."""
+"""Candidate divisors of a block's largest number. The first is the usual one."""
 
 
 def encode(cache: Path, source: Path, weights: Weights = SERVED) -> Path:
-    """`source`, encoded anew, in the cache; made if it is not there or damaged. Blocking. Raises `ConfigError`."""
-    with alone(cache, weights):
+    """Re-encode `source` into the cache, unless it is there and valid. Blocking. Raises `ConfigError`."""
+    with download_lock(cache, weights):
         found = look(cache, weights)
         if found.state != "ready":
             with tempfile.TemporaryDirectory(dir=found.path.parent, prefix=".encoding-") as place:
-                made = Path(place, weights.file)
-                write_faster(source, made)
-                if (digest := sha256_of(made)) != weights.sha256:
+                output = Path(place, weights.file)
+                write_q4_0(source, output)
+                if (digest := sha256_of(output)) != weights.sha256:
                     raise ConfigError(
-                        f"`{weights.file}`, made of `{source}`, is not what it should be: SHA-256 {digest[:12]}…, "
+                        f"`{weights.file}`, re-encoded from `{source}`, has SHA-256 {digest[:12]}…, "
                         f"expected {weights.sha256[:12]}…. It was not kept",
-                        hint=f"`server.gguf: {source}` serves the weights as they were fetched",
+                        hint=f"`server.gguf: {source}` serves the downloaded weights",
                     )
-                made.replace(found.path)
+                output.replace(found.path)
         return found.path
 
 
-def write_faster(source: Path, target: Path) -> None:
-    """The model of `source` with every Q4_1 tensor as Q4_0. All others, and what it says about itself, are copied."""
+def write_q4_0(source: Path, target: Path) -> None:
+    """Write the model of `source` with every Q4_1 tensor as Q4_0. Other tensors and metadata are copied."""
     try:
         import numpy as np
     except ImportError as error:
@@ -72,15 +72,15 @@ def write_faster(source: Path, target: Path) -> None:
             file.write(bytes(-file.tell() % layout.alignment))
             first = layout.data_start + tensor.offset
             data = held[first : first + _size(tensor, tensor.kind)]
-            file.write((_around_zero(data) if tensor.kind == _Q4_1 else data).tobytes())
+            file.write((_to_q4_0(data) if tensor.kind == _Q4_1 else data).tobytes())
         file.flush()
         os.fsync(file.fileno())
 
 
-def _around_zero(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Blocks of Q4_1 as blocks of Q4_0, each with the scale of a few that loses least.
+def _to_q4_0(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Convert Q4_1 blocks to Q4_0, each with the candidate scale that loses least.
 
-    A column is a block. Only operations on single numbers are used, whose results are the same on every machine.
+    A column is a block. Only elementwise operations are used, whose results are the same on every machine.
     """
     import numpy as np
 
@@ -103,19 +103,19 @@ def _around_zero(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _infos(layout: GgufLayout) -> bytes:
-    """Where each tensor stands in the new file."""
-    told, offset = b"", 0
+    """The tensor infos of the new file."""
+    infos, offset = b"", 0
     for tensor in layout.tensors:
         kind = _Q4_0 if tensor.kind == _Q4_1 else tensor.kind
         name = tensor.name.encode()
-        told += struct.pack("<Q", len(name)) + name
-        told += struct.pack(f"<I{len(tensor.sizes)}QIQ", len(tensor.sizes), *tensor.sizes, kind, offset)
+        infos += struct.pack("<Q", len(name)) + name
+        infos += struct.pack(f"<I{len(tensor.sizes)}QIQ", len(tensor.sizes), *tensor.sizes, kind, offset)
         offset += -(-_size(tensor, kind) // layout.alignment) * layout.alignment
-    return told
+    return infos
 
 
 def _size(tensor: GgufTensor, kind: int) -> int:
     if kind not in _BYTES:
-        raise ConfigError(f"`{tensor.name:.80}` is of the kind {kind}, which cannot be encoded anew")
+        raise ConfigError(f"`{tensor.name:.80}` has type {kind}, which cannot be re-encoded")
     numbers, size = _BYTES[kind]
     return prod(tensor.sizes) // numbers * size

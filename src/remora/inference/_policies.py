@@ -1,4 +1,4 @@
-"""Policies without a model: for tests, for honest tables, and for a first run before any weights are there."""
+"""Policies without a model: for tests, baselines, and a first run without weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ScriptedPolicy:
         self._steps = list(script)
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The script's next call. Raises `DecisionError` once it has been played to its end."""
+        """The script's next call. Raises `DecisionError` at the end of the script."""
         while self._steps:
             if self._steps[0] == FOLLOW_CANDIDATES:
                 working = [action for action in prompt.candidates if action.tool != SUBMIT_RESULT_TOOL]
@@ -31,7 +31,7 @@ class ScriptedPolicy:
             else:
                 tool = self._steps.pop(0)
                 return _choose(prompt, tool, _closing_args(prompt) if tool == SUBMIT_RESULT_TOOL else {})
-        raise DecisionError("The script has been played to its end without `submit_result`")
+        raise DecisionError("The script ended without `submit_result`")
 
 
 class FirstCandidatePolicy:
@@ -47,15 +47,15 @@ class FirstCandidatePolicy:
 
 
 class RandomPolicy:
-    """Takes any candidate, the same ones for the same seed, and submits when there is none."""
+    """Takes a random candidate, reproducible by seed, and submits when there is none."""
 
     name = "random"
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        self._random = random.Random(seed)  # noqa: S311 - reproducible on purpose
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """A candidate's call, drawn by the seed."""
+        """A random candidate's call."""
         if not prompt.candidates:
             return _choose(prompt, SUBMIT_RESULT_TOOL, _closing_args(prompt))
         action = self._random.choice(prompt.candidates)

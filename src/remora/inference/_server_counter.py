@@ -1,4 +1,4 @@
-"""Counting tokens by asking the server that serves the model."""
+"""Counts tokens by asking the server."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ import orjson
 from remora.errors import ConfigError, CountingFailed
 
 MAX_REPLY = 256 * 1024 * 1024
-MAX_REMEMBERED = 16_384
+MAX_CACHED = 16_384
 
 
 class ServerCounter:
-    """Counts by a server's `/tokenize` (llama.cpp; vLLM if its `model` is named): exactly what the server would count.
+    """Counts with a server's `/tokenize` (llama.cpp; vLLM if its `model` is given), exactly as the server would.
 
-    A text is asked for once. Each question has a deadline; no proxy is used and no redirect is followed. Raises
-    `CountingFailed` when there is no answer: a prompt that nobody has counted is never called within its limit.
+    Each text is sent once. Each request has a deadline; no proxy is used and no redirect is followed. Raises
+    `CountingFailed` if there is no answer: an uncounted prompt is never assumed to be within its limit.
     """
 
     exact = True
     digest = ""
 
     def __init__(self, url: str, *, deadline_s: float = 5.0, api_key: str = "", model: str = "") -> None:
-        self._url = _checked(url)
+        self._url = _parse_url(url)
         self._model = model
         self._deadline_s = deadline_s
         self._headers = {"Content-Type": "application/json"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._known: dict[bytes, int] = {}
+        self._counts: dict[bytes, int] = {}
         self.name = f"server:{self._url.netloc.rpartition('@')[2]}"
 
     def count(self, text: str) -> int:
-        """Tokens of `text`. Asks the server, unless it was asked before."""
+        """Tokens of `text`. Asks the server unless the count is cached."""
         data = text.encode(errors="replace")
         key = hashlib.sha256(data).digest()
-        if key not in self._known:
-            if len(self._known) >= MAX_REMEMBERED:
-                self._known.clear()
-            self._known[key] = self._ask(data)
-        return self._known[key]
+        if key not in self._counts:
+            if len(self._counts) >= MAX_CACHED:
+                self._counts.clear()
+            self._counts[key] = self._ask(data)
+        return self._counts[key]
 
     def _ask(self, text: bytes) -> int:
         content = text.decode()
@@ -64,8 +64,8 @@ class ServerCounter:
         connection = connect(self._url.hostname or "", self._url.port, timeout=self._deadline_s)
         try:
             connection.connect()
-            # A socket's own timeout begins anew with every byte; this one does not.
-            watch = Timer(self._deadline_s, _hang_up, [connection.sock])
+            # A socket's own timeout restarts with every byte. This one does not.
+            watch = Timer(self._deadline_s, _shut_down, [connection.sock])
             watch.daemon = True
             watch.start()
             try:
@@ -86,24 +86,24 @@ class ServerCounter:
             raise self._failed('the answer is not {"tokens": […]}')
         return len(tokens)
 
-    def _failed(self, why: str) -> CountingFailed:
+    def _failed(self, reason: str) -> CountingFailed:
         return CountingFailed(
-            f"`{self.name}` did not count tokens: {why}",
+            f"`{self.name}` did not count tokens: {reason}",
             hint="Is it a llama.cpp or vLLM server, and running? A tokenizer file or the estimate count without one",
         )
 
 
-def _checked(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         ok = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
         ok = False
     if not ok:
-        raise ConfigError(f"`{url}` is not the address of a server: expected such as `http://127.0.0.1:8080`")
+        raise ConfigError(f"`{url}` is not the address of a server: expected one such as `http://127.0.0.1:8080`")
     return parts
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

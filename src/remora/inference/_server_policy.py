@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible server: asked by a stream, within a deadline, once its first word has come."""
+"""A policy for OpenAI-compatible servers: streaming, with a deadline, and retries until the first output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from remora.errors import (
 )
 from remora.inference._constrain import response_format
 from remora.inference._servers import Endpoint
-from remora.inference._stream import Overfull, Said
+from remora.inference._stream import Overfull, Reply
 from remora.ports import Decision, Prompt
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_WAIT_S = 20.0
 _TRY_LATER = (429, 500, 502, 503, 504)
 _CLOSING_S = 1.0
-"""What hanging up may take."""
+"""Seconds for closing a stream."""
 
 
 class ServerPolicy:
@@ -50,25 +50,25 @@ class ServerPolicy:
         await self.close()
 
     async def close(self) -> None:
-        """No connection is left."""
+        """Close all connections."""
         await self._client.close()
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The model's calls, each valid for its tool. Raises a `DecisionError` that says what became of it.
+        """The model's calls, each valid for its tool. Raises a `DecisionError` that says what happened.
 
-        A cancelled call hangs up, which ends the server's work too.
+        A cancelled call closes the connection, which stops the server's work too.
         """
-        said = Said()
+        reply = Reply()
         try:
             async with asyncio.timeout(self.endpoint.deadline_s):
-                await self._ask(prompt, said)
+                await self._ask(prompt, reply)
         except TimeoutError as error:
             late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
-            raise DecisionLate(late, hint="Raise `server.deadline_s`", **said.fields()) from error
-        return self._read(prompt, said)
+            raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
+        return self._read(prompt, reply)
 
-    async def _ask(self, prompt: Prompt, said: Said) -> None:
-        """Send the request until something is said. Backs off in between, or as long as the server asks for."""
+    async def _ask(self, prompt: Prompt, reply: Reply) -> None:
+        """Send the request, and retry until there is output. Waits in between, as long as the server asks for."""
         from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
         again = AsyncRetrying(
@@ -79,23 +79,23 @@ class ServerPolicy:
         )
         async for attempt in again:
             with attempt:
-                await self._stream(prompt, said)
+                await self._stream(prompt, reply)
 
-    async def _stream(self, prompt: Prompt, said: Said) -> None:
-        async with self._translated(said):
+    async def _stream(self, prompt: Prompt, reply: Reply) -> None:
+        async with self._translate_errors(reply):
             stream = await self._client.chat.completions.create(**self._request(prompt))
             try:
                 kind = stream.response.headers.get("content-type", "")
                 if not kind.startswith("text/event-stream"):
-                    raise self._broken(said, f"it is `{kind:.60}`, where `text/event-stream` was asked for")
+                    raise self._broken(reply, f"it is `{kind:.60}`, where `text/event-stream` was asked for")
                 async for chunk in stream:
-                    said.add(chunk)
+                    reply.add(chunk)
             finally:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CLOSING_S):
                         await stream.close()
-        if not said.finish:
-            raise self._broken(said, "it ended in the middle")
+        if not reply.finish:
+            raise self._broken(reply, "it ended in the middle")
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         endpoint = self.endpoint
@@ -113,19 +113,19 @@ class ServerPolicy:
             return asked | {"tools": prompt.openai_tools(), "tool_choice": "auto"}
         return asked | {"response_format": response_format(prompt.tools)}
 
-    def _read(self, prompt: Prompt, said: Said) -> Decision:
-        """The decision in what was said. Raises `ReplyInvalid` where no valid call is in it that had to be."""
-        text, json_only = said.text, self.endpoint.asks_for == "json"
-        written = said.calls or (calls_in_text(text) if json_only else _offered_calls(text, prompt))
+    def _read(self, prompt: Prompt, reply: Reply) -> Decision:
+        """The decision in the reply. Raises `ReplyInvalid` if a valid call is required and missing."""
+        text, json_only = reply.text, self.endpoint.asks_for == "json"
+        written = reply.calls or (calls_in_text(text) if json_only else _offered_calls(text, prompt))
         good, bad = sort_calls(written, prompt.tools, prompt.turn, strict=True)
         if not good and (bad or json_only or not text.strip()):
-            why = bad[0].error.message if bad else _no_call(said)
-            raise ReplyInvalid(why, **said.fields())
-        return Decision(calls=good, bad=bad, **said.fields())
+            reason = bad[0].error.message if bad else _no_call(reply)
+            raise ReplyInvalid(reason, **reply.fields())
+        return Decision(calls=good, bad=bad, **reply.fields())
 
     @asynccontextmanager
-    async def _translated(self, said: Said) -> AsyncIterator[None]:
-        """The client's errors as ours. Once something was said, they are never `ServerUnreachable`."""
+    async def _translate_errors(self, reply: Reply) -> AsyncIterator[None]:
+        """Translate the client's errors. After the first output they are never `ServerUnreachable`."""
         import httpx2
         import openai
 
@@ -134,49 +134,49 @@ class ServerPolicy:
         try:
             yield
         except Overfull as error:
-            raise ReplyTooLarge(f"`{self.name}` said more than {error}", **said.fields()) from error
+            raise ReplyTooLarge(f"`{self.name}` said more than {error}", **reply.fields()) from error
         except openai.APIStatusError as error:
-            raise self._status(error.status_code, error, said) from error
+            raise self._status(error.status_code, error, reply) from error
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             cause = error.__cause__ or error
             if isinstance(cause, TooMuch):
-                raise ReplyTooLarge(f"The reply of `{self.name}` is too large", **said.fields()) from error
+                raise ReplyTooLarge(f"The reply of `{self.name}` is too large", **reply.fields()) from error
             if isinstance(cause, httpx2.ReadTimeout):
                 silent = f"`{self.name}` was silent for {self.endpoint.timeout_s:g} s"
-                raise DecisionLate(silent, hint="Raise `server.timeout_s`", **said.fields()) from error
-            why = f"{type(cause).__name__}: {self._told(cause)}"
-            if said.began or not isinstance(cause, httpx2.TransportError):
-                raise self._broken(said, why) from error
-            raise self._unreachable(why) from error
+                raise DecisionLate(silent, hint="Raise `server.timeout_s`", **reply.fields()) from error
+            reason = f"{type(cause).__name__}: {self._error_text(cause)}"
+            if reply.began or not isinstance(cause, httpx2.TransportError):
+                raise self._broken(reply, reason) from error
+            raise self._unreachable(reason) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            # What the client raises for chunks that are not JSON, or not what the protocol says.
-            raise self._broken(said, f"{type(error).__name__}: {self._told(error)}") from error
+            # Raised by the client for chunks that are not JSON, or violate the protocol.
+            raise self._broken(reply, f"{type(error).__name__}: {self._error_text(error)}") from error
 
-    def _status(self, status: int, error: Any, said: Said) -> DecisionError:
-        told = self._told(error)
+    def _status(self, status: int, error: Any, reply: Reply) -> DecisionError:
+        text = self._error_text(error)
         if status in _TRY_LATER:
-            return self._unreachable(f"HTTP {status}: {told}", error.response.headers.get("retry-after"))
+            return self._unreachable(f"HTTP {status}: {text}", error.response.headers.get("retry-after"))
         if 300 <= status < 400:
             place = one_line(error.response.headers.get("location", ""), 100)
-            told = f"it answers with a redirect to `{place}`, which is not followed"
+            text = f"it answers with a redirect to `{place}`, which is not followed"
         hint = (
             f"Is `{self.endpoint.model}` a model of this server, and the key right?" if status in (401, 404) else None
         )
-        refused = ServerRefused(f"`{self.name}` refused with HTTP {status}: {told}", hint=hint, **said.fields())
+        refused = ServerRefused(f"`{self.name}` refused with HTTP {status}: {text}", hint=hint, **reply.fields())
         refused.status = status
         return refused
 
-    def _unreachable(self, why: str, retry_after: str | None = None) -> ServerUnreachable:
+    def _unreachable(self, reason: str, retry_after: str | None = None) -> ServerUnreachable:
         error = ServerUnreachable(
-            f"`{self.name}` at {self.endpoint.url} gave no answer: {why}", hint="Is the server running?"
+            f"`{self.name}` at {self.endpoint.url} gave no answer: {reason}", hint="Is the server running?"
         )
         error.retry_after_s = _seconds(retry_after)
         return error
 
-    def _broken(self, said: Said, why: str) -> ReplyBroken:
-        return ReplyBroken(f"The reply of `{self.name}` cannot be used: {why}", **said.fields())
+    def _broken(self, reply: Reply, reason: str) -> ReplyBroken:
+        return ReplyBroken(f"The reply of `{self.name}` cannot be used: {reason}", **reply.fields())
 
-    def _told(self, error: BaseException) -> str:
+    def _error_text(self, error: BaseException) -> str:
         key = self.endpoint.api_key
         text = str(error).replace(key, "[key]") if key else str(error)
         return one_line(text, 200)
@@ -191,14 +191,14 @@ def _client(endpoint: Endpoint) -> AsyncOpenAI:
 
     return AsyncOpenAI(
         base_url=endpoint.url,
-        api_key="the door puts it in",
+        api_key="set by the transport",
         max_retries=0,
         http_client=http_client(endpoint.url, endpoint.api_key, endpoint.timeout_s),
     )
 
 
 def _pause(state: RetryCallState) -> float:
-    """Seconds until the next try: what the server asked for, else longer each time."""
+    """Seconds until the next attempt: as the server asked, else exponential backoff."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after_s if isinstance(error, ServerUnreachable) else None
     return asked if asked is not None else min(MAX_WAIT_S, 0.125 * 2**state.attempt_number)
@@ -212,15 +212,15 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _offered_calls(text: str, prompt: Prompt) -> tuple[dict[str, Any], ...]:
-    """Calls in a text that was free to be an answer: marked ones, or JSON that names only offered tools."""
+    """Calls in a text that may also be an answer: marked ones, or JSON that names only offered tools."""
     names = {tool.name for tool in prompt.tools}
     found = marked_calls(text) or calls_in_text(text)
     return found if marked_calls(text) or all(call["tool"] in names for call in found) else ()
 
 
-def _no_call(said: Said) -> str:
-    if said.finish == "length":
+def _no_call(reply: Reply) -> str:
+    if reply.finish == "length":
         return "The reply was cut at its limit of tokens before the call was complete"
-    if not said.text.strip():
+    if not reply.text.strip():
         return "The reply is empty: expected a call"
-    return f'The reply is not a call: expected {{"tool": NAME, "args": {{…}}}}, got {one_line(said.text, 80)}'
+    return f'The reply is not a call: expected {{"tool": NAME, "args": {{…}}}}, got {one_line(reply.text, 80)}'

@@ -1,7 +1,7 @@
-"""What each kind of server can do, and what it says about the model it serves.
+"""What each type of server supports, and the context window of the model it serves.
 
-The table is small and stated once; `docs/reference/servers.md` tells it to people. Where a server cuts a long prompt
-without a word, its window is looked up before anything is sent.
+`docs/reference/servers.md` documents this table. If a server silently truncates a long prompt, its window is looked up
+before anything is sent.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ Mode = Literal["auto", "json", "tools"]
 Tokenizer = Literal["llamacpp", "vllm", "none"]
 
 OLLAMA_DEFAULT = 4096
-"""The window that Ollama gives a model of which neither its file nor its own list says more."""
+"""The window that Ollama uses if neither the model's file nor `/api/ps` sets one."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A kind of server."""
+    """A type of server."""
 
     name: str
     url: str
-    """Where it listens unless told otherwise."""
+    """Its default address."""
     mode: Literal["json", "tools"]
-    """What `auto` means: JSON bound to a schema wherever the server can be held to one."""
+    """What `auto` means: JSON constrained by a schema wherever the server supports it."""
     tokenizer: Tokenizer = "none"
-    """Whose shape its `/tokenize` has; without one tokens are estimated."""
+    """The format of its `/tokenize`. Without one, tokens are estimated."""
     cuts_silently: bool = False
-    """Whether a prompt that is too long loses its beginning without an error."""
+    """Whether it silently drops the beginning of a prompt that is too long."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What every request says beside OpenAI's fields: a decision is short, so no thinking before it."""
+    """Extra fields of every request: decisions are short, so thinking is off."""
 
 
 _NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
@@ -53,7 +53,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server, a model on it, and how it is asked."""
+    """A server, a model on it, and request settings."""
 
     preset: Preset
     url: str
@@ -61,16 +61,16 @@ class Endpoint:
     api_key: str = field(default="", repr=False)
     mode: Mode = "auto"
     timeout_s: float = 30.0
-    """Until a connection is there, and between two parts of a reply."""
+    """Seconds to connect, and between two chunks of a reply."""
     deadline_s: float = 120.0
-    """For a whole decision, retries included."""
+    """Seconds for a whole decision, retries included."""
     attempts: int = 4
-    """How often a request is sent, until something is said."""
+    """Most attempts until there is output."""
     max_tokens: int = 256
     temperature: float = 0.0
     seed: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the request beside OpenAI's, above those of the preset."""
+    """Extra request fields, overriding those of the preset."""
 
     @property
     def asks_for(self) -> Literal["json", "tools"]:
@@ -79,12 +79,12 @@ class Endpoint:
 
     @property
     def root(self) -> str:
-        """The address without `/v1`: where a server's own questions are answered."""
+        """The address without `/v1`, for the server's own API."""
         return self.url.removesuffix("/").removesuffix("/v1")
 
 
 def preset_of(server: str) -> tuple[Preset, str]:
-    """The kind and the address that a user means by a name or a URL. Raises `ConfigError`."""
+    """The server type and address for a name or URL. Raises `ConfigError`."""
     if server in PRESETS:
         return PRESETS[server], PRESETS[server].url
     if re.match(r"https?://[^/\s]+", server):
@@ -95,28 +95,28 @@ def preset_of(server: str) -> tuple[Preset, str]:
 
 
 def window_in(preset: str, answers: Mapping[str, Any], model: str) -> int | None:
-    """The context window of `model`, from a server's answers by path; None where they do not tell."""
+    """The context window of `model`, from a server's answers by path; None if unknown."""
     if preset == "llamacpp":
-        return _whole(_at(answers.get("/props"), "default_generation_settings", "n_ctx"))
+        return _positive_int(_at(answers.get("/props"), "default_generation_settings", "n_ctx"))
     if preset == "vllm":
-        return _whole(_named(_at(answers.get("/v1/models"), "data"), model, "id").get("max_model_len"))
+        return _positive_int(_find_named(_at(answers.get("/v1/models"), "data"), model, "id").get("max_model_len"))
     if preset == "lmstudio":
-        found = _named(_at(answers.get("/api/v0/models"), "data"), model, "id")
-        return _whole(found.get("loaded_context_length")) or _whole(found.get("max_context_length"))
+        found = _find_named(_at(answers.get("/api/v0/models"), "data"), model, "id")
+        return _positive_int(found.get("loaded_context_length")) or _positive_int(found.get("max_context_length"))
     return _ollama_window(answers, model) if preset == "ollama" else None
 
 
 def _ollama_window(answers: Mapping[str, Any], model: str) -> int | None:
-    """As it was loaded; else what the model's file sets; else Ollama's default, if the model itself allows that."""
-    loaded = _named(_at(answers.get("/api/ps"), "models"), model, "name")
-    if _whole(loaded.get("context_length")):
-        return _whole(loaded["context_length"])
+    """The window as loaded, else as set in the model's file, else Ollama's default, within the model's own limit."""
+    loaded = _find_named(_at(answers.get("/api/ps"), "models"), model, "name")
+    if _positive_int(loaded.get("context_length")):
+        return _positive_int(loaded["context_length"])
     shown = answers.get("/api/show")
     if not isinstance(shown, Mapping):
         return None
     found = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters", "")), re.MULTILINE)
     own = [value for key, value in dict(shown.get("model_info") or {}).items() if str(key).endswith(".context_length")]
-    limits = [limit for limit in map(_whole, own) if limit]
+    limits = [limit for limit in map(_positive_int, own) if limit]
     return min([int(found[1]) if found else OLLAMA_DEFAULT, *limits])
 
 
@@ -127,8 +127,8 @@ def models_in(answer: Any) -> tuple[str, ...]:
     return tuple(str(item["id"]) for item in items if isinstance(item, Mapping) and "id" in item)
 
 
-def _named(items: Any, name: str, key: str) -> Mapping[str, Any]:
-    """The item of that name; Ollama writes `:latest` where a user does not."""
+def _find_named(items: Any, name: str, key: str) -> Mapping[str, Any]:
+    """The item with that name. Ollama adds `:latest` if the user gives no tag."""
     for item in items if isinstance(items, list) else []:
         if isinstance(item, Mapping) and item.get(key) in (name, f"{name}:latest"):
             return item
@@ -141,5 +141,5 @@ def _at(value: Any, *path: str) -> Any:
     return value
 
 
-def _whole(value: Any) -> int | None:
+def _positive_int(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,5 +1,8 @@
-"""How many threads a model may take. Its threads spin while they wait for each other, so on a busy machine one thread
-too many makes a decision several times slower, for us and for everyone else."""
+"""Chooses the number of threads for a model.
+
+Its threads spin while they wait for each other, so on a busy machine one thread too many makes a decision several times
+slower, and slows everything else down.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,25 @@ import os
 import time
 from pathlib import Path
 
-MOST = 8
-"""A small model gets no faster beyond these: memory is what it waits for."""
+MAX_THREADS = 8
+"""Most threads. A small model gets no faster beyond this, because it is bound by memory."""
 _SAMPLE_S = 0.1
 _IDLE = 0.9
 
 
 def threads_to_use() -> int:
-    """The cores that are free now, at least one; all of them only where nothing else runs. Takes 0.1 s to find out."""
+    """The cores that are idle now, at least one; all of them only if nothing else runs. Takes 0.1 s."""
     return threads_for(cores(), _idle_share())
 
 
 def threads_for(cores: int, idle: float) -> int:
-    """Threads for so many cores, of which so large a share is idle."""
+    """Threads for this number of cores with this idle share."""
     free = cores if idle >= _IDLE else min(cores - 1, int(cores * idle))
-    return max(1, min(free, MOST))
+    return max(1, min(free, MAX_THREADS))
 
 
 def cores() -> int:
-    """Cores that this process may use, by its affinity and its control group."""
+    """Cores that this process may use, by its affinity and cgroup."""
     have = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
@@ -35,18 +38,18 @@ def cores() -> int:
 
 
 def _idle_share() -> float:
-    """The share of all cores' time that nobody used just now."""
-    before = _times()
+    """The idle share of all cores' time."""
+    before = _cpu_times()
     if before is None:
         return max(0.0, 1 - os.getloadavg()[0] / cores())
     time.sleep(_SAMPLE_S)
-    after = _times() or before
+    after = _cpu_times() or before
     total = after[1] - before[1]
     return (after[0] - before[0]) / total if total > 0 else 1.0
 
 
-def _times() -> tuple[int, int] | None:
-    """Idle time and all time since the start, in ticks; None where the system does not tell."""
+def _cpu_times() -> tuple[int, int] | None:
+    """Idle time and total time since boot, in ticks; None if the system does not tell."""
     try:
         line = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
         ticks = [int(part) for part in line.split()[1:9]]

@@ -1,4 +1,4 @@
-"""Counting tokens when the served model's own tokenizer is not at hand."""
+"""Estimates token counts without the model's tokenizer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ SPACES_PER_TOKEN = 4
 _BYTES = bytes(range(256))
 _LETTERS = string.ascii_letters.encode()
 _BLANKS = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
-_WORDS_APART = bytes(byte if byte in _LETTERS else 32 for byte in _BYTES)
-_NOT_ONE_EACH = _LETTERS + _BLANKS
-"""All but signs, digits and the bytes of other scripts."""
+_LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS else 32 for byte in _BYTES)
+_LETTERS_AND_BLANKS = _LETTERS + _BLANKS
+"""Everything except punctuation, digits and bytes of other scripts."""
 _NO_BREAKS = _BYTES.translate(None, _BLANKS[1:])
-# A single space is part of the word after it.
+# A single space is part of the following word.
 _SPACES = re.compile(rb"[ \t-\r\x1c-\x1f]{2,}|[\t-\r\x1c-\x1f]")
 
 
 class EstimatedCounter:
-    """An estimate that errs high: every digit and sign is a token, a word one for every four letters.
+    """A conservative estimate: every digit and punctuation mark is a token, a word is one for every four letters.
 
-    Byte-pair tokenizers join signs and common words, so real counts are lower on code, JSON and prose: against
+    Byte-pair tokenizers merge punctuation and common words, so real counts are lower on code, JSON and prose: against
     SmolLM2's own tokenizer, on 330 such texts, the median was 1.45 times the real count, and 99 in 100 were above it.
-    Text in other scripts counts a token a byte, the most that a byte-level tokenizer can need. Long runs of random
-    letters are underestimated, which is why a budget kept by this counter is called estimated.
+    Text in other scripts counts one token per byte, the most that a byte-level tokenizer can need. Long runs of random
+    letters are underestimated, which is why a budget with this counter is called estimated.
     """
 
     name = "estimate-1"
@@ -33,12 +33,12 @@ class EstimatedCounter:
     digest = ""
 
     def count(self, text: str) -> int:
-        """Tokens that `text` takes, by estimate."""
-        # Over the whole text at once: every prompt is counted many times, so a call for each piece would show.
+        """Estimated tokens of `text`."""
+        # On the whole text at once: every prompt is counted many times, so a call per piece would be slow.
         data = text.encode(errors="surrogatepass")
-        words = data.translate(_WORDS_APART).split()
+        words = data.translate(_LETTERS_OR_SPACE).split()
         letters = sum([-(-len(word) // LETTERS_PER_TOKEN) for word in words])
-        return letters + len(data.translate(None, _NOT_ONE_EACH)) + _spaces(data)
+        return letters + len(data.translate(None, _LETTERS_AND_BLANKS)) + _spaces(data)
 
 
 def _spaces(data: bytes) -> int:

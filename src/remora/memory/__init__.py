@@ -1,5 +1,5 @@
-"""The plan's names for both tracks, over the real parts: `remora.memory.schemas` and `remora.memory.context`.
+"""The plan's names for both tracks, on top of the real classes: `remora.memory.schemas` and `remora.memory.context`.
 
-For code that was written against the plan. New code uses `remora.events`, `remora.context` and `remora.TwoTrack`, and
-nothing else in Remora imports this package.
+For code that was written against the plan. New code uses `remora.events`, `remora.context` and `remora.TwoTrack`.
+Nothing else in Remora imports this package.
 """

@@ -1,4 +1,4 @@
-"""The plan's `ContextManager`: a goal in, events applied, hooks run. The real one does the work."""
+"""The plan's `ContextManager`, a wrapper around the real one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Hook = Callable[[DecisionPacket], Any]
 
 
 class ContextManager:
-    """Holds the packet of one agent, in memory. `remora.TwoTrack` also keeps the stream."""
+    """The packet of one agent, in memory. `remora.TwoTrack` also keeps the stream."""
 
     def __init__(self, initial_goal: str) -> None:
         self._manager = manager.ContextManager(
@@ -21,7 +21,7 @@ class ContextManager:
 
     @property
     def packet(self) -> DecisionPacket:
-        """The packet as it is now: a copy."""
+        """A copy of the current packet."""
         return DecisionPacket.of(self._manager.packet)
 
     def apply_event(self, event: ToolResultEvent) -> None:
@@ -29,11 +29,11 @@ class ContextManager:
         self._manager.apply_event(event.as_event())
 
     def run_middleware(self, hooks: Iterable[Hook]) -> None:
-        """Fold what each hook changes in the packet that it is given."""
-        self._manager.run_middleware([_on_the_real_packet(hook) for hook in hooks])
+        """Run the hooks on copies of the packet and fold their changes."""
+        self._manager.run_middleware([_adapt_hook(hook) for hook in hooks])
 
 
-def _on_the_real_packet(hook: Hook) -> middleware.Hook:
+def _adapt_hook(hook: Hook) -> middleware.Hook:
     def run(packet: models.DecisionPacket) -> None:
         changed = DecisionPacket.of(packet)
         shown = changed.model_dump()

@@ -1,4 +1,4 @@
-"""The plan's shapes: a packet of plain texts, a delta of three fields, an event that holds one."""
+"""The plan's models: a packet of plain texts, a delta with three fields, and an event with a delta."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ FRESHNESS = "hub_context_freshness"
 
 
 class DecisionPacket(BaseModel):
-    """A packet as the plan shows it. Changing one changes nothing else: see `run_middleware` for a way in."""
+    """A packet as the plan defines it.
+
+    Changing it changes nothing else; use `run_middleware` to change the real packet.
+    """
 
     goal: str
     recent_history: list[str] = Field(default_factory=list)
-    """What happened last, a line each: the last 10."""
+    """The last 10 actions, one line each."""
     knowledge: dict[str, str] = Field(default_factory=dict)
     last_error: str | None = None
     hub_context_freshness: dict[str, float] = Field(default_factory=dict)
-    """By node with fresh Hub facts, when they were fetched."""
+    """For nodes with fresh Hub facts, when they were fetched."""
 
     @classmethod
     def of(cls, packet: models.DecisionPacket) -> DecisionPacket:
-        """What the plan shows of a real packet."""
+        """Convert a real packet."""
         noted = packet.extensions.get(FRESHNESS)
         return cls(
             goal=packet.goal,
@@ -39,7 +42,7 @@ class DecisionPacket(BaseModel):
 
 
 class PacketDelta(BaseModel):
-    """How an event changes the packet. What is None changes nothing."""
+    """How an event changes the packet. None means no change."""
 
     add_history: str | None = None
     update_knowledge: dict[str, str] | None = None
@@ -53,13 +56,13 @@ class MemoryEvent(BaseModel):
     delta: PacketDelta = Field(default_factory=PacketDelta)
 
     def as_event(self) -> events.Event:
-        """The event as format 1 has it: for an emitter, a writer, the fold."""
+        """Convert to an event of format 1, for an emitter, a writer or the fold."""
         fields = self.model_dump(exclude={"delta"})
         return events.as_event({**fields, "delta": plan_delta(self.type, self.delta.model_dump())})
 
 
 class ToolResultEvent(MemoryEvent):
-    """A tool finished: all that it returned, and what the packet should know of it."""
+    """A tool finished: its full result, and the change to the packet."""
 
     type: Literal["tool_result"] = "tool_result"
     tool_name: str
@@ -67,7 +70,7 @@ class ToolResultEvent(MemoryEvent):
     delta: PacketDelta
 
     def as_event(self) -> events.ToolResultEvent:
-        """The event as format 1 has it. It failed if the delta sets an error."""
+        """Convert to an event of format 1. It is an error if the delta sets one."""
         outcome: events.Outcome = "error" if self.delta.set_error else "success"
         return events.ToolResultEvent(
             call_id="",
@@ -79,7 +82,7 @@ class ToolResultEvent(MemoryEvent):
 
 
 def write_back(shown: Mapping[str, Any], changed: DecisionPacket, packet: models.DecisionPacket) -> None:
-    """Do to the real packet what was done to the plan's, which was `shown` before."""
+    """Apply the changes between `shown` and `changed` to the real packet."""
     for key, text in changed.knowledge.items():
         if shown["knowledge"].get(key) != text:
             packet.update_knowledge(key, text)

@@ -1,6 +1,6 @@
-"""The one place that starts programs, and what this machine offers to isolate them.
+"""Starts programs, and probes what this machine offers to isolate them.
 
-Names are loaded when they are first used: commands that only read streams ask git one question and start nothing else.
+Names are imported on first use: commands that only read streams call git once and start nothing else.
 """
 
 from __future__ import annotations
@@ -49,5 +49,5 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return found
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value

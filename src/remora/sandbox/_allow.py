@@ -1,23 +1,22 @@
-"""Which programs may be started, with which words. Everything that is not in this table is refused.
+"""Allow-list of programs and their arguments. Everything else is refused.
 
 `ruff check`: reads its standard input and the project's settings, and runs none of the project's code.
 
 - flags: `--no-cache --no-fix --isolated --force-exclude --quiet --exit-zero`, and `-` for the standard input
 - values: `--output-format json`, `--stdin-filename PATH`, `--select CODES`, `--extend-select CODES`, `--ignore CODES`
 
-`pytest`: runs the project's code, so it runs in a sandbox or not at all.
+`pytest`: runs the project's code, so it only runs in a sandbox.
 
 - flags: `-q -qq -v -vv -x -s -l -ra -rA -rf -rfE --no-header --no-summary --collect-only --exitfirst --quiet --verbose
   --showlocals --strict-markers`
 - values: `-k EXPR`, `-m EXPR`, `--tb short|line|no|auto|long|native`, `--maxfail N`, `--durations N`, `--color no`,
-  `-p no:cacheprovider`, `-o addopts=` and `-o required_plugins=` (both empty: without what the project's settings add,
-  where a plugin is missing that they need), `--junitxml NAME` (a file name; its content comes back in
-  `Completed.artifacts[NAME]`)
-- words: test files, folders and node ids (`tests/test_a.py::test_b[x]`), relative to the project, without `..`
+  `-p no:cacheprovider`, `-o addopts=` and `-o required_plugins=` (both empty, to override project settings that need a
+  missing plugin), `--junitxml NAME` (a file name; its content is returned in `Completed.artifacts[NAME]`)
+- positional: test files, folders and node ids (`tests/test_a.py::test_b[x]`), relative to the project, without `..`
 
-A value may follow its flag as the next word or after `=`. What is passed on is always one word: ruff and pytest would
-read a file for a word that begins with `@`, and any program could take a word that begins with `-` for a flag. For the
-same reason a path of pytest's is passed on with `./` before it.
+A value may follow its flag as the next argument or after `=`. Flag and value are always passed on as one argument: ruff
+and pytest read a file for an argument that begins with `@`, and a value that begins with `-` could be taken for a flag.
+For the same reason pytest gets its paths with `./` in front.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from pathlib import Path, PurePosixPath
 
 from remora.errors import MissingExtra, ToolFailed
 
-MAX_WORD = 4096
+MAX_ARGUMENT = 4096
 
 Check = Callable[[str], bool]
 
@@ -60,15 +59,15 @@ _count = _matching(r"[0-9]{1,5}")
 
 @dataclass(frozen=True)
 class Rules:
-    """What a program takes: flags alone, flags with a checked value, and words that stand for themselves."""
+    """The arguments that a program accepts: flags, options with a checked value, and positional arguments."""
 
     flags: frozenset[str]
     options: Mapping[str, Check]
     words: Check = lambda word: False
     joined: frozenset[str] = frozenset()
-    """Options that take their value without a `=` between."""
+    """Options that take their value without `=`, such as `-p`."""
     prefix: str = ""
-    """What is put before a word, so that it stays a word."""
+    """Put in front of positional arguments, so that none is taken for a flag."""
 
 
 _RUFF_CHECK = Rules(
@@ -82,7 +81,7 @@ _RUFF_CHECK = Rules(
     },
     words=_matching("-"),
 )
-"""ruff may look and say, on its standard input only: no fixing, no files, no configuration from arguments."""
+"""ruff only checks its standard input: no fixes, no files, no configuration from arguments."""
 
 _PYTEST = Rules(
     flags=frozenset(
@@ -104,20 +103,20 @@ _PYTEST = Rules(
     joined=frozenset({"-p", "-o"}),
     prefix="./",
 )
-"""pytest may choose what runs and how it is told: no plugins, no configuration, no folders of its own."""
+"""pytest may select tests and choose its output: no plugins, no configuration, no folders of its own."""
 
 PROGRAMS: dict[str, dict[str, Rules]] = {"ruff": {"check": _RUFF_CHECK}, "pytest": {"": _PYTEST}}
-"""Rules by program and subcommand; the subcommand is empty where there is none."""
+"""Rules by program and subcommand. The subcommand is empty if the program has none."""
 
-ALWAYS: dict[str, tuple[str, ...]] = {"ruff": ("--no-cache", "--no-fix", "-"), "pytest": ()}
-"""Words that every call gets, so that a project's own settings cannot make a look into a change."""
+FORCED_ARGUMENTS: dict[str, tuple[str, ...]] = {"ruff": ("--no-cache", "--no-fix", "-"), "pytest": ()}
+"""Arguments added to every call, so that project settings cannot turn a check into a fix."""
 
 RUNS_PROJECT_CODE = frozenset({"pytest"})
-"""Programs that run what the project says, and so only run in a sandbox."""
+"""Programs that execute project code, and so only run in a sandbox."""
 
 
-def rules_of(flags: Sequence[str]) -> Rules:
-    """Rules for a module of a trusted agent: these flags, `--name=` with one line after it, paths in the project."""
+def make_rules(flags: Sequence[str]) -> Rules:
+    """Rules for a module that a trusted agent may run: these flags, options ending in `=`, and paths in the project."""
     return Rules(
         flags=frozenset(flag for flag in flags if not flag.endswith("=")),
         options={flag[:-1]: _one_line for flag in flags if flag.endswith("=")},
@@ -126,22 +125,22 @@ def rules_of(flags: Sequence[str]) -> Rules:
     )
 
 
-def allowed(argv: Sequence[str], extra: Mapping[str, Rules] | None = None) -> list[str]:
-    """The words after the program's name, in their safe form. Raises `ToolFailed` naming the first that is refused."""
+def check_arguments(argv: Sequence[str], extra: Mapping[str, Rules] | None = None) -> list[str]:
+    """Return the arguments in their safe form. Raises `ToolFailed` naming the first one that is refused."""
     program, *words = argv if argv else [""]
     if extra and program in extra and program not in PROGRAMS:
         return _arguments(program, extra[program], words)
     if program not in PROGRAMS:
         known = ", ".join(f"`{name}`" for name in PROGRAMS)
-        raise ToolFailed(f"Program `{_shown(program)}` is not allowed: expected one of {known}")
+        raise ToolFailed(f"Program `{_quote(program)}` is not allowed: expected one of {known}")
     subcommands = PROGRAMS[program]
     if "" in subcommands:
         return _arguments(program, subcommands[""], words)
     if not words or words[0] not in subcommands:
         known = ", ".join(f"`{name}`" for name in subcommands)
-        raise ToolFailed(f"`{program} {_shown(words[0]) if words else ''}` is not allowed: expected {known}")
+        raise ToolFailed(f"`{program} {_quote(words[0]) if words else ''}` is not allowed: expected {known}")
     safe = [words[0], *_arguments(program, subcommands[words[0]], words[1:])]
-    return safe + [word for word in ALWAYS[program] if word not in safe]
+    return safe + [word for word in FORCED_ARGUMENTS[program] if word not in safe]
 
 
 def _arguments(program: str, rules: Rules, words: Sequence[str]) -> list[str]:
@@ -156,34 +155,34 @@ def _arguments(program: str, rules: Rules, words: Sequence[str]) -> list[str]:
             if not has_value:
                 value = rest.pop(0) if rest else ""
             safe.append(_option(program, rules, flag, value))
-        elif rules.words(word) and _sound(word) and _is_word(word, rules):
+        elif rules.words(word) and _is_passable(word) and _is_positional(word, rules):
             safe.append(f"{rules.prefix}{word}")
         else:
-            raise ToolFailed(f"Argument `{_shown(word)}` of `{program}` is not allowed")
+            raise ToolFailed(f"Argument `{_quote(word)}` of `{program}` is not allowed")
     return safe
 
 
-def _is_word(word: str, rules: Rules) -> bool:
+def _is_positional(word: str, rules: Rules) -> bool:
     return not word.startswith("-") or (word == "-" and not rules.prefix)
 
 
 def _option(program: str, rules: Rules, flag: str, value: str) -> str:
-    if not _sound(value) or not rules.options[flag](value):
-        raise ToolFailed(f"Value `{_shown(value)}` of `{program} {flag}` is not allowed")
+    if not _is_passable(value) or not rules.options[flag](value):
+        raise ToolFailed(f"Value `{_quote(value)}` of `{program} {flag}` is not allowed")
     return f"{flag}{value}" if flag in rules.joined else f"{flag}={value}"
 
 
-def _sound(word: str) -> bool:
-    """Whether the system can pass it on: a lone surrogate could stand for any byte, NUL ends a word."""
-    return "\0" not in word and len(word) <= MAX_WORD and not any("\ud800" <= char <= "\udfff" for char in word)
+def _is_passable(word: str) -> bool:
+    """Whether the system can pass it on: a lone surrogate could stand for any byte, and NUL ends an argument."""
+    return "\0" not in word and len(word) <= MAX_ARGUMENT and not any("\ud800" <= char <= "\udfff" for char in word)
 
 
-def _shown(word: str) -> str:
+def _quote(word: str) -> str:
     return repr(word)[1:-1][:120]
 
 
 def find_program(name: str) -> Path:
-    """The program as it was installed beside this Python; never by `PATH`, never from the project."""
+    """Find a program installed beside this Python; never through `PATH`, never in the project."""
     folders = [Path(sysconfig.get_path("scripts")), Path(sys.prefix) / "bin", Path(sys.executable).parent]
     for folder in folders:
         path = folder / name

@@ -1,4 +1,4 @@
-"""The plan's outer part in the words of bubblewrap; `_jail` then does the rest inside."""
+"""The bubblewrap command line for a plan. `_jail` applies the rest of the plan inside."""
 
 from __future__ import annotations
 
@@ -14,21 +14,28 @@ NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup-try")
 
 
 def launch_in(bwrap: Path, plan: Mapping[str, Any], *, overlay: bool) -> list[str]:
-    """The command line that carries the plan out inside bubblewrap."""
+    """Build the command line that runs the plan inside bubblewrap."""
     python = Path(sys.executable).resolve()
     areas = [plan["root"], "/tmp", "/var/tmp", HOME, "/dev/shm", OUT]  # noqa: S108
     inner = {**plan, "mode": "bubblewrap", "view": "overlay" if overlay else "copy", "areas": areas}
     command = [str(python), "-I", "-S", "-c", LOADER, SOURCE, *encode(inner)]
-    return [str(bwrap), *_walls(), *_areas(plan), *_system(plan, python), *_project(plan, overlay=overlay), *command]
+    return [
+        str(bwrap),
+        *_namespace_args(),
+        *_tmpfs_args(plan),
+        *_system_args(plan, python),
+        *_project_args(plan, overlay=overlay),
+        *command,
+    ]
 
 
-def _walls() -> Iterator[str]:
+def _namespace_args() -> Iterator[str]:
     yield from (f"--unshare-{name}" for name in NAMESPACES)
     yield from ("--uid", "1000", "--gid", "1000", "--die-with-parent", "--new-session", "--as-pid-1")
     yield from ("--proc", "/proc", "--dev", "/dev")
 
 
-def _system(plan: Mapping[str, Any], python: Path) -> Iterator[str]:
+def _system_args(plan: Mapping[str, Any], python: Path) -> Iterator[str]:
     for path, target in plan["links"]:
         yield from ("--symlink", target, path)
     for source, path in plan["read"]:
@@ -39,19 +46,19 @@ def _system(plan: Mapping[str, Any], python: Path) -> Iterator[str]:
     yield from ("--ro-bind", str(PACKAGE / "_jail"), f"{SOURCE}/_jail")
 
 
-def _areas(plan: Mapping[str, Any]) -> Iterator[str]:
+def _tmpfs_args(plan: Mapping[str, Any]) -> Iterator[str]:
     for path in ("/tmp", "/var/tmp", HOME, "/dev/shm", OUT):  # noqa: S108
         yield from ("--size", str(plan["limits"]["disk"]), "--tmpfs", path)
 
 
-def _project(plan: Mapping[str, Any], *, overlay: bool) -> Iterator[str]:
+def _project_args(plan: Mapping[str, Any], *, overlay: bool) -> Iterator[str]:
     root, over = plan["root"], plan["over"]
     if overlay:
         yield from ("--overlay-src", root, "--tmp-overlay", root)
-        yield from _hide(plan, root)
+        yield from _hide_args(plan, root)
     else:
         yield from ("--ro-bind", root, f"{SOURCE}/base")
-        yield from _hide(plan, f"{SOURCE}/base")
+        yield from _hide_args(plan, f"{SOURCE}/base")
         yield from ("--size", str(plan["limits"]["disk"]), "--tmpfs", root)
         for path in plan["inside"]:
             yield from ("--ro-bind", path, path)
@@ -60,7 +67,7 @@ def _project(plan: Mapping[str, Any], *, overlay: bool) -> Iterator[str]:
     yield "--"
 
 
-def _hide(plan: Mapping[str, Any], seen_at: str) -> Iterator[str]:
+def _hide_args(plan: Mapping[str, Any], seen_at: str) -> Iterator[str]:
     for name in plan["hide"]:
         path = Path(plan["root"], name)
         if path.is_dir() and not _has_link(Path(plan["root"]), name):

@@ -1,6 +1,6 @@
-"""Runs summarizers that are not ours in a child process, with limits that hold whatever they do.
+"""Runs third-party summarizers in a child process, with limits that always hold.
 
-A regex that backtracks for hours holds the interpreter's lock, so nothing inside the process can stop it. The child is
+A backtracking regex holds the interpreter lock for hours, so nothing inside the process can stop it. The child is
 killed from outside and replaced at the next use.
 """
 
@@ -15,18 +15,18 @@ from typing import Any, Self
 
 from remora.context.summary import Summarized, Summarizer
 from remora.errors import ConfigError
-from remora.sandbox._pipe import ChildPipe, Silent
+from remora.sandbox._pipe import ChildPipe, NoAnswer
 
 LIMIT_S = 2.0
-"""What a summarizer may take for one result."""
+"""Seconds for summarizing one result."""
 START_S = 15.0
-"""What the child may take to start, and a summarizer to be imported."""
+"""Seconds for starting the child, and for importing a summarizer."""
 MAX_RESULT = 64 * 1024
-"""Bytes that a summarizer may give back."""
+"""Bytes that a summarizer may return."""
 
 
 class SummaryChild:
-    """A child process for foreign summarizers, started at the first use. Close it: `async with SummaryChild()`."""
+    """A child process for third-party summarizers, started on first use. Close it: `async with SummaryChild()`."""
 
     def __init__(self, *, limit_s: float = LIMIT_S, start_s: float = START_S, max_result: int = MAX_RESULT) -> None:
         self._limit_s = limit_s
@@ -45,12 +45,12 @@ class SummaryChild:
         await self.close()
 
     async def close(self) -> None:
-        """No child is left."""
+        """Stop the child."""
         async with self._turn:
             await asyncio.to_thread(self._stop)
 
     def check(self, tool: str, summarizer: Summarizer) -> None:
-        """Raises `ConfigError` for a summarizer that a child process could not load."""
+        """Raises `ConfigError` if a child process could not load the summarizer."""
         kind = type(summarizer)
         try:
             pickle.dumps(summarizer)
@@ -60,7 +60,7 @@ class SummaryChild:
             raise _unreachable(tool, kind, "it is defined in the script that was started")
 
     async def run(self, summarizer: Summarizer, raw_result: Any) -> Summarized:
-        """What it makes of the result. If it fails or reaches a limit, nothing but the problem is said."""
+        """Summarize the result in the child. If it fails or reaches a limit, only the problem is returned."""
         async with self._turn:
             work = asyncio.ensure_future(asyncio.to_thread(self._run, summarizer, raw_result))
             try:
@@ -74,29 +74,29 @@ class SummaryChild:
         try:
             pickled = pickle.dumps(summarizer)
             question = pickle.dumps((_key(pickled), None, raw_result))
-        except Exception as error:  # noqa: BLE001 - foreign objects: any failure of theirs means the fallback
-            return Summarized(problems=(f"could not be asked: {type(error).__name__}",))
+        except Exception as error:  # noqa: BLE001 - third-party objects: any failure means the fallback
+            return Summarized(problems=(f"could not be called: {type(error).__name__}",))
         try:
             return self._load(pickled) or self._ask(question)
-        except Silent as silent:
+        except NoAnswer as no_answer:
             self._stop()
-            return Summarized(problems=(f"was stopped: {silent}",))
+            return Summarized(problems=(f"was stopped: {no_answer}",))
 
     def _load(self, pickled: bytes) -> Summarized | None:
-        """The child has the summarizer, or the problem it has with it."""
+        """Load the summarizer into the child. Returns the problem if that fails."""
         key = _key(pickled)
         if self._pipe.start():
             self._loaded.clear()
         if key in self._loaded:
             return None
         reply = self._pipe.exchange(pickle.dumps((key, pickled, None)), self._start_s)
-        problem = _summarized(reply, self._max_result)
+        problem = _parse_reply(reply, self._max_result)
         if not problem.problems:
             self._loaded.add(key)
         return problem if problem.problems else None
 
     def _ask(self, question: bytes) -> Summarized:
-        return _summarized(self._pipe.exchange(question, self._limit_s), self._max_result)
+        return _parse_reply(self._pipe.exchange(question, self._limit_s), self._max_result)
 
     def _stop(self) -> None:
         self._pipe.stop()
@@ -114,19 +114,19 @@ def _unreachable(tool: str, kind: type, reason: str) -> ConfigError:
     )
 
 
-def _summarized(reply: bytes, max_result: int) -> Summarized:
-    """The child's answer, believed in nothing but its size."""
+def _parse_reply(reply: bytes, max_result: int) -> Summarized:
+    """Parse the child's reply. Nothing in it is trusted."""
     try:
-        said = json.loads(reply)
+        answer = json.loads(reply)
     except (ValueError, RecursionError):
-        return Summarized(problems=("gave an answer that cannot be read",))
-    if not isinstance(said, dict):
-        return Summarized(problems=("gave an answer that cannot be read",))
-    if "too_large" in said:
-        size = f"{said['too_large']!s:.20}"
-        return Summarized(problems=(f"gave {size} bytes: at most {max_result} are taken",))
-    summary, knowledge = said.get("summary"), said.get("knowledge")
-    excerpts, problems = said.get("excerpts"), said.get("problems")
+        return Summarized(problems=("returned an answer that is not valid",))
+    if not isinstance(answer, dict):
+        return Summarized(problems=("returned an answer that is not valid",))
+    if "too_large" in answer:
+        size = f"{answer['too_large']!s:.20}"
+        return Summarized(problems=(f"returned {size} bytes: the limit is {max_result}",))
+    summary, knowledge = answer.get("summary"), answer.get("knowledge")
+    excerpts, problems = answer.get("excerpts"), answer.get("problems")
     return Summarized(
         summary=summary if isinstance(summary, str) else "",
         knowledge=knowledge if isinstance(knowledge, dict) else {},

@@ -1,7 +1,7 @@
-"""The child in which foreign summarizers run. It starts with the standard library alone and answers to the end.
+"""The child process that runs third-party summarizers. It starts with the standard library alone and serves until EOF.
 
-It reads pickles from its parent and writes JSON: what a summarizer made is never unpickled. Each frame is a length in
-four bytes, then so many bytes. What the summarizer prints goes nowhere.
+It reads pickles from its parent and writes JSON, so the parent never unpickles data of a summarizer. Each frame is a
+length followed by that many bytes. Output that a summarizer prints is discarded.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-KEPT_TEXT = 200
-"""Characters of a value that JSON cannot hold."""
+MAX_TEXT = 200
+"""Characters kept of the text of a value that JSON cannot represent."""
 
 
 def main() -> None:
-    """Answer frames until there are no more."""
+    """Answer requests until EOF."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     questions = os.fdopen(os.dup(0), "rb")
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -39,7 +39,7 @@ def _frame(questions: BinaryIO) -> bytes:
 
 
 def _answer(question: bytes, summarizers: dict[str, Any]) -> bytes:
-    """A load is answered with nothing or a problem, a run with what the summarizer made."""
+    """Load a summarizer (answered with nothing or a problem) or run one (answered with its summary)."""
     from remora.context.summary import run_summarizer
 
     try:
@@ -48,22 +48,24 @@ def _answer(question: bytes, summarizers: dict[str, Any]) -> bytes:
             summarizers[key] = pickle.loads(pickled)  # noqa: S301 - as above
             getattr(summarizers[key], "load", lambda: None)()
             return b"{}"
-        made = run_summarizer(summarizers[key], raw)
-        return _json(_plain(made.summary, made.knowledge, made.excerpts, list(made.problems)))
-    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is told to the parent
-        return _json({"problems": [f"failed: {type(error).__name__}: {str(error)[:KEPT_TEXT]}"]})
+        summarized = run_summarizer(summarizers[key], raw)
+        return _json(
+            _to_json_values(summarized.summary, summarized.knowledge, summarized.excerpts, list(summarized.problems))
+        )
+    except Exception as error:  # noqa: BLE001 - third-party code: any exception is reported to the parent
+        return _json({"problems": [f"failed: {type(error).__name__}: {str(error)[:MAX_TEXT]}"]})
 
 
-def _plain(summary: str, knowledge: Any, excerpts: Any, problems: list[str]) -> dict[str, Any]:
-    """Only what JSON holds. Anything else is known by its text, and that is told."""
+def _to_json_values(summary: str, knowledge: Any, excerpts: Any, problems: list[str]) -> dict[str, Any]:
+    """Make the values serializable. A value that JSON cannot represent becomes its text, with a problem saying so."""
     known = {}
     for key, item in knowledge.items():
         try:
             json.dumps(item)
             known[str(key)] = item
         except (TypeError, ValueError, RecursionError):
-            known[str(key)] = repr(item)[:KEPT_TEXT]
-            problems.append(f"gave knowledge that is kept as text: {str(key)[:60]}")
+            known[str(key)] = repr(item)[:MAX_TEXT]
+            problems.append(f"returned knowledge that is not JSON, kept as text: {str(key)[:60]}")
     shown = [item.model_dump() if hasattr(item, "model_dump") else item for item in excerpts]
     return {"summary": summary, "knowledge": known, "excerpts": shown, "problems": problems}
 

@@ -1,7 +1,7 @@
-"""What tests do not see of a project: version control, which may hold keys, and our own state, at any depth.
+"""Paths of a project hidden from its tests: version control, which may contain keys, and our own state, at any depth.
 
-To find it the whole tree is walked once. After that a folder is only looked into where its time of change says that
-something in it came or went, so a later command costs one `stat` for each folder.
+The first search walks the whole tree. Later ones only list folders whose modification time changed, so a command costs
+one `stat` for each folder.
 """
 
 from __future__ import annotations
@@ -15,87 +15,87 @@ from pathlib import Path
 from remora.sandbox._jail._view import HIDDEN
 
 MAX_HIDDEN = 1000
-"""Places that are hidden one by one."""
+"""Number of paths that can be hidden."""
 _POINTER = b"gitdir:"
 _MAX_POINTER = 4096
 _SETTLED_NS = 2 * 10**9
-"""How old a folder's last change must be to be sure that the next one shows: clocks of file systems are coarse."""
+"""Age of a folder's last change before its times are trusted: file system clocks are coarse."""
 
 
 class TooManyHidden(Exception):
-    """There are more places than can be hidden one by one."""
+    """There are more paths to hide than `MAX_HIDDEN`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What was in a folder when it was looked into."""
+    """The entries of a folder when it was last listed."""
 
     mark: tuple[int, int, int] | None
-    """Its inode and times of change; none if it might change again without showing it."""
+    """Inode and times of change. None if another change might not alter them."""
     folders: tuple[str, ...]
     hidden: tuple[str, ...]
 
 
 class Hidden:
-    """The places of one project that are hidden, found again for every command."""
+    """Finds the hidden paths of one project, with a cache between commands."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
-        self._known: dict[str, _Folder] = {}
+        self._folders: dict[str, _Folder] = {}
         self._lock = threading.Lock()
 
     def find(self) -> frozenset[str]:
-        """Paths below the project's root as they are now. Raises `TooManyHidden`."""
+        """Current hidden paths, relative to the project root. Raises `TooManyHidden`."""
         with self._lock:
             if not self._is_unchanged():
                 self._walk()
-            found = {below + name for below, folder in self._known.items() for name in folder.hidden}
-            found.update(place for name in list(found) for place in self._elsewhere(name))
-        if len(found) > MAX_HIDDEN:
+            paths = {below + name for below, folder in self._folders.items() for name in folder.hidden}
+            paths.update(place for name in list(paths) for place in self._linked_paths(name))
+        if len(paths) > MAX_HIDDEN:
             raise TooManyHidden
-        return frozenset(found)
+        return frozenset(paths)
 
     def _is_unchanged(self) -> bool:
-        """Whether every folder is as it was: then there are no others either."""
+        """Whether every known folder is unchanged. If so, there are no new folders either."""
         begin = f"{self._root}/"
         try:
-            for below, known in self._known.items():
-                facts = os.stat(begin + below, follow_symlinks=False)  # noqa: PTH116 - a path object costs as much
+            for below, known in self._folders.items():
+                facts = os.stat(begin + below, follow_symlinks=False)  # noqa: PTH116 - a path object doubles the cost
                 if known.mark != (facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns):
                     return False
         except OSError:
             return False
-        return bool(self._known)
+        return bool(self._folders)
 
     def _walk(self) -> None:
         known: dict[str, _Folder] = {}
         todo, places = [""], 0
         while todo:
             below = todo.pop()
-            folder = self._look(below)
+            folder = self._list_folder(below)
             if folder is not None:
                 known[below] = folder
                 todo += [f"{below}{name}/" for name in folder.folders]
                 places += len(folder.hidden)
             if places > MAX_HIDDEN:
                 raise TooManyHidden
-        self._known = known
+        self._folders = known
 
-    def _look(self, below: str) -> _Folder | None:
-        """What is in the folder; None where it is gone, or not for us to enter: then tests may not either."""
+    def _list_folder(self, below: str) -> _Folder | None:
+        """List a folder. None if it is gone or unreadable: then tests cannot read it either."""
         path = f"{self._root}/{below}"
         try:
             facts = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - as above
-            known = self._known.get(below)
+            known = self._folders.get(below)
             if known is not None and known.mark == _mark(facts):
                 return known
             with os.scandir(path) as entries:
-                return _sorted_out(list(entries), facts)
+                return _sort_entries(list(entries), facts)
         except OSError:
             return None
 
-    def _elsewhere(self, name: str) -> list[str]:
-        """Where a `.git` that is a file or a link leads, if that is in the project."""
+    def _linked_paths(self, name: str) -> list[str]:
+        """The target of a `.git` file or link, if it is inside the project."""
         root = Path(self._root).resolve()
         try:
             target = _target(Path(self._root, name))
@@ -106,7 +106,7 @@ class Hidden:
 
 
 def _target(path: Path) -> Path | None:
-    """Where a link leads, or a file that names a repository elsewhere, as those of submodules do."""
+    """The target of a link, or of a `gitdir:` file, as submodules have."""
     if path.is_symlink():
         return path.resolve()
     if not path.is_file():
@@ -118,7 +118,7 @@ def _target(path: Path) -> Path | None:
     return (path.parent / os.fsdecode(text[len(_POINTER) :].strip())).resolve()
 
 
-def _sorted_out(entries: list[os.DirEntry[str]], facts: os.stat_result) -> _Folder:
+def _sort_entries(entries: list[os.DirEntry[str]], facts: os.stat_result) -> _Folder:
     hidden = tuple(entry.name for entry in entries if entry.name[0] == "." and entry.name.lower() in HIDDEN)
     folders = tuple(entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name not in hidden)
     is_settled = time.time_ns() - facts.st_mtime_ns > _SETTLED_NS

@@ -1,4 +1,4 @@
-"""A child of ours that answers questions over its pipes, each within a time limit that holds. Blocking: for threads."""
+"""A child process that answers requests over pipes, with a time limit for each. Blocking: call it from a thread."""
 
 from __future__ import annotations
 
@@ -20,55 +20,58 @@ from remora.sandbox._spawner import _limit as limit_child
 CHILD = Path(__file__).with_name("_guard_child.py")
 
 
-class Silent(Exception):
-    """The child gave no answer that can be taken. The text says why."""
+class NoAnswer(Exception):
+    """The child gave no usable answer. The text says why."""
 
 
 class ChildPipe:
-    """One child at a time, with the clean environment of every program we start."""
+    """At most one child at a time, with the clean environment of every program we start."""
 
     def __init__(self, max_answer: int) -> None:
         self._max_answer = max_answer
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> bool:
-        """There is a child. True if it is a new one. Raises `Silent` if none can be started."""
+        """Start a child unless one is running. Returns True if it is new. Raises `NoAnswer` if that fails."""
         if self._process is not None and self._process.poll() is None:
             return False
         self.stop()
         try:
             self._process = _spawn()
         except OSError as error:
-            raise Silent(f"no child process could be started ({error.strerror})") from error
+            raise NoAnswer(f"could not start a child process ({error.strerror})") from error
         limit_child(self._process.pid)
         _, send = self._ends()
         os.set_blocking(send, False)
-        # As its parent finds modules, so does the child; and no more than that is taken over.
+        # The child imports modules from the same places as its parent. It inherits nothing else.
         paths = [str(Path(path).absolute()) for path in sys.path]
         self._send(pickle.dumps((paths, self._max_answer)), KILL_S)
         return True
 
     def exchange(self, question: bytes, limit_s: float) -> bytes:
-        """The child's answer. Raises `Silent` after `limit_s`, or if it ended or said too much."""
+        """Send a request and return the answer.
+
+        Raises `NoAnswer` after `limit_s`, or if the child ended or its answer is too large.
+        """
         until = time.monotonic() + limit_s
         self._send(question, limit_s)
         try:
             (size,) = struct.unpack(">I", self._receive(4, until))
             if size > self._max_answer:
-                raise Silent(f"it gave {size} bytes: at most {self._max_answer} are taken")
+                raise NoAnswer(f"it returned {size} bytes: the limit is {self._max_answer}")
             return self._receive(size, until)
         except TimeoutError:
-            raise Silent(f"it took longer than {limit_s:g} s") from None
+            raise NoAnswer(f"it took longer than {limit_s:g} s") from None
 
     def kill(self) -> None:
-        """The child's whole group is dead. May be called from any thread."""
+        """Kill the child's process group. Safe to call from any thread."""
         process = self._process
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """No child is left."""
+        """Kill the child and close its pipes."""
         process = self._process
         if process is None:
             return
@@ -89,9 +92,9 @@ class ChildPipe:
                 _wait(send, selectors.EVENT_WRITE, until)
                 rest = rest[os.write(send, rest[: 1024 * 1024]) :]
         except BrokenPipeError:
-            raise Silent(self._how_it_ended()) from None
+            raise NoAnswer(self._how_it_ended()) from None
         except TimeoutError:
-            raise Silent(f"it took longer than {limit_s:g} s") from None
+            raise NoAnswer(f"it took longer than {limit_s:g} s") from None
 
     def _receive(self, size: int, until: float) -> bytes:
         receive, _ = self._ends()
@@ -100,14 +103,14 @@ class ChildPipe:
             _wait(receive, selectors.EVENT_READ, until)
             chunk = os.read(receive, size - len(data))
             if not chunk:
-                raise Silent(self._how_it_ended())
+                raise NoAnswer(self._how_it_ended())
             data += chunk
         return data
 
     def _ends(self) -> tuple[int, int]:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
-            raise Silent("it has no child process")
+            raise NoAnswer("it has no child process")
         return process.stdout.fileno(), process.stdin.fileno()
 
     def _how_it_ended(self) -> str:

@@ -1,4 +1,4 @@
-"""Summarizers that installed packages offer."""
+"""Summarizers of installed packages."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ GROUP = "remora.summarizers"
 
 
 def installed_summarizers() -> dict[str, str]:
-    """Import paths by name, from the entry point group `remora.summarizers`. Nothing of them is imported."""
+    """Import paths by name, from the entry point group `remora.summarizers`. Imports none of them."""
     return {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=GROUP)}

@@ -1,4 +1,4 @@
-"""What this machine offers to shut project code in, found by trying it out."""
+"""Probes which sandboxes work on this machine, by running a program in each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 from remora.sandbox._bubblewrap import launch_in
 from remora.sandbox._cgroup import find_place
-from remora.sandbox._plan import Limits, Order, launch, make_plan, read_outcome
+from remora.sandbox._plan import Command, Limits, launch, make_plan, read_outcome
 from remora.sandbox._python import Interpreter
 
 BWRAP_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
 TRY_S = 20.0
 OLDEST_LINUX = (5, 14)
-"""Since then a user's processes are counted apart in each namespace: without that, a fork bomb has no limit."""
+"""Since this version each user namespace counts a user's processes separately. Without it a fork bomb has no limit."""
 Kind = Literal["bubblewrap", "landlock", "none"]
 
 
@@ -30,21 +30,24 @@ class SandboxReport:
 
     bwrap: Path | None = None
     bwrap_problem: str = "not found"
-    """Why bubblewrap is of no use; empty where it works."""
+    """Why bubblewrap cannot be used; empty if it works."""
     bwrap_overlay: bool = False
-    """Whether it can lay one folder over another. Without that, the project is copied for every command."""
+    """Whether it can mount an overlay. If not, the project is copied for every command."""
     landlock_abi: int = 0
-    """0 where the kernel has no Landlock."""
+    """0 if the kernel has no Landlock."""
     own_problem: str = "not tried"
-    """Why namespaces of our own with Landlock are of no use; empty where they work. Tried where bubblewrap does not."""
+    """Why our own namespaces with Landlock cannot be used; empty if they work.
+
+    Tried only if bubblewrap does not work.
+    """
     cgroup: Path | None = None
-    """Where a cgroup is made for each command, which counts memory of the kernel too."""
+    """Where a cgroup is created for each command. It counts kernel memory too."""
     cgroup_problem: str = "not tried"
-    """Why there is none; empty where there is."""
+    """Why there is no cgroup; empty if there is."""
 
     @property
     def applies(self) -> Kind:
-        """The sandbox that project code runs in."""
+        """The sandbox that runs project code."""
         if not self.bwrap_problem:
             return "bubblewrap"
         return "none" if self.own_problem else "landlock"
@@ -52,7 +55,7 @@ class SandboxReport:
 
 @cache
 def probe() -> SandboxReport:
-    """What works now. Tried once in a process."""
+    """Probe this machine, once per process."""
     if sys.platform != "linux":
         return SandboxReport(bwrap_problem="only on Linux", own_problem="only on Linux")
     bwrap = next((path for folder in BWRAP_FOLDERS if (path := Path(folder) / "bwrap").is_file()), None)
@@ -60,16 +63,16 @@ def probe() -> SandboxReport:
 
 
 def probe_with(bwrap: Path | None) -> SandboxReport:
-    """What works with this bubblewrap, or without one."""
+    """Probe with this bubblewrap, or without one."""
     cgroup, problem = find_place()
-    return replace(_probe_walls(bwrap), cgroup=cgroup, cgroup_problem=problem)
+    return replace(_probe_sandboxes(bwrap), cgroup=cgroup, cgroup_problem=problem)
 
 
-def _probe_walls(bwrap: Path | None) -> SandboxReport:
+def _probe_sandboxes(bwrap: Path | None) -> SandboxReport:
     from remora.sandbox._jail._walls import landlock_version
 
     abi = landlock_version()
-    problem = _unfit()
+    problem = _missing_requirement()
     if problem:
         return SandboxReport(bwrap, problem, landlock_abi=abi, own_problem=problem)
     problem = _problem_with(bwrap)
@@ -84,12 +87,12 @@ def _probe_walls(bwrap: Path | None) -> SandboxReport:
     return SandboxReport(bwrap, problem, landlock_abi=abi, own_problem=own)
 
 
-def _unfit() -> str:
-    """Why no sandbox can be built here at all."""
-    from remora.sandbox._jail._walls import is_known_machine, kernel
+def _missing_requirement() -> str:
+    """Why no sandbox can work here at all; empty if one might."""
+    from remora.sandbox._jail._walls import is_supported_machine, kernel
 
-    if not is_known_machine():
-        return "the system calls of this processor are not known"
+    if not is_supported_machine():
+        return "this processor architecture is not supported"
     return "" if kernel() >= OLDEST_LINUX else f"Linux {OLDEST_LINUX[0]}.{OLDEST_LINUX[1]} or newer is needed"
 
 
@@ -99,23 +102,23 @@ def _problem_with(bwrap: Path | None) -> str:
     return "it cannot limit the number of root's processes" if os.getuid() == 0 else ""
 
 
-def _try(command: Callable[[dict[str, Any]], list[str]]) -> str:
-    """Why a program could not be run so; empty if it could."""
+def _try(launcher: Callable[[dict[str, Any]], list[str]]) -> str:
+    """Why a program could not run this way; empty if it could."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as status:
-        order = Order(Path(folder).resolve(), None, Interpreter(Path("/bin/true")), (), {}, Limits())
-        plan = {**make_plan(order, "namespaces", status.fileno()), "argv": ["/bin/true"]}
+        command = Command(Path(folder).resolve(), None, Interpreter(Path("/bin/true")), (), {}, Limits())
+        plan = {**make_plan(command, "namespaces", status.fileno()), "argv": ["/bin/true"]}
         try:
-            said = _said(command(plan), status.fileno())
+            stderr = _run_for_stderr(launcher(plan), status.fileno())
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
         status.seek(0)
         facts = read_outcome(status.read()).facts
     if facts.get("returncode") == "0":
         return ""
-    return facts.get("problem") or said or "it ended without a word"
+    return facts.get("problem") or stderr or "it ended without a message"
 
 
-def _said(argv: Sequence[str], status: int) -> str:
+def _run_for_stderr(argv: Sequence[str], status: int) -> str:
     done = subprocess.run(
         argv, capture_output=True, timeout=TRY_S, env={}, check=False, pass_fds=(status,), stdin=subprocess.DEVNULL
     )

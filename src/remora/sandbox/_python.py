@@ -1,7 +1,7 @@
-"""Which Python runs the project's tests, and what of the disk it needs to read for that.
+"""Finds the Python that runs the project's tests, and the paths it must be able to read.
 
-A virtual environment in a project is data of the project: what it names is shown to the tests only if it is a Python
-installation, never because it says so.
+A virtual environment in a project is untrusted data. The paths it names are mounted only if they are really a Python
+installation.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SYSTEM = (Path("/usr"), Path("/usr/local"))
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that has what is to be run."""
+    """A Python that has the module to run."""
 
     path: Path
     reads: tuple[Path, ...] = ()
-    """Folders and files outside the system's that it is made of."""
+    """Folders and files outside the system folders that it needs."""
     links: tuple[tuple[str, str], ...] = ()
-    """Other names by which it is reached."""
+    """Other paths that lead to it: (link, target)."""
 
 
 def find_python(root: Path, module: str = "pytest") -> Interpreter:
-    """The project's own Python if it has the module, else ours. Raises `ToolFailed` saying how to get one."""
+    """Find the project's own Python if it has the module, else ours. Raises `ToolFailed` saying how to install one."""
     for name in VENVS:
         venv = root / name
         if (
@@ -43,14 +43,14 @@ def find_python(root: Path, module: str = "pytest") -> Interpreter:
     own = find_spec(module)
     prefixes = (Path(sys.prefix), Path(sys.base_prefix))
     if own is not None and own.origin and any(Path(own.origin).is_relative_to(prefix) for prefix in prefixes):
-        return _with_base(Path(sys.executable), root, _own_parts(Path(sys.prefix)))
+        return _with_base(Path(sys.executable), root, _environment_paths(Path(sys.prefix)))
     raise ToolFailed(
         f"`{module}` is not installed: neither the project's `.venv` nor the Python that runs Remora has it",
         hint=f"Install it in the project: `python -m venv .venv && .venv/bin/pip install {module}`",
     )
 
 
-def _own_parts(prefix: Path) -> tuple[Path, ...]:
+def _environment_paths(prefix: Path) -> tuple[Path, ...]:
     names = ("bin", "lib", "lib64", "pyvenv.cfg")
     return tuple(prefix / name for name in names) if sys.prefix != sys.base_prefix else ()
 
@@ -62,21 +62,21 @@ def _with_base(python: Path, root: Path, parts: tuple[Path, ...]) -> Interpreter
         return Interpreter(python, parts)
     if not _is_installation(base, root):
         raise ToolFailed(
-            f"`{python}` leads to `{real}`, which is no Python installation",
-            hint="Make the virtual environment again: `python -m venv --clear .venv`",
+            f"`{python}` leads to `{real}`, which is not a Python installation",
+            hint="Recreate the virtual environment: `python -m venv --clear .venv`",
         )
-    links = [(str(name), str(base)) for name in _names(python) if name != base and name.resolve() == base]
+    links = [(str(name), str(base)) for name in _installation_paths(python) if name != base and name.resolve() == base]
     return Interpreter(python, (*parts, *(base / name for name in ("bin", "lib", "lib64"))), tuple(links))
 
 
 def _is_installation(base: Path, root: Path) -> bool:
-    """Whether it looks like one, and holds neither the user's home nor the project."""
+    """Whether `base` looks like a Python installation and contains neither the user's home nor the project."""
     holds = any(place.is_relative_to(base) for place in (Path.home().resolve(), root))
     return not holds and any(base.glob("lib/python3.*/os.py"))
 
 
-def _names(python: Path) -> Iterator[Path]:
-    """Every folder that links, or a virtual environment's own note, call the installation."""
+def _installation_paths(python: Path) -> Iterator[Path]:
+    """Every path of the installation according to links and `pyvenv.cfg`."""
     config = python.parent.parent / "pyvenv.cfg"
     if config.is_file():
         for line in config.read_text(encoding="utf-8", errors="replace")[:10_000].splitlines():

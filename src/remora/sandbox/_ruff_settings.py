@@ -1,7 +1,7 @@
-"""Keeps ruff from reading settings outside the project: it quotes what it cannot parse.
+"""Keeps ruff from reading settings outside the project, because it quotes lines that it cannot parse.
 
-A project's `ruff.toml` may `extend` any file of the user's, or be a link to one. ruff would then print lines of that
-file as an error, and they would end up in the stream and before the model.
+A project can make `ruff.toml` extend any file of the user, or link to one. ruff would print its lines in an error, and
+they would reach the stream and the model.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from remora.errors import ToolFailed
 
 NAMES = (".ruff.toml", "ruff.toml", "pyproject.toml")
 EXPANDED = ("~", "$")
-"""Characters that ruff would replace by something of the user's."""
+"""Characters that ruff expands with values of the user's environment."""
 MAX_CHAIN = 20
 
 
 def check_settings(words: Sequence[str], root: Path) -> None:
-    """Raises `ToolFailed` if ruff, called so, could read settings that the project placed outside itself."""
+    """Raises `ToolFailed` if ruff, with these arguments, could read settings outside the project."""
     if "--isolated" in words:
         return
     real_root = root.resolve()
@@ -30,7 +30,7 @@ def check_settings(words: Sequence[str], root: Path) -> None:
 
 
 def _folders(words: Sequence[str]) -> Iterator[PurePosixPath]:
-    """Where ruff looks for settings: the folders of the file, up to the project's own."""
+    """The folders where ruff looks for settings: those of the file, up to the project root."""
     given = [word.partition("=")[2] for word in words if word.startswith("--stdin-filename=")]
     for name in (*given, "x"):
         yield from PurePosixPath(name).parents
@@ -41,22 +41,22 @@ def _check_file(path: Path, root: Path, chain: int) -> None:
     if not path.exists():
         return
     if not real.is_relative_to(root):
-        raise _outside(path, root, "is a link that leads outside the project")
-    extended = _extended(real, path.name)
+        raise _settings_error(path, root, "is a link that leads outside the project")
+    extended = _read_extend(real, path.name)
     if extended is None:
         return
     if not chain:
-        raise _outside(path, root, "begins a chain of `extend` that is too long")
+        raise _settings_error(path, root, "starts a chain of `extend` that is too long")
     if not isinstance(extended, str) or any(char in extended for char in EXPANDED):
-        raise _outside(path, root, "has an `extend` that is not a plain path")
+        raise _settings_error(path, root, "has an `extend` that is not a plain path")
     target = path.parent / extended
     if not target.resolve().is_relative_to(root):
-        raise _outside(path, root, "has an `extend` that leads outside the project")
+        raise _settings_error(path, root, "has an `extend` that leads outside the project")
     _check_file(target, root, chain - 1)
 
 
-def _extended(real: Path, name: str) -> Any:
-    """What the file extends. One that cannot be parsed extends nothing: ruff will say what is wrong with it."""
+def _read_extend(real: Path, name: str) -> Any:
+    """The value of `extend`. None for a file that cannot be parsed: ruff reports what is wrong with it."""
     try:
         settings: Any = tomllib.loads(real.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -67,9 +67,9 @@ def _extended(real: Path, name: str) -> Any:
     return settings.get("extend") if isinstance(settings, dict) else None
 
 
-def _outside(path: Path, root: Path, what: str) -> ToolFailed:
+def _settings_error(path: Path, root: Path, what: str) -> ToolFailed:
     shown = path.relative_to(root) if path.is_relative_to(root) else path.name
     return ToolFailed(
-        f"`{shown}` {what}: ruff is not run with such settings",
-        hint="Put the settings inside the project, or run Remora from the folder that holds both",
+        f"`{shown}` {what}: ruff does not run with such settings",
+        hint="Put the settings inside the project, or run Remora from the folder that contains both",
     )

@@ -1,4 +1,4 @@
-"""What a program says, kept without holding it all: small outputs in memory, large ones in an unnamed file."""
+"""Output of a program: small outputs in memory, large ones in an unnamed file."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import tempfile
 from collections.abc import Iterator
 
 IN_MEMORY = 4 * 1024 * 1024 + 1
-"""Just more than a script may take, so that it is told the truth about what is too large for it."""
+"""One byte more than a script may receive, so that the script's own size check reports the excess."""
 _CHUNK = 256 * 1024
 
 
 class Spool:
-    """Bytes that come in one after the other and are read from the beginning, as often as needed."""
+    """Bytes that are appended, and can be read from the start as often as needed."""
 
     def __init__(self) -> None:
-        # Without a name, so that a crash leaves nothing behind.
+        # Unnamed, so that a crash leaves nothing behind.
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
         self.size = 0
 
     def add(self, data: bytes) -> None:
-        """`data` follows what was there."""
+        """Append `data`."""
         self._file.seek(0, 2)
         self._file.write(data)
         self.size += len(data)
 
     def head(self) -> bytes:
-        """All of it, or its first `IN_MEMORY` bytes."""
+        """All bytes, or the first `IN_MEMORY`."""
         self._file.seek(0)
         return self._file.read(IN_MEMORY)
 
     @property
     def is_large(self) -> bool:
-        """Whether there is more than `head` gives."""
+        """Whether `head` leaves something out."""
         return self.size > IN_MEMORY
 
     def __del__(self) -> None:

@@ -1,4 +1,4 @@
-"""Tool scripts (`.pym`, the specification's *grail*): load, check, and run them inside limits that hold."""
+"""Tool scripts (`.pym`, the specification's *grail*): load, check and run them within limits."""
 
 from remora.scripts._agents import DEFINITION, Agent, agent_from, load_agent
 from remora.scripts._check import CheckResult, check_files

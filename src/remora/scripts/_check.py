@@ -1,6 +1,6 @@
-"""Checks scripts for their authors: all that loading sees, then the types, by the interpreter's own type checker.
+"""Checks scripts for their authors: everything that loading checks, then types, by the interpreter's type checker.
 
-Types take 20 to 150 ms a script, so this is for `check`, never for a run.
+Type checking takes 20 to 150 ms per script, so only `check` does it, never a run.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ hasattr: Any
 map: Any
 setattr: Any
 """
-"""Builtins that scripts have and the type checker's own stubs (1.4.0) lack."""
+"""Builtins that scripts have and the type checker's stubs (1.4.0) lack."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found in one file, in order of line and column."""
+    """The problems of one file, by line and column."""
 
     file: Path
     problems: tuple[Problem, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
 
 def check_files(files: Sequence[Path], *, our_host: bool = False) -> list[CheckResult]:
     """Every problem of every file: reading, declarations, unsupported Python, types.
 
-    With `our_host`, also a host function that Remora's agents do not have.
+    With `our_host`, also host functions that Remora's agents do not have.
     """
     with _checker() as checker:
         return [CheckResult(file, tuple(_problems(file, checker, our_host))) for file in files]
@@ -89,11 +89,11 @@ def _problems(file: Path, checker: pydantic_monty.Monty, our_host: bool) -> list
 
 
 def _types(parsed: Parsed, file: Path, checker: pydantic_monty.Monty) -> Iterator[Problem]:
-    """What the type checker says, at the places of the script: its declarations were blanked, not cut out."""
+    """Problems from the type checker. Positions are right because declarations are blanked, not removed."""
     import pydantic_monty
 
     session = checker.checkout(
-        # No time to run: the check comes before the first step, which then is one too many.
+        # No time to run: types are checked before the first step, which then exceeds the limit.
         limits={"max_feed_duration_secs": 0.0, "max_memory": 64 * MB},
         type_check=True,
         type_check_stubs=stubs(parsed.inputs, parsed.externals) + _MISSING,
@@ -104,24 +104,24 @@ def _types(parsed: Parsed, file: Path, checker: pydantic_monty.Monty) -> Iterato
         with session:
             session.feed_run(join_sources(parsed.modules, parsed.source))
     except pydantic_monty.MontyTypingError as error:
-        found = (_placed(_problem(item), parsed) for item in orjson.loads(str(error)))
+        found = (_locate(_problem(item), parsed) for item in orjson.loads(str(error)))
         yield from (problem for problem in found if (problem.line, problem.column) not in known)
     except pydantic_monty.MontyCrashedError as error:
-        raise ToolFailed(f"{file}: its check did not end: {error}") from error
+        raise ToolFailed(f"{file}: its check did not finish: {error}") from error
     except pydantic_monty.MontyError as error:
-        yield from _refused(error, known, parsed)
+        yield from _parser_problems(error, known, parsed)
 
 
-def _refused(error: Any, known: set[tuple[int, int]], parsed: Parsed) -> Iterator[Problem]:
-    """What Monty's own parser does not take, if nobody has said so yet."""
+def _parser_problems(error: Any, known: set[tuple[int, int]], parsed: Parsed) -> Iterator[Problem]:
+    """Problems from Monty's own parser that were not reported yet."""
     for frame in (error.traceback() if hasattr(error, "traceback") else [])[-1:]:
-        problem = Problem(frame.line, frame.column, str(error)[:300], "scripts are a part of Python")
-        problem = _placed(problem, parsed)
+        problem = Problem(frame.line, frame.column, str(error)[:300], "scripts use a subset of Python")
+        problem = _locate(problem, parsed)
         if (problem.line, problem.column) not in known:
             yield problem
 
 
-def _placed(problem: Problem, parsed: Parsed) -> Problem:
+def _locate(problem: Problem, parsed: Parsed) -> Problem:
     """The problem where its author finds it: in the script, or in a module that it imports."""
     file, line = locate_line(problem.line, "", parsed.modules)
     if not file:

@@ -1,7 +1,6 @@
-"""What a script's header imports. The parser reads these declarations; they are never run inside a script.
+"""The names that a script's header imports. The parser reads these declarations; they never run inside a script.
 
-They are typed so that a type checker takes `name: str = Input("name")` for what it is, and refuses a default that does
-not fit the type.
+Their types let a type checker accept `name: str = Input("name")`, and refuse a default that does not fit the type.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ def Input(name: str, *, description: str = "") -> Any: ...
 @overload
 def Input(name: str, *, default: Value, description: str = "") -> Value: ...
 def Input(name: str, *, default: Any = None, description: str = "") -> Any:  # noqa: N802 - the specification's name
-    """Declare an input: `path: str = Input("path", description="…")`. Without `default` it must be given."""
+    """Declare an input: `path: str = Input("path", description="…")`. Without `default` it is required."""
     return default
 
 

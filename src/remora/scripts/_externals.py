@@ -1,4 +1,4 @@
-"""Whether the host functions that a script declares are those that the host has."""
+"""Checks that the host functions that a script declares exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from remora.scripts._problems import Problem
 
 
 def external_problems(externals: Sequence[ExternalSpec]) -> Iterator[Problem]:
-    """One problem for each that the host does not have, or has with other parameters."""
+    """One problem for each that does not exist or has other parameters."""
     for spec in externals:
         if spec.name not in SIGNATURES:
             known = ", ".join(f"`{name}`" for name in SIGNATURES)

@@ -1,7 +1,7 @@
-"""What the host does for a script: files and code of its workspace, and the programs that its agent may run.
+"""Host functions for a script: files and code of its workspace, and the programs that its agent may run.
 
-A script sees ordinary exceptions: `FileNotFoundError`, `PermissionError` for what it may not do, `ValueError` for what
-cannot be, else `OSError`.
+A script gets ordinary exceptions: `FileNotFoundError`, `PermissionError` if something is not allowed, `ValueError` if
+it is not valid, else `OSError`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from remora.nodes import CodeNode
 from remora.ports import CodeReader, Spawner, Workspace
 from remora.scripts._calls import HostFunction
 from remora.scripts._host_code import HostCode
-from remora.scripts._host_files import MAX_TEXT, HostFiles, fits, number, text_of
+from remora.scripts._host_files import MAX_TEXT, HostFiles, check_size, require_int, require_text
 from remora.scripts._modules import SANDBOXED, ScriptFiles, is_readable
 from remora.scripts._scratch import scratch
 
@@ -37,20 +37,20 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
 }
 """Parameters of every host function, and how many of them are required."""
 COMMAND_S = 30
-"""Seconds that a command may take."""
+"""Default seconds for a command."""
 MAX_COMMAND_S = 90
-"""The same where a script asks for more: all host calls of one tool have 120."""
+"""Most seconds for a command: all host calls of one tool call have 120 together."""
 
 
 MAX_COMMANDS = 200
 """Commands that one run of a script may start."""
 MAX_HELD = 8 * 1024 * 1024
-"""Bytes of commands' outputs that we hold for one run. The rest waits in a file without a name."""
+"""Bytes of command output kept in memory for one run. The rest goes to an unnamed file."""
 _CHUNK = 256 * 1024
 
 
-class _Rest:
-    """A file without a name, closed with the last who reads from it."""
+class _SpillFile:
+    """An unnamed file, closed when nothing reads from it any more."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -63,44 +63,44 @@ class _Rest:
 class _Part:
     """A part of the file, read in chunks."""
 
-    rest: _Rest
+    spill_file: _SpillFile
     start: int
     size: int
 
     def __iter__(self) -> Iterator[bytes]:
         at, end = self.start, self.start + self.size
         while at < end:
-            self.rest.file.seek(at)
-            chunk = self.rest.file.read(min(_CHUNK, end - at))
+            self.spill_file.file.seek(at)
+            chunk = self.spill_file.file.read(min(_CHUNK, end - at))
             at += len(chunk)
             yield chunk
 
 
 class Outputs:
-    """What the commands of one run said, the first of it in memory."""
+    """The command outputs of one run, the first of them in memory."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, bytes | Iterable[bytes]]] = []
         self._room = MAX_HELD
-        self._rest: _Rest | None = None
+        self._spill_file: _SpillFile | None = None
 
-    def add(self, name: str, said: bytes | Iterable[bytes]) -> None:
-        """`said` is kept; what comes in chunks is in a file already."""
-        if isinstance(said, bytes) and len(said) > self._room:
-            said = self._put_away(said)
-        elif isinstance(said, bytes):
-            self._room -= len(said)
-        self.all.append((name, said))
+    def add(self, name: str, output: bytes | Iterable[bytes]) -> None:
+        """Keep an output. An output that comes in chunks is already in a file."""
+        if isinstance(output, bytes) and len(output) > self._room:
+            output = self._spill(output)
+        elif isinstance(output, bytes):
+            self._room -= len(output)
+        self.all.append((name, output))
 
-    def _put_away(self, said: bytes) -> _Part:
-        self._rest = self._rest or _Rest()
-        start = self._rest.file.seek(0, 2)
-        self._rest.file.write(said)
-        return _Part(self._rest, start, len(said))
+    def _spill(self, output: bytes) -> _Part:
+        self._spill_file = self._spill_file or _SpillFile()
+        start = self._spill_file.file.seek(0, 2)
+        self._spill_file.file.write(output)
+        return _Part(self._spill_file, start, len(output))
 
 
 class Host:
-    """The host functions of one call, and the full outputs of the commands that it ran."""
+    """The host functions of one call, and the full outputs of its commands."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Host:
 
     @property
     def outputs(self) -> list[tuple[str, bytes | Iterable[bytes]]]:
-        """What the commands said, in order."""
+        """The outputs of the commands, in order."""
         return self._outputs.all
 
     def functions(self) -> dict[str, HostFunction]:
@@ -135,7 +135,7 @@ class Host:
 
     async def read_beside(self, name: str) -> str:
         """The text of a file beside the script, or of one in `sandboxed/`, such as one to give to `run_command`."""
-        if not is_readable(text_of(name, "name")):
+        if not is_readable(require_text(name, "name")):
             expected = f"expected `NAME`, beside the script, or `{SANDBOXED}/NAME`"
             raise PermissionError(f"`{name:.200}` is not a file of the agent that a script may read: {expected}")
         try:
@@ -145,27 +145,27 @@ class Host:
         if data is None:
             place = "in the agent's folder" if "/" in name else "beside the script"
             raise FileNotFoundError(f"there is no `{name:.200}` {place}")
-        fits(name, data)
+        check_size(name, data)
         return data.decode("utf-8")
 
     async def run_command(
         self, argv: Sequence[str], stdin: str = "", files: Any = None, seconds: int = COMMAND_S
     ) -> dict[str, Any]:
-        """How the program ended and what it said. Only programs that the agent's definition lists are run.
+        """Run a program and return how it ended and its output. Only programs in the agent's definition may run.
 
-        `files` (texts by path) are there for this one run; the workspace does not get them.
+        `files` (texts by path) exist for this one run; they are not added to the workspace.
         """
-        if not 1 <= number(seconds, "seconds") <= MAX_COMMAND_S:
+        if not 1 <= require_int(seconds, "seconds") <= MAX_COMMAND_S:
             raise ValueError(f"seconds: expected 1 to {MAX_COMMAND_S}, got {seconds}")
         if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
             raise TypeError("argv: expected a list of strings")
         if argv[0] not in self._commands:
             raise PermissionError(f"program `{argv[0]:.80}` is not among this agent's `commands`")
         if self._ran >= MAX_COMMANDS:
-            raise OSError(f"program `{argv[0]:.80}` is one too many: a script can run {MAX_COMMANDS} in one run")
+            raise OSError(f"program `{argv[0]:.80}` is one command too many: the limit is {MAX_COMMANDS} per run")
         self._ran += 1
         try:
-            stdin_bytes = text_of(stdin, "stdin").encode("utf-8")
+            stdin_bytes = require_text(stdin, "stdin").encode("utf-8")
             moved = await asyncio.to_thread(self._workspace.moved)
             with scratch(self._workspace.upper, files, moved) as over:
                 done = await self._spawner.run(
@@ -176,15 +176,15 @@ class Host:
         except ToolError as error:
             raise PermissionError(error.message) from error
         if done.sandbox:
-            # What ran the project's code, or that nothing held it, is for the developer to see.
+            # The developer should see which sandbox ran the project's code, or that none did.
             self._outputs.add(f"{argv[0]} sandbox", done.sandbox.encode())
         for stream, head in (("stdout", done.stdout), ("stderr", done.stderr)):
             if head:
                 self._outputs.add(f"{argv[0]} {stream}", done.full.get(stream, head))
-        fits(f"{argv[0]} stdout", done.stdout)
-        fits(f"{argv[0]} stderr", done.stderr)
+        check_size(f"{argv[0]} stdout", done.stdout)
+        check_size(f"{argv[0]} stderr", done.stderr)
         for name, data in done.artifacts.items():
-            fits(name, data)
+            check_size(name, data)
         return {
             "returncode": done.returncode,
             "stdout": done.stdout.decode("utf-8", "replace"),

@@ -1,18 +1,18 @@
-"""What stands around a script inside its sandbox: nothing leaves before it was looked at in there.
+"""The code around a script inside its sandbox: every value is checked in there before it leaves.
 
-Monty copies what a script returns, or hands to a host function, into our process before anyone can look at it: 30 MB of
-text took 60 MB here (1.4.0, 64 MB limit). So code of ours stands before the script, with a check that runs inside, and
-every way out goes through it: each host function is called by a function of its own that checks the arguments, and the
-last expression of the script is handed to the check.
+Monty copies what a script returns, or passes to a host function, into our process before we can check it: 30 MB of text
+took 60 MB here (1.4.0, 64 MB limit). So our code runs before the script, with a check that runs inside. Every value
+that leaves passes it: a wrapper around each host function checks the arguments, and the last expression of the script
+is wrapped in the check.
 
-The names in between carry a random part, so that a script can neither call a host function past the check nor replace
-it; what could tell a script its own names (`locals`, `eval`, `exec`) is taken away. The check keeps the builtins it
-needs as its own, so that redefining them changes nothing.
+Internal names have a random part, so that a script can neither bypass the check nor replace it. Functions that could
+reveal names (`locals`, `eval`, `exec`) are removed. The check binds the builtins it needs, so redefining them has no
+effect.
 
-A walk costs about half a microsecond a value in there. So a value of many parts is first written as JSON by Monty's
-own `dumps`, ten times as fast: the length of that text bounds what the value takes here. What it cannot tell (kinds of
-keys, size of integers, depth) is looked at on our side, where such a value is known to be small. While it is weighed,
-the text counts against the script's memory limit.
+Walking a value takes about half a microsecond per part inside. So a value with many parts is first written as JSON by
+Monty's own `dumps`, which is ten times faster: the length of the text bounds the size of the value. What the text does
+not show (types of keys, size of integers, depth) is checked on our side, where the value is known to be small. The text
+counts against the script's memory limit meanwhile.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from functools import lru_cache
 from remora.scripts._values import CONTAINER, ENTRY, MAX_DEPTH, MAX_INT, MAX_OUT, VALUE
 
 REFUSED = "not plain: "
-"""How an error begins that the check raised about a result."""
+"""The prefix of an error that the check raised about a result."""
 MANY = 256
-"""Parts from which on a value is weighed as JSON text before it is walked through."""
+"""Number of parts above which a value is measured as JSON text before it is walked."""
 FORBIDDEN = ("locals", "eval", "exec")
 
 _CHECK = """
@@ -135,24 +135,24 @@ def {check}_call(check={check}):
 
 
 class Surroundings:
-    """The names of one pool's sandboxes, which no script can know."""
+    """The secret names in the sandboxes of one pool."""
 
     def __init__(self) -> None:
         self._secret = f"_{secrets.token_hex(12)}"
-        self._around = lru_cache(maxsize=64)(self._checked)
+        self._around = lru_cache(maxsize=64)(self._wrap_result)
         self._before = lru_cache(maxsize=64)(self._callers)
 
     def around(self, source: str, names: tuple[str, ...]) -> tuple[str, int]:
-        """The script with all that stands around it, and how many lines stand before it."""
+        """The script with the code around it, and the number of lines before it."""
         before = self._before(names)
         return before + self._around(source), before.count("\n")
 
     def hidden(self, name: str) -> str:
-        """What the host function `name` is called where only its own caller looks."""
+        """The secret name of the host function `name`, which only its wrapper uses."""
         return f"{self._secret}_{name}"
 
     def _callers(self, names: tuple[str, ...]) -> str:
-        """What stands before a script: the check, and a checking caller for every host function in `names`."""
+        """The code before a script: the check, and a checking wrapper for every host function in `names`."""
         check = _CHECK.format(
             check=self._secret,
             gone=" = ".join(FORBIDDEN),
@@ -169,8 +169,8 @@ class Surroundings:
         callers = (_CALL.format(check=self._secret, name=name, hidden=self.hidden(name)) for name in names)
         return check + "".join(callers)
 
-    def _checked(self, source: str) -> str:
-        """The script, its last expression handed to the check. No line moves."""
+    def _wrap_result(self, source: str) -> str:
+        """The script, with its last expression wrapped in the check. No line moves."""
         last = _last_expression(source)
         if last is None:
             return source
@@ -188,5 +188,5 @@ def _last_expression(source: str) -> ast.Expr | None:
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # Monty will say what is wrong with it, as the script's own error.
+        return None  # Monty reports it as an error of the script.
     return body[-1] if body and isinstance(body[-1], ast.Expr) else None

@@ -1,7 +1,7 @@
-"""Which lines a node owns after its file has been edited.
+"""Which lines a node owns after its file was edited.
 
-Discovery says it once, for the file as it was; every later question is answered by following the lines through the
-difference between that text and the present one.
+Discovery determines them once for the original file. Later, they are tracked through the diff between that text and the
+current one.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 Pairs = list[list[int]]
-"""First and last line of each stretch, both included, counted from 1."""
+"""First and last line of each range, inclusive, counted from 1."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their ends, as Python and ruff count them: not at form feeds or Unicode separators."""
+    """Lines with their ends, as Python and ruff count them: not split at form feeds or Unicode separators."""
     return _LINE.findall(text)
 
 
 def follow(pairs: Pairs, before: list[str], after: list[str]) -> Pairs:
-    """Where the lines of `pairs` are now. A changed or inserted line belongs to whom the lines around it belonged."""
+    """Where the lines of `pairs` are now. A changed or inserted line belongs to the owner of the lines around it."""
     if before == after:
         return pairs
     owned = {line for first, last in pairs for line in range(first, last + 1)}
@@ -32,7 +32,7 @@ def follow(pairs: Pairs, before: list[str], after: list[str]) -> Pairs:
             now += [new_first + step + 1 for step in range(last - first) if first + step + 1 in owned]
         elif _belongs(owned, first, last):
             now += range(new_first + 1, new_last + 1)
-    return _stretches(now)
+    return _to_ranges(now)
 
 
 def _belongs(owned: set[int], first: int, last: int) -> bool:
@@ -42,7 +42,7 @@ def _belongs(owned: set[int], first: int, last: int) -> bool:
 
 
 def _changes(before: list[str], after: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """Opcodes of the difference. What both ends have in common is set aside first, which keeps large files fast."""
+    """Opcodes of the diff. Equal lines at both ends are set aside first, which keeps large files fast."""
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1
@@ -56,11 +56,11 @@ def _changes(before: list[str], after: list[str]) -> list[tuple[str, int, int, i
     return [head, *moved, tail]
 
 
-def _stretches(lines: Iterable[int]) -> Pairs:
-    found: Pairs = []
+def _to_ranges(lines: Iterable[int]) -> Pairs:
+    ranges: Pairs = []
     for line in lines:
-        if found and found[-1][1] == line - 1:
-            found[-1][1] = line
+        if ranges and ranges[-1][1] == line - 1:
+            ranges[-1][1] = line
         else:
-            found.append([line, line])
-    return found
+            ranges.append([line, line])
+    return ranges

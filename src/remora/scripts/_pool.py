@@ -1,4 +1,4 @@
-"""Runs scripts on pydantic-monty: worker processes without files, network or environment, one fresh session a call."""
+"""Runs scripts on pydantic-monty: workers without files, network or environment, one fresh session per call."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ if TYPE_CHECKING:
 
 MB = 1024 * 1024
 MAX_PRINTS = MB
-MAX_TOLD = 1000
-"""Characters of a script's own error that we keep."""
+MAX_ERROR_TEXT = 1000
+"""Characters kept of a script's own error."""
 GRACE_S = 1.0
-"""How far past its limit a worker may get before it is killed from outside."""
+"""Seconds past its limit before a worker is killed from outside."""
 HOST_S = 120.0
-"""What all host calls of one run may take together, beside the script's own time."""
+"""Seconds for all host calls of one run together, in addition to the script's own time."""
 
 SETTLE_S = 0.05
-"""Left to Monty's own threads after closing: one that still lets go of a Python object while the interpreter ends
-aborts the process (1.4.0: 38 of 100 exits without this pause, 0 of 480 with one of a millisecond or more)."""
+"""Pause after closing, for Monty's own threads.
+
+A thread that still releases a Python object while the interpreter exits aborts the process (1.4.0: 38 of 100 exits
+without this pause, 0 of 480 with one of a millisecond or more).
+"""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run of a script may use. Time spent in host functions is counted apart."""
+    """Resources of one run of a script. Time spent in host functions is counted separately."""
 
     memory_mb: int
     seconds: float
@@ -46,7 +49,7 @@ PERMISSIVE = Limits(64, 10.0)
 
 @dataclass(frozen=True)
 class ScriptOutput:
-    """What came out of a script: its last expression, and what it printed."""
+    """The result of a script: the value of its last expression, and what it printed."""
 
     value: Any
     prints: str = ""
@@ -87,7 +90,10 @@ class ScriptPool:
         limits: Limits = DEFAULT,
         modules: Sequence[Module] = (),
     ) -> ScriptOutput:
-        """The script's plain result and prints. Raises `ToolError`, carrying the prints, whatever the script does."""
+        """Run a script and return its result and prints.
+
+        Raises `ToolError`, with the prints, for anything the script does.
+        """
         prints = _Prints()
         session = self._monty.checkout(
             limits={"max_feed_duration_secs": limits.seconds, "max_memory": limits.memory_mb * MB},
@@ -99,7 +105,7 @@ class ScriptPool:
                 named = {self._surroundings.hidden(name): function for name, function in externals.items()}
                 run = _Run(session, file, prints, limits, offset, modules)
                 value = await run.feed(code, dict(inputs), named)
-            return ScriptOutput(_checked(file, value), prints.text())
+            return ScriptOutput(_check_result(file, value), prints.text())
         except ToolError as error:
             error.prints = prints.text()
             raise
@@ -118,7 +124,7 @@ class _Run:
     modules: Sequence[Module] = ()
 
     async def feed(self, code: str, inputs: dict[str, Any], externals: Mapping[str, HostFunction]) -> Any:
-        """The value of the last expression. Raises `ToolError`; nothing of the feed is left behind."""
+        """Run the code and return the value of the last expression. Raises `ToolError`; leaves nothing running."""
         calls = HostCalls()
         lookup = calls.wrap(externals)
         feed = asyncio.ensure_future(
@@ -135,33 +141,33 @@ class _Run:
     def _outcome(self, feed: asyncio.Future[Any]) -> Any:
         import pydantic_monty
 
-        # Asked for, never raised: as the cause of ours, or in a traceback, its text would outlive the call.
+        # Never raised: as a cause or in a traceback, its text would outlive the call.
         error = feed.exception()
         if error is None:
             return feed.result()
         if isinstance(error, pydantic_monty.MontyCrashedError):
             if getattr(error, "timed_out", False):
                 raise ToolLimitExceeded(self.file, limit=f"{self.limits.seconds:g} s")
-            raise ToolFailed(f"{self.file}: its worker process ended: {error}")
+            raise ToolFailed(f"{self.file}: its worker process died: {error}")
         if isinstance(error, pydantic_monty.MontyError):
-            raise self._translated(error)
+            raise self._translate(error)
         raise error
 
-    def _translated(self, error: pydantic_monty.MontyError) -> ToolError:
-        # Cut at once: the text of a script's error can be as large as its memory.
-        kind, _, message = str(error)[:MAX_TOLD].partition(": ")
+    def _translate(self, error: pydantic_monty.MontyError) -> ToolError:
+        # Truncated at once: the text of a script's error can be as large as its memory limit.
+        kind, _, message = str(error)[:MAX_ERROR_TEXT].partition(": ")
         frames = error.traceback() if hasattr(error, "traceback") else []
         if limit := self._limit(kind, message, raised=bool(frames)):
             return ToolLimitExceeded(self.file, limit=limit)
         if kind == "TypeError" and message.startswith(REFUSED):
-            return ToolFailed(f"{self.file}: its result cannot be used: {message[len(REFUSED) :]}")
+            return ToolFailed(f"{self.file}: its result is not valid: {message[len(REFUSED) :]}")
         line = next((frame.line - self.offset for frame in reversed(frames) if frame.line > self.offset), None)
         file, line = (self.file, None) if line is None else locate_line(line, self.file, self.modules)
         place = file if line is None else f"{file}:{line}"
         return ToolFailed(f"{place}: {kind}: {message}" if message else f"{place}: {kind}")
 
     def _limit(self, kind: str, message: str, *, raised: bool) -> str:
-        """Which limit an error tells of, if it tells of one. An error of the script's own has a place in it."""
+        """The limit that an error reports, or empty. An error raised by the script itself has a traceback."""
         if kind == "TimeoutError" and "time limit exceeded" in message and not raised:
             return f"{self.limits.seconds:g} s"
         if kind == "MemoryError" and "memory limit" in message:
@@ -172,16 +178,16 @@ class _Run:
 
 
 async def _end(feed: asyncio.Future[Any], calls: HostCalls) -> None:
-    """Nothing of the run is left: the host calls are stopped, and the feed has ended by itself."""
+    """Stop the host calls and wait until the feed has ended."""
     calls.stop()
     await asyncio.wait({feed})
     if not feed.cancelled():
         feed.exception()
-    await calls.ended()
+    await calls.wait_stopped()
 
 
 class _Prints:
-    """What a script prints, up to a bound; the rest is dropped and said to be."""
+    """What a script prints, up to a limit. The text says if more was dropped."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -193,11 +199,11 @@ class _Prints:
             self._room -= len(text)
 
     def text(self) -> str:
-        return "".join(self._parts) + ("\n[more was printed and is not kept]\n" if self._room < 0 else "")
+        return "".join(self._parts) + ("\n[output truncated]\n" if self._room < 0 else "")
 
 
-def _checked(file: str, value: Any) -> Any:
+def _check_result(file: str, value: Any) -> Any:
     try:
         return plain(value)
     except NotPlain as error:
-        raise ToolFailed(f"{file}: its result cannot be used: {error}") from error
+        raise ToolFailed(f"{file}: its result is not valid: {error}") from error

@@ -1,4 +1,4 @@
-"""What is wrong with a script, and where: one form for everything that looks at one."""
+"""A problem in a script, with its position."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing that is wrong. Lines and columns count from 1, columns in characters."""
+    """One problem. Lines and columns count from 1, columns in characters."""
 
     line: int
     column: int

@@ -1,6 +1,6 @@
 """Annotations to JSON Schema.
 
-Known: `str int float bool None Any list dict list[T] dict[str, T] Literal[…]`, and unions of these with `|`,
+Supported: `str int float bool None Any list dict list[T] dict[str, T] Literal[…]`, and unions of these with `|`,
 `Optional` or `Union`.
 """
 
@@ -24,7 +24,7 @@ KNOWN = "`str`, `int`, `float`, `bool`, `list[…]`, `dict[str, …]`, `Literal[
 
 
 def from_annotation(node: ast.expr) -> dict[str, Any]:
-    """The JSON Schema of a type. Raises `ValueError` for a type that is not known."""
+    """The JSON Schema of a type. Raises `ValueError` for a type that is not supported."""
     match node:
         case ast.Attribute(value=ast.Name(id="typing"), attr=name):
             return from_annotation(ast.Name(id=name))
@@ -35,7 +35,7 @@ def from_annotation(node: ast.expr) -> dict[str, Any]:
         case ast.Constant(value=None):
             return {"type": "null"}
         case ast.Constant(value=str(text)):
-            return from_annotation(_parsed(text))
+            return from_annotation(_parse_annotation(text))
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return {"anyOf": [*_options(from_annotation(left)), *_options(from_annotation(right))]}
         case ast.Subscript(value=ast.Name(id="Optional"), slice=item):
@@ -48,14 +48,14 @@ def from_annotation(node: ast.expr) -> dict[str, Any]:
             return {"type": "object", "additionalProperties": from_annotation(value)}
         case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
             return {"enum": _literals(choices)}
-    raise ValueError(f"type `{ast.unparse(node)}` is not known: expected {KNOWN}")
+    raise ValueError(f"type `{ast.unparse(node)}` is not supported: expected {KNOWN}")
 
 
-def _parsed(text: str) -> ast.expr:
+def _parse_annotation(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError:
-        raise ValueError(f"type `{text}` is not known: expected {KNOWN}") from None
+        raise ValueError(f"type `{text}` is not supported: expected {KNOWN}") from None
 
 
 def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Files that one command sees and nobody keeps."""
+"""Temporary files for one command."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from remora.scripts._host_files import fits, text_of
+from remora.scripts._host_files import check_size, require_text
 
 MAX_FILES = 20
 
 
 @contextmanager
 def scratch(upper: Path, files: Any, moved: Mapping[str, bytes] | None = None) -> Iterator[Path]:
-    """A folder that holds the agent's own files with `files` (texts by path) over them, gone afterwards.
+    """A temporary folder with the agent's own files and `files` (texts by path) on top, deleted afterwards.
 
-    `moved` are there too: what someone saved since the agent read it, a command sees as the agent does.
+    `moved` are added too, so that a command sees files as the agent read them, even if someone saved them since.
     """
-    given = {**(moved or {}), **_checked(files)}
+    given = {**(moved or {}), **_check_files(files)}
     if not given:
         yield upper
         return
@@ -34,17 +34,17 @@ def scratch(upper: Path, files: Any, moved: Mapping[str, bytes] | None = None) -
         yield over
 
 
-def _checked(files: Any) -> Mapping[str, bytes]:
-    """The texts as bytes. Raises `TypeError` for what is no text, `PermissionError` for a path that leads outside."""
+def _check_files(files: Any) -> Mapping[str, bytes]:
+    """The texts as bytes. Raises `TypeError` if one is not text, `PermissionError` for a path that leads outside."""
     if files is None:
         return {}
     if not isinstance(files, dict) or len(files) > MAX_FILES:
         raise TypeError(f"files: expected at most {MAX_FILES} texts by path")
-    made: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for path, text in files.items():
-        parts = PurePosixPath(text_of(path, "path")).parts
+        parts = PurePosixPath(require_text(path, "path")).parts
         if not parts or ".." in parts or path.startswith("/") or "\0" in path:
             raise PermissionError(f"`{path:.200}` leads outside the project")
-        made[path] = text_of(text, path[:80]).encode("utf-8")
-        fits(path, made[path])
-    return made
+        contents[path] = require_text(text, path[:80]).encode("utf-8")
+        check_size(path, contents[path])
+    return contents

@@ -1,11 +1,11 @@
-"""Stubs from the same parse as the schema: what a script declares, in the words of a type checker.
+"""Stubs, from the same parse as the schema: the declarations of a script for a type checker.
 
-A `grail_dir` (`.grail`, as the specification names it) holds, for every script that was loaded with it:
+A `grail_dir` (`.grail`, as the specification names it) contains, for every script that was loaded with it:
 
-    grail.pyi            so that `from grail import Input, external` means something to a type checker
+    grail.pyi            defines `from grail import Input, external` for a type checker
     NAME/stubs.pyi       the inputs and host functions that the script declares
     NAME/tool.json       name, description, JSON Schema of the inputs, host functions
-    NAME/code.py         the code that runs, every line where it stands in the script
+    NAME/code.py         the code that runs, with the script's line numbers
 
 It can be deleted at any time; loading writes it again.
 """
@@ -43,7 +43,7 @@ def stubs(inputs: Sequence[InputSpec], externals: Sequence[ExternalSpec]) -> str
 
 
 def write_artefacts(folder: Path, name: str, texts: dict[str, str], tool: dict[str, Any]) -> None:
-    """Put what was made of the script `name` into `folder`. Raises `ConfigError` if it cannot be written."""
+    """Write the artefacts of the script `name` to `folder`. Raises `ConfigError` if that fails."""
     files = {
         folder / "grail.pyi": GRAIL_STUB.encode(),
         folder / name / "stubs.pyi": texts["stubs"].encode(),

@@ -1,4 +1,4 @@
-"""The tools of one agent: its scripts, bound to its node, its workspace and the programs it may run."""
+"""The tools of one agent: its scripts, with its node, its workspace and the programs it may run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remora.scripts._script import Script, check_arguments, load
 from remora.subagent import SubagentDefinition, ToolEntry
 
 SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines")
-"""Inputs that we bind; a model never sees them in a schema and cannot give them."""
+"""Inputs that the runner sets. They are not part of the schema that a model sees, and it cannot pass them."""
 LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
 
 
@@ -77,12 +77,12 @@ class ScriptTools:
         self._pool = pool
         self._code = code
         self._base = base
-        """The target file as discovery saw it; where not given, as the workspace has it at the first call."""
+        """The target file as discovery saw it; by default as the workspace has it at the first call."""
         self.specs = tool_specs(definition, scripts)
         self._offered = {spec.name: spec.parameters for spec in self.specs}
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        """Run a tool. Raises `ToolError`, which the model will read, with prints and outputs for the developer."""
+        """Run a tool. Raises `ToolError` for the model to read, with prints and outputs for the developer."""
         if name not in self._scripts:
             raise ToolNotFound(name, agent=self._definition.name, known=self._scripts)
         check_arguments(name, self._offered[name], args)
@@ -122,7 +122,7 @@ class ScriptTools:
         return {name: values[name] for name in wanted}
 
     async def _node_now(self) -> dict[str, Any]:
-        """The node's text and lines in the file as this workspace has it now."""
+        """The node's text and lines in the workspace's current file."""
         node = self._node
         owned = [[lines.first, lines.last] for lines in node.owned]
         try:
@@ -137,12 +137,12 @@ class ScriptTools:
 
 
 def tool_specs(definition: SubagentDefinition, scripts: Mapping[str, Script]) -> tuple[ToolSpec, ...]:
-    """The agent's tools as they are offered."""
+    """The agent's tools as offered to a model."""
     return tuple(_spec(entry, scripts[entry.name]) for entry in definition.tools if entry.name in scripts)
 
 
 def _spec(entry: ToolEntry, script: Script) -> ToolSpec:
-    """The tool as it is offered: without what we bind."""
+    """The tool as offered to a model: without system inputs."""
     schema = script.parameters
     return ToolSpec(
         name=entry.name,

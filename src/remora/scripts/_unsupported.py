@@ -1,6 +1,6 @@
-"""What the interpreter of scripts cannot do: said when a script is loaded, not in the middle of a run.
+"""Python features that scripts do not support, reported when a script is loaded instead of in the middle of a run.
 
-Found by trying (pydantic-monty 1.4); `tests/scripts/test_unsupported.py` tries it again.
+Determined by trial (pydantic-monty 1.4); `tests/scripts/test_unsupported.py` repeats it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import ast
 from collections.abc import Collection, Iterator
 
 Found = tuple[ast.AST, str, str]
-"""Where, what, and what to do instead."""
+"""Node, problem, and what to do instead."""
 
 MODULES = frozenset({
     "asyncio", "base64", "binascii", "bisect", "collections", "copy", "csv", "dataclasses", "datetime", "decimal",
     "functools", "hashlib", "itertools", "json", "math", "os", "os.path", "pathlib", "posixpath", "random", "re",
     "sys", "time", "tomllib", "typing", "unicodedata", "__future__"
 })  # fmt: skip
-"""Modules that a script can import. `os` and `pathlib` reach no file: host functions do."""
+"""Modules that a script can import. `os` and `pathlib` have no access to files: host functions have."""
 
 TYPING = frozenset({
     "Annotated", "Any", "Callable", "ClassVar", "Dict", "Final", "FrozenSet", "Generator", "Generic", "Iterable",

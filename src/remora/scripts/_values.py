@@ -1,4 +1,4 @@
-"""What may cross between a script and its host: JSON values within bounds, checked before anyone relies on them."""
+"""Values that may pass between a script and its host: JSON within limits, checked before use."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 MAX_DEPTH = 64
 MAX_OUT = 4 * 1024 * 1024 + 64 * 1024
-"""What may leave a script at once: one text as large as a host function takes, and something around it."""
+"""Bytes that may leave a script at once: one text of the largest size, plus something around it."""
 MAX_IN = 16 * 1024 * 1024
 MAX_INT = 2**63
 
 VALUE, CONTAINER, ENTRY = 16, 64, 32
-"""What a value counts beside its text, and a container beside its entries: about what they take in our memory."""
+"""Size of a value beside its text, of a container beside its entries, and of an entry: about their memory use."""
 
 _PIECE = 64 * 1024
 
 
 class NotPlain(ValueError):
-    """The value is not plain JSON, or exceeds a bound; its text begins with the place."""
+    """The value is not plain JSON, or exceeds a limit. The message begins with the place."""
 
     def __init__(self, what: str, place: str = "") -> None:
         super().__init__(f"${place}: {what}")
@@ -27,18 +27,18 @@ class NotPlain(ValueError):
         self.place = place
 
     def inside(self, step: str) -> NotPlain:
-        """The same, seen from one level further out."""
-        # What a lone surrogate stands in cannot be told in an error's text.
+        """The same problem, with the place seen from one level further out."""
+        # A lone surrogate cannot be part of an error's text.
         return NotPlain(self.what, (step + self.place)[:120].encode(errors="replace").decode())
 
 
 def plain(value: Any, limit: int = MAX_OUT) -> Any:
-    """`value` as JSON has it, tuples as lists. Raises `NotPlain` naming the place of what JSON cannot hold."""
+    """`value` as JSON has it, with tuples as lists. Raises `NotPlain` naming the place of a value that is not JSON."""
     return value if _is_plain(value, limit) else _Walk(limit).plain(value, 0)
 
 
-def weigh(value: Any) -> int:
-    """About the bytes of our memory that a plain value takes."""
+def measure(value: Any) -> int:
+    """Approximate memory size of a plain value in bytes."""
     total = 0
     level = [value]
     while level:
@@ -59,7 +59,7 @@ def weigh(value: Any) -> int:
 
 
 def _is_plain(value: Any, room: int) -> bool:
-    """Whether it is JSON within bounds just as it stands: most values are, and a full walk takes far longer to tell."""
+    """Whether it is JSON within limits as it is. Fast path: most values are, and a full walk takes far longer."""
     level = [value]
     for _ in range(MAX_DEPTH):
         room -= VALUE * len(level)
@@ -94,7 +94,7 @@ def _are_texts(values: list[Any]) -> bool:
 
 def _is_text(value: str) -> bool:
     try:
-        # In pieces: a whole copy of a large text is not needed to know that it is text.
+        # In pieces, to avoid copying a large text.
         for start in range(0, len(value), _PIECE):
             value[start : start + _PIECE].encode()
     except UnicodeEncodeError:
@@ -103,7 +103,10 @@ def _is_text(value: str) -> bool:
 
 
 class _Walk:
-    """One walk over a value. Counts while it goes, so a small value that repeats itself endlessly is stopped early."""
+    """One walk over a value.
+
+    It counts as it goes, so a small value that contains itself repeatedly is stopped early.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -135,29 +138,29 @@ class _Walk:
         return self.record(value, depth) if isinstance(value, dict) else self.series(value, depth)
 
     def record(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         for key, item in value.items():
             if not isinstance(key, str):
                 raise NotPlain(f"a key is a `{type(key).__name__}`: expected text")
             try:
-                found[self.text(key)] = self.plain(item, depth)
+                converted[self.text(key)] = self.plain(item, depth)
             except NotPlain as error:
                 raise error.inside(f".{key:.80}") from None
-        return found
+        return converted
 
     def series(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
-        found: list[Any] = []
+        converted: list[Any] = []
         try:
             for item in value:
-                found.append(self.plain(item, depth))  # noqa: PERF401 - how far it came is the place of the error
+                converted.append(self.plain(item, depth))  # noqa: PERF401 - the length is the place of the error
         except NotPlain as error:
-            raise error.inside(f"[{len(found)}]") from None
-        return found
+            raise error.inside(f"[{len(converted)}]") from None
+        return converted
 
     def text(self, value: str) -> str:
         self.count(len(value))
         if not (value.isascii() or _is_text(value)):
-            raise NotPlain("holds a lone surrogate, which is not text")
+            raise NotPlain("contains a lone surrogate, which is not valid text")
         return value
 
     def count(self, size: int) -> None:

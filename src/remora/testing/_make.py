@@ -1,4 +1,4 @@
-"""Things that tests need, each whole and valid unless you say otherwise."""
+"""Valid objects for tests, with overrides."""
 
 from __future__ import annotations
 
@@ -47,35 +47,38 @@ def make_node(text: str = "def load():\n    return 1\n", **changes: Any) -> Code
 
 
 def make_ctx(agent_id: str = "01TESTAGENT", **changes: str) -> Identity:
-    """Whose run it is."""
+    """The identity of a run."""
     fields = {"run_id": "01TESTRUN", "operation": "lint", "node_id": "src/cart.py:load"}
     return Identity(agent_id, **(fields | changes))
 
 
 def tool_call_message(name: str, args: Mapping[str, Any] | str, call_id: str = "call-1") -> dict[str, Any]:
-    """An assistant's message with one call, as an OpenAI-compatible server sends it. A text is sent as it is."""
+    """An assistant message with one call, as an OpenAI-compatible server sends it.
+
+    A string for `args` is sent as is.
+    """
     arguments = args if isinstance(args, str) else orjson.dumps(args).decode()
     call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
 def completion(message: Mapping[str, Any] | str, *, model: str = "scripted", **usage: int) -> dict[str, Any]:
-    """A chat completion with this message (a text: an answer without a call), as a server sends it."""
-    said = {"role": "assistant", "content": message} if isinstance(message, str) else dict(message)
-    finish = "tool_calls" if said.get("tool_calls") else "stop"
+    """A chat completion with this message, as a server sends it. A string is an answer without a call."""
+    reply = {"role": "assistant", "content": message} if isinstance(message, str) else dict(message)
+    finish = "tool_calls" if reply.get("tool_calls") else "stop"
     counts = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0} | usage
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 0,
         "model": model,
-        "choices": [{"index": 0, "message": said, "finish_reason": finish}],
+        "choices": [{"index": 0, "message": reply, "finish_reason": finish}],
         "usage": counts,
     }
 
 
 def assert_valid_tool_result(result: Any) -> None:
-    """Fails, and says why, unless `result` keeps the contract of `remora.context.contracts.ToolResult`."""
+    """Raises `AssertionError` unless `result` fulfils the contract of `remora.context.contracts.ToolResult`."""
     assert isinstance(result, Mapping), f"a tool result is a dict, not {type(result).__name__}"  # noqa: S101
     missing = [name for name in ("summary", "outcome") if name not in result]
     assert not missing, f"a tool result has `{missing[0]}`"  # noqa: S101

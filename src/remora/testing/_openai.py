@@ -1,4 +1,4 @@
-"""A stand-in for the `openai` client: it answers from a list, and keeps what it was asked."""
+"""A fake `openai` client: it answers from a list and records the requests."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from remora.config import RunnerConfig, ServerConfig
 
 
 class Patcher(Protocol):
-    """pytest's `monkeypatch`, as far as it is used."""
+    """The part of pytest's `monkeypatch` that is used."""
 
     def setattr(self, target: Any, name: str, value: Any) -> None: ...
 
 
 def make_server_config(**changes: Any) -> ServerConfig:
-    """A server that does not exist: for `patch_openai`."""
+    """A server that does not exist, for `patch_openai`."""
     fields = {"server": "http://127.0.0.1:9/v1", "model": "test-model", "mode": "tools", "deadline_s": 10.0}
     return ServerConfig.model_validate(fields | changes)
 
 
 def make_runner_config(**changes: Any) -> RunnerConfig:
-    """The runner's settings, as they are by default."""
+    """The runner's default settings, with changes."""
     return RunnerConfig.model_validate(changes)
 
 
 def patch_openai(monkeypatch: Patcher, responses: Iterable[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
-    """Answer the requests of `openai` clients from this list, one message each. Gives the list of requests.
+    """Answer requests of `openai` clients from this list, one message each. Returns the list of recorded requests.
 
-    The server is not probed: it is taken to have the model that the settings name.
+    The server is not probed: it is assumed to have the model that the settings name.
     """
     import openai
 
     from remora import inference
 
-    left, asked = list(responses), []
+    left, requests = list(responses), []
 
     class Client:
         def __init__(self, **_: Any) -> None:
             self.chat = SimpleNamespace(completions=SimpleNamespace(create=self._create))
 
         async def _create(self, **request: Any) -> Any:
-            asked.append(request)
+            requests.append(request)
             if not left:
-                raise AssertionError(f"{len(asked)} requests, and one response fewer")
+                raise AssertionError(f"request {len(requests)} came, but there are only {len(requests) - 1} responses")
             message = left.pop(0)
-            said = {"role": "assistant", "content": message} if isinstance(message, str) else dict(message)
-            return _Stream(said)
+            reply = {"role": "assistant", "content": message} if isinstance(message, str) else dict(message)
+            return _Stream(reply)
 
         async def close(self) -> None:
             return None
@@ -57,7 +57,7 @@ def patch_openai(monkeypatch: Patcher, responses: Iterable[Mapping[str, Any] | s
 
     monkeypatch.setattr(openai, "AsyncOpenAI", Client)
     monkeypatch.setattr(inference, "probe", probe)
-    return asked
+    return requests
 
 
 class _Stream:

@@ -1,4 +1,4 @@
-"""Both tracks in memory, and someone to decide who has read the script."""
+"""Both tracks in memory, and a scripted model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step = Decision | str | tuple[str, Mapping[str, Any]]
 
 
 class TickingClock:
-    """A millisecond later every time it is asked: the same test writes the same bytes."""
+    """A clock that advances one millisecond per call, so that the same test writes the same bytes."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._time = start
@@ -53,7 +53,7 @@ class MemoryTwoTrack(TwoTrack):
         clock = TickingClock()
         self._trace = MemoryTrace(clock)
         self.blobs = MemoryBlobs()
-        """Where large results lie."""
+        """Large results."""
         wiring = Wiring(
             identity=identity or Identity("01TESTAGENT"),
             goal=goal,
@@ -69,12 +69,12 @@ class MemoryTwoTrack(TwoTrack):
 
     @property
     def events(self) -> list[Event]:
-        """Everything recorded so far, read back from its bytes."""
+        """Everything recorded so far, decoded from its bytes."""
         return [decode(line) for line in self._trace.lines(self.identity.stream_id)] if self.last_seq >= 0 else []
 
 
 class ScriptedModel:
-    """A policy that answers from a script and keeps every prompt it was shown."""
+    """A policy that answers from a script and records every prompt."""
 
     name = "scripted"
 
@@ -83,10 +83,10 @@ class ScriptedModel:
         self.prompts: list[Prompt] = []
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The next step. Raises `DecisionError` once all have been played."""
+        """The next step. Raises `DecisionError` if there are no more."""
         self.prompts.append(prompt)
         if not self._steps:
-            raise DecisionError(f"The script has {len(self.prompts) - 1} steps, and this is one more")
+            raise DecisionError(f"The script has {len(self.prompts) - 1} steps, and another decision was asked for")
         step = self._steps.pop(0)
         if isinstance(step, Decision):
             return step

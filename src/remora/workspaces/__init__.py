@@ -1,4 +1,4 @@
-"""Copy-on-write workspaces (the specification's *Cairn*), and what a person does with them: diff, merge, accept."""
+"""Copy-on-write workspaces (the specification's *Cairn*), and reviewing them: diff, merge, accept."""
 
 from remora.workspaces._batch import Batch, Part
 from remora.workspaces._door import Door

@@ -1,4 +1,4 @@
-"""Changes of many agents, each made on top of those before it, and then written at once."""
+"""Plans the changes of many agents in memory, each on top of those before it, to write them at once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from remora.workspaces._take import plan
 
 @dataclass(frozen=True)
 class Part:
-    """What one agent's changes come to: each file before and after them, and the folders that they need first."""
+    """The changes of one agent: each file before and after, and the folders to create first."""
 
     changes: tuple[Change, ...] = ()
     made: tuple[str, ...] = ()
 
 
 class Batch:
-    """Plans the changes of many agents in memory. Whoever collides is left out, and the others go on."""
+    """Plans the changes of many agents in memory. A change that conflicts is left out, and the others continue."""
 
     def __init__(self, root: Path) -> None:
         self._door = Door(root)
@@ -31,10 +31,10 @@ class Batch:
         self._modes: dict[str, int] = {}
         self._made: dict[str, None] = {}
         self.clashes: tuple[Clash, ...] = ()
-        """Where the changes that were refused last collided."""
+        """The conflicts of the last changes that were refused."""
 
     def add(self, changes: Sequence[Change], owner: str = YOU) -> Part:
-        """What the changes come to. Raises `WorkspaceError`, and then none of them is in it."""
+        """Plan the changes. Raises `WorkspaceError`, and then none of them is part of the batch."""
         try:
             planned = plan(self._door, changes, self._files, owner)
             self._check_folders(planned)
@@ -49,18 +49,18 @@ class Batch:
         return Part(tuple(planned), made)
 
     def changes(self) -> list[Change]:
-        """All of it, as one change a file."""
+        """The whole batch, as one change per file."""
         files = self._files
-        both = [(path, files.found[path], files.now(path)) for path in self._modes]
+        both = [(path, files.original[path], files.now(path)) for path in self._modes]
         return [Change(path, found, now, self._modes[path]) for path, found, now in both if found != now]
 
     def _check_folders(self, planned: Sequence[Change]) -> None:
-        """Raises `WorkspaceError` where one change needs a folder at the place of another's file."""
+        """Raises `WorkspaceError` if one change needs a folder where another has a file."""
         for path in (change.path for change in planned if change.after is not None):
             if path in self._made:
-                raise WorkspaceError(f"`{path}` cannot be made: another change needs a folder there")
+                raise WorkspaceError(f"`{path}` cannot be created: another change needs a folder there")
             parts = path.split("/")
             for end in range(1, len(parts)):
                 folder = "/".join(parts[:end])
                 if folder in self._modes and self._files.now(folder) is not None:
-                    raise WorkspaceError(f"`{path}` cannot be made: `{folder}` is a file, not a directory")
+                    raise WorkspaceError(f"`{path}` cannot be created: `{folder}` is a file, not a directory")

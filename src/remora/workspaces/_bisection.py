@@ -1,22 +1,22 @@
-"""A shortest script from one sequence to another, by Myers' bisection, with bounded effort."""
+"""A shortest edit script between two sequences, by Myers' bisection, with bounded effort."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 MAX_COST = 256
-"""Edits that a bisection follows from either end: where git, too, gives up the shortest script."""
+"""Most edits that a bisection follows from either end. git gives up the shortest script at the same cost."""
 MAX_STEPS = 2_000_000
-"""Steps of all bisections of one comparison together: about a second."""
+"""Most steps of all bisections of one comparison: about a second."""
 _SLICE = 64
 
 
 class TooDifferent(Exception):
-    """The shortest script is longer than the effort that we allow."""
+    """The shortest edit script exceeds the allowed effort."""
 
 
 class Bisection:
-    """Marks in `gone` and `come` what a shortest script removes from `before` and adds to `after`."""
+    """Marks in `gone` and `come` what a shortest edit script removes from `before` and adds to `after`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Bisection:
         """Raises `TooDifferent` beyond the allowed effort."""
         boxes = [(0, len(self._old), 0, len(self._new))]
         while boxes:
-            old, old_end, new, new_end = self._shrunk(*boxes.pop())
+            old, old_end, new, new_end = self._trim(*boxes.pop())
             if old == old_end:
                 for at in self._news[new:new_end]:
                     self._come[at] = 1
@@ -49,15 +49,15 @@ class Bisection:
                 x, y = self._split(old, old_end, new, new_end)
                 boxes += [(old, x, new, y), (x, old_end, y, new_end)]
 
-    def _shrunk(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int, int, int]:
-        """The box without what is equal at its corners."""
+    def _trim(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int, int, int]:
+        """Trim equal elements at both corners of the box."""
         same = _equal_after(self._old, old, old_end, self._new, new, new_end)
         old, new = old + same, new + same
         same = _equal_before(self._old, old, old_end, self._new, new, new_end)
         return old, old_end - same, new, new_end - same
 
     def _split(self, old: int, old_end: int, new: int, new_end: int) -> tuple[int, int]:
-        """Where the furthest paths from both corners meet. Ties go to the highest diagonal, as in git."""
+        """Find where the furthest paths from both corners meet. Ties go to the highest diagonal, as in git."""
         forward, backward = _Front(old, old - new), _Front(old_end, old_end - new_end)
         lowest, highest = old - new_end, old_end - new
         is_odd = bool((forward.low - backward.low) & 1)
@@ -104,7 +104,7 @@ class Bisection:
 
 
 def _equal_after(one: list[int], x: int, x_end: int, two: list[int], y: int, y_end: int) -> int:
-    """How many are the same from the two places on. Slices are compared, as they are many times as fast."""
+    """Count equal elements after the two positions. Slices are compared because that is many times faster."""
     most, same = min(x_end - x, y_end - y), 0
     while same + _SLICE <= most and one[x + same : x + same + _SLICE] == two[y + same : y + same + _SLICE]:
         same += _SLICE
@@ -114,7 +114,7 @@ def _equal_after(one: list[int], x: int, x_end: int, two: list[int], y: int, y_e
 
 
 def _equal_before(one: list[int], x: int, x_end: int, two: list[int], y: int, y_end: int) -> int:
-    """As `_equal_after`, back from the two ends."""
+    """Like `_equal_after`, backwards from the two ends."""
     most, same = min(x_end - x, y_end - y), 0
     while same + _SLICE <= most and (
         one[x_end - same - _SLICE : x_end - same] == two[y_end - same - _SLICE : y_end - same]
@@ -126,14 +126,14 @@ def _equal_before(one: list[int], x: int, x_end: int, two: list[int], y: int, y_
 
 
 class _Front:
-    """How far the paths from one corner have come, by diagonal."""
+    """How far the paths from one corner have reached, by diagonal."""
 
     def __init__(self, at: int, diagonal: int) -> None:
         self.low = self.high = diagonal
         self.reached = {diagonal: at}
 
     def grow(self, lowest: int, highest: int, nowhere: int) -> None:
-        """One more diagonal on each side, as far as the box goes; beyond it, paths turn back in."""
+        """Add a diagonal on each side within the box. At its border, shrink instead."""
         if self.low > lowest:
             self.low -= 1
             self.reached[self.low - 1] = nowhere

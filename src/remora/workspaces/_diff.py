@@ -1,10 +1,10 @@
-"""What turns one text into another, line by line, with the alignment that `git merge-file` uses.
+"""Line-by-line diff, with the same alignment as `git merge-file`.
 
-Where lines repeat, several alignments are equally short, and a merge that picks another one than git does can lose a
-line. So the rules for choosing are git's: trim both ends, set aside lines that occur too often or not at all, take
-Myers' shortest script ("An O(ND) Difference Algorithm", 1986) by bisection, then slide every block as far down as it
-goes, or to where the other side has a block too. The effort is bounded: beyond that, the whole differing middle is one
-edit, widened to lines that no block can slide over, so that it holds for every alignment.
+If lines repeat, several alignments are equally short, and a merge that picks a different one than git can lose a line.
+So the rules are git's: trim both ends, set aside lines that occur too often or not at all, take Myers' shortest script
+("An O(ND) Difference Algorithm", 1986) by bisection, then slide every block as far down as it goes, or to where the
+other side has a block too. The effort is bounded: beyond it, the whole differing middle is one edit, widened to lines
+that no block can slide over, so that it is valid for every alignment.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _OFTEN_AT_MOST = 1024
 _WINDOW = 100
 _CHUNK = 4096
 _NOT_FEW = re.compile(rb"[\x00\x02]+")
-"""Lines that have no match or many, up to the next that has few."""
+"""Runs of lines that have no match or many matches."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """Lines `first` up to `last` (not included) of the base became `lines`."""
+    """Lines `first` up to `last` (exclusive) of the base became `lines`."""
 
     first: int
     last: int
@@ -36,7 +36,7 @@ class Edit:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Lines with their ends. Only `\\n` ends a line: what else might is part of it, so joining gives `data` again."""
+    """Split into lines with their ends. Only `\\n` ends a line, so joining them gives `data` again."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -44,19 +44,19 @@ def split(data: bytes) -> list[bytes]:
 
 @lru_cache(maxsize=2)
 def base_of(data: bytes) -> Base:
-    """The text to compare others with. Many agents change the same one."""
+    """The base for a text, cached because many agents change the same one."""
     return Base(data)
 
 
 class Base:
-    """A text that others are compared with. What every comparison needs is worked out once."""
+    """A text that others are compared with. Data that every comparison needs is computed once."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.lines = split(data)
 
     def edits(self, other: bytes) -> list[Edit]:
-        """What turns it into `other`, in order, with at least one unchanged line between two edits."""
+        """The edits that turn it into `other`, in order, with at least one unchanged line between two edits."""
         if other == self.data:
             return []
         start, end = self._equal_ends(other)
@@ -66,11 +66,11 @@ class Base:
         try:
             return self._exact(after, start, stop, len(after) - end)
         except TooDifferent:
-            return [self._widened(after, start, stop, len(after) - end)]
+            return [self._one_wide_edit(after, start, stop, len(after) - end)]
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The byte at which each line begins, and the end."""
+        """The byte offset of each line, and of the end."""
         return [0, *accumulate(map(len, self.lines))]
 
     @cached_property
@@ -78,7 +78,7 @@ class Base:
         return Counter(self.lines)
 
     def _equal_ends(self, other: bytes) -> tuple[int, int]:
-        """How many whole lines at the beginning, and then at the end, are the same. Compared as bytes, for speed."""
+        """Number of equal whole lines at the start, and then at the end. Compared as bytes, for speed."""
         same = _common_prefix(self.data, other)
         start = bisect_right(self._starts, self.data.rfind(b"\n", 0, same) + 1) - 1
         begin = self._starts[start]
@@ -93,17 +93,19 @@ class Base:
         before = self.lines
         gone, come = bytearray(len(before) + 1), bytearray(len(after) + 1)
         in_before, in_after = Counter(before[start:stop]), Counter(after[start:after_stop])
-        # The ends are equal, so they hold the same lines: what differs in number differs in the middle.
+        # Both ends are equal, so any difference in a line's count comes from the middle.
         matches = {line: self._counts[line] - in_before[line] + in_after[line] for line in in_before}
-        olds = _kept(start, [matches[line] for line in before[start:stop]], len(before), gone)
-        news = _kept(start, [self._counts.get(line, 0) for line in after[start:after_stop]], len(after), come)
+        olds = _lines_to_compare(start, [matches[line] for line in before[start:stop]], len(before), gone)
+        news = _lines_to_compare(
+            start, [self._counts.get(line, 0) for line in after[start:after_stop]], len(after), come
+        )
         Bisection(before, after, olds, news, gone, come).run()
         _slide(before, gone, come)
         _slide(after, come, gone)
         return _script(after, gone, come)
 
-    def _widened(self, after: list[bytes], start: int, stop: int, after_stop: int) -> Edit:
-        """All that differs as one edit, up to lines that occur once on both sides: no block slides over such a line."""
+    def _one_wide_edit(self, after: list[bytes], start: int, stop: int, after_stop: int) -> Edit:
+        """Everything that differs as one edit, up to lines that occur once on both sides: no block slides over them."""
         counts, end = Counter(after), len(after) - after_stop
         while start and not counts[self.lines[start - 1]] == self._counts[self.lines[start - 1]] == 1:
             start -= 1
@@ -125,7 +127,7 @@ def _common_prefix(one: bytes, other: bytes) -> int:
 
 
 def _common_suffix(one: bytes, other: bytes, begin: int) -> int:
-    """How many bytes at the end are the same, none of them before `begin`."""
+    """Number of equal bytes at the end, none of them before `begin`."""
     size, same = min(len(one), len(other)) - begin, 0
     while same < size and _tail(one, same, size) == _tail(other, same, size):
         same += _CHUNK
@@ -145,28 +147,30 @@ def _begins_line(data: bytes, at: int, begin: int) -> bool:
     return at == begin or data[at - 1 : at] == b"\n"
 
 
-def _kept(start: int, counts: Sequence[int], size: int, changed: bytearray) -> list[int]:
-    """The places from `start` on that a comparison is about, by their lines' matches; the others are marked as changed.
+def _lines_to_compare(start: int, counts: Sequence[int], size: int, changed: bytearray) -> list[int]:
+    """The positions from `start` on to compare, by the number of matches of their lines.
 
-    A line without a match is a change. So is one with many matches, if it stands among such lines: it could be matched
-    with anything, and would tear apart what belongs together.
+    The others are marked as changed.
+
+    A line without a match is a change. So is a line with many matches among such lines: it could match anything, and
+    would split lines that belong together.
     """
     often = min(_rough_root(size), _OFTEN_AT_MOST)
     kinds = bytes([0 if count == 0 else 2 if count >= often else 1 for count in counts])
-    kept: list[int] = []
+    positions: list[int] = []
     end = 0
     for run in _NOT_FEW.finditer(kinds):
         if 0 not in run.group():
             continue
-        kept += range(start + end, start + run.start())
+        positions += range(start + end, start + run.start())
         for at in range(*run.span()):
             if kinds[at] == 2 and not _is_among_unmatched(kinds, at):
-                kept.append(start + at)
+                positions.append(start + at)
             else:
                 changed[start + at] = 1
         end = run.end()
-    kept += range(start + end, start + len(kinds))
-    return kept
+    positions += range(start + end, start + len(kinds))
+    return positions
 
 
 def _rough_root(number: int) -> int:
@@ -175,7 +179,7 @@ def _rough_root(number: int) -> int:
 
 
 def _is_among_unmatched(kinds: bytes, at: int) -> bool:
-    """Whether more than three of four lines around it, up to the next with few matches, have none at all."""
+    """Whether more than three quarters of the lines around it, up to the next with few matches, have no match."""
     above = _run(kinds[max(0, at - _WINDOW) : at][::-1])
     below = _run(kinds[at + 1 : at + 1 + _WINDOW])
     if not above.count(0) or not below.count(0):
@@ -191,7 +195,10 @@ def _run(kinds: bytes) -> bytes:
 
 
 class _Blocks:
-    """Goes through the blocks of changed lines on one side: between any two unchanged lines, a block, mostly empty."""
+    """Iterates over the blocks of changed lines on one side.
+
+    Between any two unchanged lines is a block, usually empty.
+    """
 
     def __init__(self, changed: bytearray, start: int) -> None:
         self._changed = changed  # one longer than the text, so that the end is never changed
@@ -205,12 +212,12 @@ class _Blocks:
         return self.end < len(self._changed) - 1
 
     def next(self, blocks: int = 1) -> None:
-        """The next block, or one further on where all between are empty."""
+        """Move to the next block, or further if all blocks between are empty."""
         self.start = self.end = self.end + blocks
         self._stretch()
 
     def empty_ahead(self) -> int:
-        """How many blocks can be passed before one that is not empty, or the end."""
+        """Number of empty blocks before the next non-empty one, or the end."""
         following = self._changed.find(1, self.end)
         return (len(self._changed) - 1 if following < 0 else following) - self.end
 
@@ -219,7 +226,7 @@ class _Blocks:
         self._stretch_up()
 
     def slide_up(self, lines: Sequence[bytes]) -> bool:
-        """Whether the block now stands a line higher, joined with what it met there."""
+        """Move the block up one line and join the block it meets. Returns False if it cannot move."""
         if not self.start or lines[self.start - 1] != lines[self.end - 1]:
             return False
         self.start, self.end = self.start - 1, self.end - 1
@@ -228,7 +235,7 @@ class _Blocks:
         return True
 
     def slide_down(self, lines: Sequence[bytes]) -> bool:
-        """As `slide_up`, a line lower."""
+        """Like `slide_up`, one line down."""
         if self.end >= len(lines) or lines[self.start] != lines[self.end]:
             return False
         self._changed[self.start], self._changed[self.end] = 0, 1
@@ -246,12 +253,12 @@ class _Blocks:
 
 
 def _slide(lines: Sequence[bytes], changed: bytearray, other: bytearray) -> None:
-    """Each block stands as low as it can, or where it last met a block of the other side."""
+    """Move each block as far down as it goes, or to where it last met a block of the other side."""
     last, start = changed.rfind(1), _first_change(changed, other)
     mine, theirs = _Blocks(changed, start), _Blocks(other, start)
     while True:
         if not mine.is_empty():
-            _settle(lines, mine, theirs)
+            _slide_block(lines, mine, theirs)
         if mine.start > last or not mine.has_next():
             return
         blocks = max(1, min(mine.empty_ahead(), theirs.empty_ahead()))
@@ -259,9 +266,9 @@ def _slide(lines: Sequence[bytes], changed: bytearray, other: bytearray) -> None
         theirs.next(blocks)
 
 
-def _settle(lines: Sequence[bytes], mine: _Blocks, theirs: _Blocks) -> None:
+def _slide_block(lines: Sequence[bytes], mine: _Blocks, theirs: _Blocks) -> None:
     size = -1
-    while size != mine.end - mine.start:  # it grows where it meets another: then it may slide further
+    while size != mine.end - mine.start:  # it grows when it meets another, and may then slide further
         size = mine.end - mine.start
         while mine.slide_up(lines):
             theirs.previous()
@@ -276,19 +283,19 @@ def _settle(lines: Sequence[bytes], mine: _Blocks, theirs: _Blocks) -> None:
 
 
 def _first_change(one: bytearray, other: bytearray) -> int:
-    """The first line that is marked on either side: before it, both have the same lines at the same places."""
+    """The first line that is marked on either side. Before it, both sides are equal."""
     return min(at for at in (one.find(1), other.find(1)) if at >= 0)
 
 
 def _script(after: Sequence[bytes], gone: bytearray, come: bytearray) -> list[Edit]:
-    """The edits that the marks stand for."""
-    found = []
+    """The edits that the marks describe."""
+    script = []
     old, new = _Blocks(gone, 0), _Blocks(come, 0)
     while True:
         if not (old.is_empty() and new.is_empty()):
-            found.append(Edit(old.start, old.end, tuple(after[new.start : new.end])))
+            script.append(Edit(old.start, old.end, tuple(after[new.start : new.end])))
         if not old.has_next():
-            return found
+            return script
         blocks = max(1, min(old.empty_ahead(), new.empty_ahead()))
         old.next(blocks)
         new.next(blocks)

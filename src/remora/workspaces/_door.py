@@ -1,7 +1,7 @@
-"""The one door to files: every path is walked from a directory that is held open, one name at a time.
+"""Opens files by walking each path from an open directory, one name at a time.
 
-No name is followed if it is a symbolic link, none is `..`, and what was checked is what is opened, because each step
-stands on the directory opened by the step before. So no path, no link and no race leads outside.
+Symbolic links are never followed, `..` is refused, and each step is relative to the directory opened by the step
+before. So no path, link or race leads outside the root.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ MAX_FILE = 64 * 1024 * 1024
 MAX_PATH = 1024
 MAX_NAME = 255
 CLOSED = frozenset({".agentfs", ".git"})
-"""Names that no agent may enter, at any depth."""
+"""Names that agents may not enter, at any depth."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not blocking, so that a named pipe in the project cannot hold us.
+# Non-blocking, so that opening a named pipe in the project does not hang.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _STAGED = re.compile(r"\.[0-9a-f]{16}\.remora")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def names(path: str) -> tuple[str, ...]:
-    """The names that a path goes through. Raises `WorkspaceError` for one that could lead elsewhere."""
+    """Split a path into names. Raises `WorkspaceError` for a path that could lead elsewhere."""
     if not path or "\0" in path:
-        raise WorkspaceError(f"Path {path!r:.120} is not a path: expected text without NUL")
+        raise WorkspaceError(f"Path {path!r:.120} is not valid: expected text without NUL")
     try:
         size = len(path.encode())
     except UnicodeEncodeError:
@@ -44,51 +44,51 @@ def names(path: str) -> tuple[str, ...]:
     if path.startswith("/") or ".." in parts or not parts or path.endswith("/"):
         raise WorkspaceError(f"Path {path!r:.120} leads outside: expected one relative to the project, without `..`")
     if size > MAX_PATH or any(len(part.encode()) > MAX_NAME for part in parts):
-        raise WorkspaceError(f"Path {path!r:.120} is too long: {MAX_PATH} bytes in all, {MAX_NAME} a name")
+        raise WorkspaceError(f"Path {path!r:.120} is too long: at most {MAX_PATH} bytes in total, {MAX_NAME} per name")
     if closed := [part for part in parts if part.casefold() in CLOSED]:
-        raise WorkspaceError(f"Path {path!r:.120} is not for agents: `{closed[0]}` is closed to them")
+        raise WorkspaceError(f"Path {path!r:.120} is not allowed: agents may not enter `{closed[0]}`")
     return parts
 
 
 @dataclass(frozen=True)
 class Entries:
-    """The names in one folder, each kind in order."""
+    """The names in one folder, sorted."""
 
     files: list[str]
     folders: list[str]
 
 
 class Door:
-    """Files beneath one directory."""
+    """Access to the files below one directory."""
 
     def __init__(self, root: Path, *, max_file: int = MAX_FILE) -> None:
         self.root = root
         self._max_file = max_file
 
     def read(self, path: str, *, limit: int | None = None) -> bytes:
-        """The file's bytes. Raises `FileNotFoundError`, or `WorkspaceError` if it is no plain file or too large."""
+        """Read the file. Raises `FileNotFoundError`, or `WorkspaceError` if it is not a regular file or too large."""
         limit = self._max_file if limit is None else limit
-        with self._folder(path) as (folder, name), _opened(path, name, _FILE, folder) as file:
-            found = os.fstat(file)
-            _plain(path, found)
-            if found.st_size > limit:
-                raise WorkspaceError(f"`{path}` has {found.st_size:,} bytes: at most {limit:,} are read")
+        with self._folder(path) as (folder, name), _open_file(path, name, _FILE, folder) as file:
+            info = os.fstat(file)
+            _require_regular(path, info)
+            if info.st_size > limit:
+                raise WorkspaceError(f"`{path}` has {info.st_size:,} bytes: the limit is {limit:,}")
             return _read_all(path, file, limit)
 
     def mode(self, path: str) -> int | None:
-        """The file's permissions, or None where there is no file."""
+        """The file's permissions, or None if there is no file."""
         try:
-            with self._folder(path) as (folder, name), _opened(path, name, _FILE, folder) as file:
-                found = os.fstat(file)
-                if stat.S_ISDIR(found.st_mode):
+            with self._folder(path) as (folder, name), _open_file(path, name, _FILE, folder) as file:
+                info = os.fstat(file)
+                if stat.S_ISDIR(info.st_mode):
                     return None
-                _plain(path, found)
-                return stat.S_IMODE(found.st_mode)
+                _require_regular(path, info)
+                return stat.S_IMODE(info.st_mode)
         except FileNotFoundError:
             return None
 
     def read_only(self, path: str) -> str | None:
-        """The file, or the folder that it is in or would be made in, if its owner may not write it; else None."""
+        """The file, or its nearest existing folder, if the owner may not write it; else None."""
         mode = self.mode(path)
         if mode is not None and not mode & stat.S_IWUSR:
             return path
@@ -97,40 +97,40 @@ class Door:
         with self._folder("/".join((*there, "x"))) as (held, _):
             return None if os.fstat(held).st_mode & stat.S_IWUSR else "/".join(there) or "."
 
-    def saved_at(self, path: str) -> int | None:
-        """When the file, or the name that leads to it, was last changed, in nanoseconds; None where there is no file.
+    def changed_at_ns(self, path: str) -> int | None:
+        """When the file or its directory entry last changed (`ctime`), in nanoseconds; None if there is no file.
 
-        Whoever saves can set back every other time of a file, but not this one.
+        Programs can set back every other time of a file, but not this one.
         """
         try:
-            with self._folder(path) as (folder, name), _translated(path):
+            with self._folder(path) as (folder, name), _translate_errors(path):
                 return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ctime_ns
         except FileNotFoundError:
             return None
 
     def entries(self, folder: str) -> Entries:
-        """What is in a folder (empty for the root): plain files and folders, no links. Raises `FileNotFoundError`."""
+        """Regular files and folders in a folder (empty for the root), without links. Raises `FileNotFoundError`."""
         with (
             self._folder(f"{folder}/x" if folder else "x") as (held, _),
-            _translated(folder),
-            os.scandir(held) as found,
+            _translate_errors(folder),
+            os.scandir(held) as info,
         ):
-            known = [entry for entry in found if _is_ours(entry.name)]
+            known = [entry for entry in info if _is_visible(entry.name)]
             return Entries(
                 sorted(entry.name for entry in known if entry.is_file(follow_symlinks=False)),
                 sorted(entry.name for entry in known if entry.is_dir(follow_symlinks=False)),
             )
 
-    def fits(self, path: str) -> None:
-        """Returns if a file could be made at `path`. Raises `WorkspaceError` if a file stands where a folder must."""
+    def check_parents(self, path: str) -> None:
+        """Raises `WorkspaceError` if a parent folder of `path` is a file."""
         parts = names(path)
         for end in range(1, len(parts)):
             folder = "/".join(parts[:end])
             if self.mode(folder) is not None:
-                raise WorkspaceError(f"`{path}` cannot be made: `{folder}` is a file, not a directory")
+                raise WorkspaceError(f"`{path}` cannot be created: `{folder}` is a file, not a directory")
 
     def missing_folders(self, path: str) -> list[str]:
-        """The folders around `path` that do not exist, the outermost first."""
+        """The parent folders of `path` that do not exist, outermost first."""
         *folders, _ = names(path)
         around = ["/".join(folders[:end]) for end in range(1, len(folders) + 1)]
         return [folder for folder in around if not self._is_folder(folder)]
@@ -138,10 +138,10 @@ class Door:
     def stage(
         self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True, name: str = ""
     ) -> str:
-        """The name of a file beside `path` that holds `data`, synced where asked, and is not yet in its place."""
+        """Write `data` to a temporary file beside `path` and return its name. Synced if asked."""
         with self._folder(path, create=folder_mode) as (folder, _):
-            staged = _checked(name or staged_name())
-            with _translated(path), _opened(path, staged, _NEW, folder, 0o600) as file:
+            staged = _check_staged_name(name or staged_name())
+            with _translate_errors(path), _open_file(path, staged, _NEW, folder, 0o600) as file:
                 _write_all(file, data)
                 os.fchmod(file, mode)
                 if sync:
@@ -149,35 +149,35 @@ class Door:
             return staged
 
     def put(self, path: str, staged: str) -> None:
-        """Moves a staged file into its place: the old content or the new, never a mixture."""
-        with self._folder(path) as (folder, name), _translated(path):
-            _plain_or_absent(path, name, folder)
-            os.rename(_checked(staged), name, src_dir_fd=folder, dst_dir_fd=folder)
+        """Move a staged file into place atomically."""
+        with self._folder(path) as (folder, name), _translate_errors(path):
+            _require_regular_or_absent(path, name, folder)
+            os.rename(_check_staged_name(staged), name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def swap(self, path: str, staged: str) -> None:
-        """The staged file is in its place, and what was there waits under the staged name."""
-        with self._folder(path) as (folder, name), _translated(path):
-            _plain_or_absent(path, name, folder)
-            exchange(_checked(staged), name, folder)
+        """Exchange the staged file with the file in place, which then has the staged name."""
+        with self._folder(path) as (folder, name), _translate_errors(path):
+            _require_regular_or_absent(path, name, folder)
+            exchange(_check_staged_name(staged), name, folder)
 
     def move_in(self, path: str, staged: str) -> None:
-        """The staged file is in its place. Raises `FileExistsError` if something is there."""
-        with self._folder(path) as (folder, name), _translated(path):
-            move(_checked(staged), name, folder)
+        """Move the staged file into place. Raises `FileExistsError` if a file is there."""
+        with self._folder(path) as (folder, name), _translate_errors(path):
+            move(_check_staged_name(staged), name, folder)
 
     def move_out(self, path: str, staged: str) -> None:
-        """What was in its place waits under the staged name. Raises `FileNotFoundError` if nothing was there."""
-        with self._folder(path) as (folder, name), _translated(path):
-            _plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
-            move(name, _checked(staged), folder)
+        """Move the file in place to the staged name. Raises `FileNotFoundError` if there is none."""
+        with self._folder(path) as (folder, name), _translate_errors(path):
+            _require_regular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+            move(name, _check_staged_name(staged), folder)
 
     def remove_folder(self, path: str) -> None:
-        """The folder is gone if it was empty."""
+        """Remove the folder if it is empty."""
         with contextlib.suppress(OSError, WorkspaceError), self._folder(path) as (folder, name):
             os.rmdir(name, dir_fd=folder)
 
     def write(self, path: str, data: bytes, *, mode: int, folder_mode: int = 0o755, sync: bool = True) -> None:
-        """`data` is at `path`; if that fails, nothing is left behind."""
+        """Write `data` to `path` atomically. If that fails, nothing is left behind."""
         staged = self.stage(path, data, mode=mode, folder_mode=folder_mode, sync=sync)
         try:
             self.put(path, staged)
@@ -186,18 +186,18 @@ class Door:
             raise
 
     def discard(self, path: str, staged: str) -> None:
-        """The staged file is gone."""
+        """Delete the staged file."""
         with contextlib.suppress(OSError, WorkspaceError), self._folder(path) as (folder, _):
-            os.unlink(_checked(staged), dir_fd=folder)
+            os.unlink(_check_staged_name(staged), dir_fd=folder)
 
     def remove(self, path: str) -> None:
-        """The file is gone. Raises `WorkspaceError` if it is no plain file."""
-        with self._folder(path) as (folder, name), _translated(path):
-            _plain_or_absent(path, name, folder)
+        """Delete the file. Raises `WorkspaceError` if it is not a regular file."""
+        with self._folder(path) as (folder, name), _translate_errors(path):
+            _require_regular_or_absent(path, name, folder)
             os.unlink(name, dir_fd=folder)
 
     def sync(self, path: str) -> None:
-        """The directory of `path` is on the disk as it is now."""
+        """Sync the directory of `path` to disk."""
         with self._folder(path) as (folder, _):
             os.fsync(folder)
 
@@ -210,12 +210,12 @@ class Door:
 
     @contextlib.contextmanager
     def _folder(self, path: str, *, create: int | None = None) -> Iterator[tuple[int, str]]:
-        """The open directory that holds `path`, and the last name."""
+        """Open the directory that contains `path`, and yield it with the last name."""
         *folders, name = names(path)
         held = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in folders:
-                inner = _open(path, part, _FOLDER, held) if create is None else _made(path, part, create, held)
+                inner = _open(path, part, _FOLDER, held) if create is None else _make_folder(path, part, create, held)
                 os.close(held)
                 held = inner
             yield held, name
@@ -224,23 +224,23 @@ class Door:
 
 
 def staged_name() -> str:
-    """A name for a file that waits beside its place. No agent sees such a file."""
+    """A name for a staged file. Agents do not see such files."""
     return f".{secrets.token_hex(8)}.remora"
 
 
 def is_staged_name(name: str) -> bool:
-    """Whether `staged_name` could have made it: one name, so that it leads nowhere."""
+    """Whether `staged_name` could have produced it: a single name, so it cannot lead elsewhere."""
     return _STAGED.fullmatch(name) is not None
 
 
-def _checked(staged: str) -> str:
+def _check_staged_name(staged: str) -> str:
     if not is_staged_name(staged):
-        raise WorkspaceError(f"{staged!r:.120} is not the name of a staged file: nothing is moved or deleted")
+        raise WorkspaceError(f"{staged!r:.120} is not the name of a staged file: nothing was moved or deleted")
     return staged
 
 
-def _is_ours(name: str) -> bool:
-    """Whether an agent may see the name: not closed to it, not a file that waits, and text."""
+def _is_visible(name: str) -> bool:
+    """Whether agents may see the name: valid text, not closed to them, and not a staged file."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -249,7 +249,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _open(path: str, name: str, flags: int, folder: int, mode: int = 0o600) -> int:
-    with _translated(path):
+    with _translate_errors(path):
         try:
             return os.open(name, flags, mode, dir_fd=folder)
         except NotADirectoryError:
@@ -257,17 +257,17 @@ def _open(path: str, name: str, flags: int, folder: int, mode: int = 0o600) -> i
             raise OSError(number, os.strerror(number)) from None
 
 
-def _made(path: str, name: str, mode: int, folder: int) -> int:
-    with _translated(path), contextlib.suppress(FileExistsError):
+def _make_folder(path: str, name: str, mode: int, folder: int) -> int:
+    with _translate_errors(path), contextlib.suppress(FileExistsError):
         os.mkdir(name, mode, dir_fd=folder)
     try:
         return _open(path, name, _FOLDER, folder)
     except FileNotFoundError as error:
-        raise WorkspaceError(f"`{path}` cannot be made: `{name}` is a file, not a directory") from error
+        raise WorkspaceError(f"`{path}` cannot be created: `{name}` is a file, not a directory") from error
 
 
 @contextlib.contextmanager
-def _opened(path: str, name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[int]:
+def _open_file(path: str, name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[int]:
     file = _open(path, name, flags, folder, mode)
     try:
         yield file
@@ -276,7 +276,7 @@ def _opened(path: str, name: str, flags: int, folder: int, mode: int = 0o600) ->
 
 
 @contextlib.contextmanager
-def _translated(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, FileExistsError) as error:
@@ -284,7 +284,7 @@ def _translated(path: str) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise WorkspaceError(f"`{path}` goes through a symbolic link, which is never followed") from error
-        raise WorkspaceError(f"`{path[:200]}` cannot be used: {error.strerror}") from error
+        raise WorkspaceError(f"`{path[:200]}` cannot be accessed: {error.strerror}") from error
 
 
 def _is_link(name: str, folder: int) -> bool:
@@ -294,14 +294,14 @@ def _is_link(name: str, folder: int) -> bool:
         return False
 
 
-def _plain(path: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise WorkspaceError(f"`{path}` is not a plain file")
+def _require_regular(path: str, info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise WorkspaceError(f"`{path}` is not a regular file")
 
 
-def _plain_or_absent(path: str, name: str, folder: int) -> None:
+def _require_regular_or_absent(path: str, name: str, folder: int) -> None:
     try:
-        _plain(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        _require_regular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
         return
 
@@ -313,7 +313,7 @@ def _read_all(path: str, file: int, limit: int) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise WorkspaceError(f"`{path}` grew while it was read: at most {limit:,} bytes are read")
+            raise WorkspaceError(f"`{path}` grew while it was read: the limit is {limit:,} bytes")
     return b"".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""The project's files as they come to be, while changes are made one after the other in memory."""
+"""The project's files in memory, while changes are merged into them one after the other."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from remora.workspaces._review import Change
 
 @dataclass(frozen=True)
 class Result:
-    """What a file comes to. None as text means that it is removed."""
+    """The new content of a file. None means that it is removed."""
 
     text: bytes | None
 
 
 @dataclass(frozen=True)
 class Clash:
-    """A file in which a change collides with what is there."""
+    """A file where a change conflicts with the current content."""
 
     path: str
     merged: Merged | None = None
-    """None for a file that came, went or holds no text."""
+    """None if the file was created, removed or is binary."""
     collisions: tuple[Collision, ...] = ()
 
     def lines(self) -> list[range]:
-        """The lines of the file as it is now, with all that has been added since."""
+        """The conflicting lines in the current file, counting all lines added so far."""
         return [] if self.merged is None else [self.merged.lines(each) for each in self.collisions]
 
 
 class Files:
-    """What is at each path. Every file is read once; nothing is written."""
+    """The content at each path. Every file is read once; nothing is written."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self.found: dict[str, bytes | None] = {}
-        """What was there when it was first looked at."""
+        self.original: dict[str, bytes | None] = {}
+        """Contents when first read."""
         self._now: dict[str, bytes | None] = {}
         self._merged: dict[str, Merged] = {}
-        """By path: the base that changes were last compared with, and all edits of it."""
+        """By path: the base of the last comparison, with all edits."""
         self._inserted: list[tuple[str, list[Edit]]] = []
         self.clashes: list[Clash] = []
-        """Where the changes that are looked at collide."""
+        """Conflicts of the changes being merged."""
 
     def now(self, path: str) -> bytes | None:
-        """The file's content, or None where there is no file."""
+        """The file's current content, or None if there is no file."""
         if path not in self._now:
             try:
                 self._now[path] = self._door.read(path)
             except FileNotFoundError:
                 self._now[path] = None
-            self.found[path] = self._now[path]
+            self.original[path] = self._now[path]
         return self._now[path]
 
     def merge(self, change: Change, owner: str = YOU) -> Result | None:
-        """What becomes of the file; None for a conflict, which is then in `clashes`. `keep` or `drop` follows."""
+        """Merge a change into the file. None for a conflict, added to `clashes`. Call `keep` or `drop` afterwards."""
         now = self.now(change.path)
         if now == change.base and (owner == YOU or not _has_lines(change, now)):
             return Result(change.after)
@@ -73,7 +73,7 @@ class Files:
         return Result(merged.text())
 
     def keep(self, planned: list[Change]) -> None:
-        """What was merged since the last time is part of the files."""
+        """Commit everything merged since the last call."""
         for change in planned:
             self._now[change.path] = change.after
             if change.path not in (path for path, _ in self._inserted):
@@ -81,7 +81,7 @@ class Files:
         self._inserted, self.clashes = [], []
 
     def drop(self) -> tuple[Clash, ...]:
-        """What was merged since the last time is not part of the files. Gives where it collided."""
+        """Roll back everything merged since the last call. Returns its conflicts."""
         for path, edits in self._inserted:
             self._merged[path].remove(edits)
         clashes, self._inserted, self.clashes = tuple(self.clashes), [], []
@@ -90,7 +90,7 @@ class Files:
     def _base(self, change: Change, now: bytes | None) -> Merged:
         known = self._merged.get(change.path)
         if known is None or known.base.data != change.base:
-            # Another base: whose edits they are is then told by what they are.
+            # Another base: owners must be found by comparing edits.
             known = self._merged[change.path] = Merged(change.base or b"", now or b"")
         return known
 

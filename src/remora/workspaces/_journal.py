@@ -1,14 +1,14 @@
-"""What a change of the project is about to do, on the disk before it is done: `accept.json`.
+"""The write-ahead journal of a change to the project: `accept.json`.
 
-It lies in a folder of the user's own, outside the project: whoever could write it could have any file changed.
+It is in a folder of the user outside the project: whoever can write it can change any file.
 
-    staging   files are being laid beside their places: nothing of the project has changed
-    putting   all of them are there: some may be in their places already
-    back      all that was in its place has been taken out again: only what waits beside is still to go
-    put       all are in their places; only the record in the run's stream may be missing
+    staging   files are being staged beside their places: the project is unchanged
+    putting   all files are staged: some may already be in place
+    back      everything in place was rolled back: only staged files remain to be deleted
+    put       all files are in place: only the record in the run's stream may be missing
 
-There is at most one, and only who holds the lock may touch it. It holds both contents of every file, so that a change
-can be finished, merged or taken back whatever else is on the disk.
+There is at most one journal, and only the holder of the lock may touch it. It contains both versions of every file, so
+that a change can be finished, merged or rolled back whatever else is on disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Step:
-    """One file of a change: what must be there before, what is there after, and the name it waits under."""
+    """One file of a change: its content before and after, and its staged name."""
 
     path: str
     mode: int
@@ -43,8 +43,8 @@ class Step:
     staged: str
 
     @property
-    def waiting(self) -> str:
-        """The path of the file that waits, or that was taken out."""
+    def staged_path(self) -> str:
+        """The path of the staged file, or of the previous file after an exchange."""
         folder, slash, _ = self.path.rpartition("/")
         return f"{folder}{slash}{self.staged}"
 
@@ -58,15 +58,15 @@ class Journal:
     made: tuple[str, ...] = ()
     """Folders that did not exist before."""
     drop: tuple[str, ...] = ()
-    """Folders to remove at the end if they are empty then."""
+    """Folders to remove at the end if they are empty."""
     root: tuple[int, int] = (0, 0)
-    """Device and inode of the project's folder: another folder at the same path is not touched."""
+    """Device and inode of the project folder. Another folder at the same path is not touched."""
     note: Mapping[str, Any] = field(default_factory=dict)
-    """What its record needs; nothing here looks into it."""
+    """Data for the change's record. Opaque here."""
 
     def save(self, state_dir: Path, *, sync: bool = True) -> None:
-        """It is in its file, the old one or the new, and on the disk where asked."""
-        text = json.dumps({"v": VERSION, **asdict(self)}, default=_encoded).encode()
+        """Write the journal atomically, and sync it if asked."""
+        text = json.dumps({"v": VERSION, **asdict(self)}, default=_encode).encode()
         waiting = state_dir / f"{FILE}.new"
         handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -80,11 +80,11 @@ class Journal:
 
 
 def load(state_dir: Path) -> Journal | None:
-    """The journal of a change that has not ended, or None. Raises `WorkspaceError` for one that cannot be read."""
+    """The journal of an unfinished change, or None. Raises `WorkspaceError` if it is not valid."""
     try:
         value = json.loads((state_dir / FILE).read_bytes())
         if value.pop("v") != VERSION:
-            raise ValueError("it was written by another version")
+            raise ValueError("another version wrote it")
         if value["phase"] not in get_args(Phase):
             raise ValueError(f"its phase is {value['phase']!r}")
         more = {name: tuple(value[name]) for name in ("made", "drop", "root")}
@@ -93,25 +93,25 @@ def load(state_dir: Path) -> Journal | None:
         return None
     except (ValueError, KeyError, TypeError, AttributeError, WorkspaceError) as error:
         raise WorkspaceError(
-            f"`{state_dir / FILE}` cannot be read ({error}): expected the journal of an accept that was cut off",
-            hint="Look at the project's files, then delete it",
+            f"`{state_dir / FILE}` is not valid ({error}): expected the journal of an interrupted accept",
+            hint="Check the project's files, then delete it",
         ) from error
 
 
-def root_of(root: Path) -> tuple[int, int]:
-    """Which folder it is, whatever its name."""
-    found = root.stat()
-    return found.st_dev, found.st_ino
+def identify_folder(root: Path) -> tuple[int, int]:
+    """Device and inode of the folder, which identify it whatever its path."""
+    info = root.stat()
+    return info.st_dev, info.st_ino
 
 
 def forget(state_dir: Path) -> None:
-    """The change has ended: there is no journal any more."""
+    """Delete the journal: the change has ended."""
     (state_dir / FILE).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def locked(state_dir: Path) -> Iterator[bool]:
-    """Whether no one else changes the project until this ends. Does not wait."""
+    """Take the lock on the project without waiting. Yields False if another process holds it."""
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(state_dir / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -137,14 +137,14 @@ def _step(value: Mapping[str, Any]) -> Step:
     if not is_staged_name(value["staged"]):
         raise ValueError(f"{value['staged']!r:.80} is not the name of a staged file")
     names(value["path"])
-    return Step(**{**value, "base": _decoded(value["base"]), "after": _decoded(value["after"])})
+    return Step(**{**value, "base": _decode(value["base"]), "after": _decode(value["after"])})
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    raise TypeError(f"{type(value).__name__} does not belong in a journal")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a journal")
 
 
-def _decoded(value: str | None) -> bytes | None:
+def _decode(value: str | None) -> bytes | None:
     return None if value is None else base64.b64decode(value)

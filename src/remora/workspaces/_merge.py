@@ -1,7 +1,7 @@
-"""Merges of texts, line by line. Bytes in, bytes out: line ends and encodings stay as they are.
+"""Three-way merge of texts, line by line. Works on bytes, so line ends and encodings stay as they are.
 
-Edits that touch collide, unless they are the same: between edits of two sides there must be a line that neither
-changed. That is the rule of `git merge-file`, and a test holds the two against each other.
+Edits of two sides conflict if they touch, unless they are equal: between them there must be a line that neither side
+changed. That is the rule of `git merge-file`, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from remora.workspaces._diff import Base, Edit
 
 Lines = tuple[bytes, ...]
 Made = list[tuple[Lines, Lines]]
-"""Edits by what they took out and what they put there, wherever that was."""
+"""Edits as (removed lines, added lines), without their positions."""
 YOU = ""
-"""Who made an edit that no agent is known for."""
+"""The owner of edits that no agent is known to have made."""
 
 
 @dataclass(frozen=True)
 class Collision:
-    """Two sides edited the same lines: what the first had made of the base there, and who it was."""
+    """Two sides edited the same lines: the edits of the first side, and their owners."""
 
     edits: tuple[Edit, ...]
     owners: tuple[str, ...]
     gone: tuple[Lines, ...] = ()
-    """For each edit, the lines of the base that it took out."""
+    """For each edit, the lines of the base that it removed."""
 
     def is_like(self, made: Made) -> bool:
-        """Whether one of those edits is one of these: to find out who it was."""
+        """Whether any of its edits is similar to one of `made`. Used to find the owner."""
         these = [(gone, edit.lines) for gone, edit in zip(self.gone, self.edits, strict=True)]
-        return any(_alike(*one, *other) for one in made for other in these)
+        return any(_is_similar(*one, *other) for one in made for other in these)
 
 
 class Merged:
-    """A base with the edits of any number of sides, none of which touch. Each keeps its owner."""
+    """A base with edits of any number of sides that do not touch. Each edit has an owner."""
 
     def __init__(self, base: bytes, now: bytes) -> None:
         self.base = Base(base)
@@ -44,22 +44,22 @@ class Merged:
         self._owners = [YOU] * len(self._edits)
 
     def add(self, after: bytes, owner: str = YOU) -> list[Collision]:
-        """The edits that turn the base into `after` are in it, too. Where some collide, nothing is added."""
-        new, found = self.compare(after)
-        if not found:
+        """Add the edits that turn the base into `after`. If some conflict, none is added."""
+        new, clashes = self.compare(after)
+        if not clashes:
             self.insert(new, owner)
-        return found
+        return clashes
 
     def compare(self, after: bytes) -> tuple[list[Edit], list[Collision]]:
-        """The edits of `after` that are not in it yet, and where some collide with what is."""
+        """The edits of `after` that are not included yet, and their conflicts."""
         new: list[Edit] = []
-        found: list[Collision] = []
+        clashes: list[Collision] = []
         for edits, low, high in self._touching(self.base.edits(after)):
             if low == high:
                 new += edits
             elif not self._agree(edits, self._edits[low:high]):
-                found.append(self._collision(low, high))
-        return new, found
+                clashes.append(self._collision(low, high))
+        return new, clashes
 
     def _collision(self, low: int, high: int) -> Collision:
         edits = tuple(self._edits[low:high])
@@ -67,17 +67,19 @@ class Merged:
         return Collision(edits, tuple(dict.fromkeys(self._owners[low:high])), gone)
 
     def insert(self, new: Sequence[Edit], owner: str) -> None:
-        """The edits are in it. Only for those that touch none of the others."""
+        """Insert edits that touch no other edit."""
         for edit in new:
             at = bisect_left(self._firsts, edit.first)
             self._edits.insert(at, edit)
             self._firsts.insert(at, edit.first)
             self._owners.insert(at, owner)
 
-    def lines(self, found: Collision) -> range:
-        """The lines of the text, from 1 on, that the first side's edits have become. Where they only took lines out,
-        the one that stands there now."""
-        first, last = found.edits[0].first, found.edits[-1].last
+    def lines(self, collision: Collision) -> range:
+        """The lines of the text, from 1 on, that the first side's edits became.
+
+        If they only removed lines, the line that is there now.
+        """
+        first, last = collision.edits[0].first, collision.edits[-1].last
         before = [edit for edit in self._edits if edit.last < first or edit.first < first]
         inside = [edit for edit in self._edits if first <= edit.first and edit.last <= last]
         at = first + sum(map(_growth, before)) + 1
@@ -86,17 +88,17 @@ class Merged:
         return range(at, at + max(1, last - first + sum(map(_growth, inside))))
 
     def remove(self, edits: Sequence[Edit]) -> None:
-        """The edits, which had been inserted, are no longer in it."""
+        """Remove edits that were inserted."""
         for edit in edits:
             at = bisect_left(self._firsts, edit.first)
             del self._edits[at], self._firsts[at], self._owners[at]
 
     def text(self) -> bytes:
-        """The base with all edits."""
-        return b"".join(applied(self.base.lines, self._edits))
+        """The base with all edits applied."""
+        return b"".join(apply_edits(self.base.lines, self._edits))
 
     def _touching(self, new: Sequence[Edit]) -> Iterator[tuple[list[Edit], int, int]]:
-        """Groups of new edits, each with the slice of those in place that they touch, directly or through others."""
+        """Groups of new edits, each with the slice of existing edits that they touch, directly or through others."""
         at = 0
         while at < len(new):
             group, end = [new[at]], new[at].last
@@ -115,27 +117,27 @@ class Merged:
             yield group, low, high
 
     def _first_reaching(self, line: int) -> int:
-        """The first edit in place that ends at `line` or after it."""
+        """The first existing edit that ends at `line` or after it."""
         at = bisect_left(self._firsts, line)
         return at - 1 if at and self._edits[at - 1].last >= line else at
 
     def _agree(self, ours: Sequence[Edit], theirs: Sequence[Edit]) -> bool:
-        """Whether both make the same of all the lines that any of them touches."""
+        """Whether both produce the same text for all lines that any of them touches."""
         first = min(ours[0].first, theirs[0].first)
         last = max(ours[-1].last, theirs[-1].last)
-        return applied(self.base.lines, ours, first, last) == applied(self.base.lines, theirs, first, last)
+        return apply_edits(self.base.lines, ours, first, last) == apply_edits(self.base.lines, theirs, first, last)
 
 
 def made(before: bytes, after: bytes) -> Made:
-    """What turned one text into the other; nothing in a binary."""
+    """The edits that turn one text into the other; none for binary files."""
     if is_binary(before, after):
         return []
     base = Base(before)
     return [(tuple(base.lines[edit.first : edit.last]), edit.lines) for edit in base.edits(after)]
 
 
-def _alike(gone: Lines, lines: Lines, other_gone: Lines, other_lines: Lines) -> bool:
-    """Whether two edits are the same, or one wrote all that the other did, which was not nothing."""
+def _is_similar(gone: Lines, lines: Lines, other_gone: Lines, other_lines: Lines) -> bool:
+    """Whether two edits are equal, or the added text of one contains that of the other."""
     if (gone, lines) == (other_gone, other_lines):
         return True
     one, other = (b"".join(side) for side in (lines, other_lines))
@@ -147,7 +149,7 @@ def _growth(edit: Edit) -> int:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Both sides' edits of `base` in one text, or None where they touch the same lines."""
+    """Merge both sides' edits of `base`. None if they conflict."""
     if ours == theirs or theirs == base:
         return ours
     if ours == base:
@@ -159,20 +161,23 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 
 def collisions(base: bytes, ours: bytes, theirs: bytes) -> list[range]:
-    """Where `merge` fails: the lines of `theirs`, from 1 on, whose edit touches one of `ours`. None in a binary."""
+    """Where `merge` fails: the lines of `theirs`, from 1 on, whose edits touch one of `ours`.
+
+    Empty for binary files.
+    """
     if is_binary(base, ours, theirs):
         return []
     merged = Merged(base, theirs)
-    return [merged.lines(found) for found in merged.add(ours)]
+    return [merged.lines(collision) for collision in merged.add(ours)]
 
 
 def is_binary(*texts: bytes) -> bool:
-    """Whether one of them holds a NUL: such files have no lines to merge."""
+    """Whether one of them contains NUL: such files have no lines to merge."""
     return any(b"\0" in text for text in texts)
 
 
-def applied(lines: Sequence[bytes], edits: Sequence[Edit], first: int = 0, last: int | None = None) -> list[bytes]:
-    """Lines `first` up to `last` of a base, with the edits made."""
+def apply_edits(lines: Sequence[bytes], edits: Sequence[Edit], first: int = 0, last: int | None = None) -> list[bytes]:
+    """Lines `first` up to `last` of a base, with the edits applied."""
     at, made = first, list[bytes]()
     for edit in edits:
         made += lines[at : edit.first]

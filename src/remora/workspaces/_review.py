@@ -1,4 +1,4 @@
-"""What an agent would change, as a person reads it."""
+"""Changes of an agent as a unified diff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTEXT = 3
 
 @dataclass(frozen=True)
 class Change:
-    """One file, as the agent found it and as it left it. None means that there is no file."""
+    """One file before and after. None means that there is no file."""
 
     path: str
     base: bytes | None
@@ -23,13 +23,13 @@ class Change:
 
 
 def unified(changes: Sequence[Change]) -> str:
-    """The changes as a unified diff that `patch` and `git apply` take, but for binary files, which are only named."""
-    return "".join(_unified(change) for change in changes if change.base != change.after)
+    """The changes as a unified diff for `patch` and `git apply`. Binary files are only named."""
+    return "".join(_unified_diff(change) for change in changes if change.base != change.after)
 
 
-def _unified(change: Change) -> str:
-    old = "/dev/null" if change.base is None else _quoted("a/" + change.path)
-    new = "/dev/null" if change.after is None else _quoted("b/" + change.path)
+def _unified_diff(change: Change) -> str:
+    old = "/dev/null" if change.base is None else _quote("a/" + change.path)
+    new = "/dev/null" if change.after is None else _quote("b/" + change.path)
     base, after = change.base or b"", change.after or b""
     if not (_is_text(base) and _is_text(after)):
         return f"Binary files {old} and {new} differ\n"
@@ -45,20 +45,20 @@ def _is_text(data: bytes) -> bool:
 
 
 def _hunks(base: Base, after: bytes) -> Iterator[str]:
-    """Edits that are near each other stand in one hunk, each as the lines that go and the lines that come."""
-    moved = 0
+    """Yield hunks. Edits near each other share one, each as removed lines followed by added lines."""
+    offset = 0
     for edits in _groups(base.edits(after)):
         first, last = max(0, edits[0].first - CONTEXT), min(len(base.lines), edits[-1].last + CONTEXT)
         more = sum(len(edit.lines) - (edit.last - edit.first) for edit in edits)
-        yield f"@@ -{_span(first, last - first)} +{_span(first + moved, last - first + more)} @@\n"
-        moved += more
+        yield f"@@ -{_span(first, last - first)} +{_span(first + offset, last - first + more)} @@\n"
+        offset += more
         at = first
         for edit in edits:
-            yield from _marked(" ", base.lines[at : edit.first])
-            yield from _marked("-", base.lines[edit.first : edit.last])
-            yield from _marked("+", edit.lines)
+            yield from _prefix_lines(" ", base.lines[at : edit.first])
+            yield from _prefix_lines("-", base.lines[edit.first : edit.last])
+            yield from _prefix_lines("+", edit.lines)
             at = edit.last
-        yield from _marked(" ", base.lines[at:last])
+        yield from _prefix_lines(" ", base.lines[at:last])
 
 
 def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
@@ -73,21 +73,21 @@ def _groups(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
 
 
 def _span(first: int, size: int) -> str:
-    """Where a hunk stands: an empty one is named by the line before it."""
+    """The position of a hunk. An empty one is named by the line before it."""
     return f"{first + 1}" if size == 1 else f"{first + bool(size)},{size}"
 
 
-def _marked(mark: str, lines: Sequence[bytes]) -> Iterator[str]:
+def _prefix_lines(mark: str, lines: Sequence[bytes]) -> Iterator[str]:
     for line in lines:
-        yield mark + _ended(line.decode())
+        yield mark + _end_line(line.decode())
 
 
-def _ended(line: str) -> str:
+def _end_line(line: str) -> str:
     return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
 
 
-def _quoted(path: str) -> str:
-    """Names that could be taken for lines of the diff are quoted as git does."""
+def _quote(path: str) -> str:
+    """Quote names like git does if they could be mistaken for lines of the diff."""
     if path.isprintable() and '"' not in path and "\\" not in path:
         return path
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""Ending a change that was cut off: it is finished, or where someone's edits forbid that, taken back."""
+"""Recovery after an interrupted change: finish it, or roll it back if someone edited its files."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from typing import Any
 
 from remora.errors import WorkspaceConflict
 from remora.workspaces._door import Door
-from remora.workspaces._journal import Journal, forget, load, root_of
-from remora.workspaces._take import Taken, content, is_done, put, sync_all, take_back, taken, tidy
+from remora.workspaces._journal import Journal, forget, identify_folder, load
+from remora.workspaces._take import Taken, changes_written, content, is_done, put, roll_back, sync_all, tidy
 
 
 @dataclass(frozen=True)
 class Settled:
-    """How a change that was cut off has ended."""
+    """How an interrupted change ended."""
 
     note: Mapping[str, Any]
     taken: Taken | None
-    """What was done, and must be recorded before `forget`; None where it was taken back."""
+    """The finished change, to be recorded before `forget`; None if it was rolled back."""
     left: tuple[str, ...] = ()
-    """Files that someone has changed since, so that they could be neither finished nor taken back."""
+    """Files that someone changed since, which could be neither finished nor rolled back."""
     elsewhere: bool = False
-    """Whether another folder lies at the project's path now: nothing was done."""
+    """Whether the project's path is now another folder. Nothing was done."""
 
 
 def settle(root: Path, state_dir: Path) -> Settled | None:
-    """No change is half done any more. None where there was none. Only for who holds the lock."""
+    """Finish or roll back an interrupted change. None if there is none. The caller must hold the lock."""
     journal = load(state_dir)
     if journal is None:
         return None
-    if journal.root != root_of(root):
+    if journal.root != identify_folder(root):
         forget(state_dir)
         return Settled(journal.note, None, elsewhere=True)
     door = Door(root)
-    if journal.phase != "put" and not _finished(door, journal, state_dir):
-        left = take_back(door, journal, state_dir)
+    if journal.phase != "put" and not _finish(door, journal, state_dir):
+        left = roll_back(door, journal, state_dir)
         forget(state_dir)
         return Settled(journal.note, None, tuple(left))
     tidy(door, replace(journal, phase="put"))
-    return Settled(journal.note, taken(journal))
+    return Settled(journal.note, changes_written(journal))
 
 
-def _finished(door: Door, journal: Journal, state_dir: Path) -> bool:
-    """Whether the rest of the change is done too, because no one has touched a file that it still needs."""
+def _finish(door: Door, journal: Journal, state_dir: Path) -> bool:
+    """Finish the rest of the change. Returns False if someone changed a file that it still needs."""
     if journal.phase != "putting":
         return False
     rest = [step for step in journal.steps if not is_done(door, step)]

@@ -1,4 +1,4 @@
-"""Renames that lose nothing: two names change places at once, or a name is taken only if it is free."""
+"""Renames that lose no file: atomic exchange, and rename only to a free name."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 
 def exchange(one: str, other: str, folder: int) -> None:
-    """The two names in the open folder have changed places, at once where the system can."""
-    if not _renamed(one, other, folder, "exchange"):
-        kept = f"{one}.kept"
-        os.link(other, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    """Exchange two names in an open folder, atomically if the system can."""
+    if not _rename(one, other, folder, "exchange"):
+        spare = f"{one}.kept"
+        os.link(other, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.rename(one, other, src_dir_fd=folder, dst_dir_fd=folder)
-        os.rename(kept, one, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(spare, one, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def move(source: str, target: str, folder: int) -> None:
-    """`source` is at `target`. Raises `FileExistsError` if something is there already."""
-    if not _renamed(source, target, folder, "free"):
+    """Rename `source` to `target`. Raises `FileExistsError` if `target` exists."""
+    if not _rename(source, target, folder, "free"):
         os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.unlink(source, dir_fd=folder)
 
 
-def _renamed(source: str, target: str, folder: int, how: Literal["free", "exchange"]) -> bool:
-    """Whether it was done; false where the system or the file system cannot."""
+def _rename(source: str, target: str, folder: int, how: Literal["free", "exchange"]) -> bool:
+    """Call `renameat2`. Returns False if the system or file system does not support it."""
     call = _renameat2()
     if call is None:
         return False

@@ -1,7 +1,7 @@
-"""Changing the project's files: all of a change or none of it, and never what someone saved meanwhile.
+"""Writes changes into the project: all or none, without losing a concurrent save.
 
-Every file is laid beside its place and synced; then each changes places with the old one, and what came out is looked
-at: if it is not what was expected, it goes back. The journal says at every moment what is under way.
+Every file is staged beside its place and synced. Then each is exchanged with the old file, and the old content is
+checked: if it is not what was expected, the exchange is undone. The journal always says how far the change has got.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 from remora.errors import WorkspaceConflict, WorkspaceError
 from remora.workspaces._door import Door, staged_name
 from remora.workspaces._files import Files, Result
-from remora.workspaces._journal import Journal, Step, forget, root_of
+from remora.workspaces._journal import Journal, Step, forget, identify_folder
 from remora.workspaces._merge import YOU, merge
 from remora.workspaces._review import Change
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What was really done: each file's content before (`base`) and after, and the folders that were made."""
+    """The changes that were written: each file before (`base`) and after, and the folders that were created."""
 
     changes: tuple[Change, ...] = ()
     made: tuple[str, ...] = ()
@@ -38,11 +38,11 @@ def take(
     drop: Sequence[str] = (),
     planned: bool = False,
 ) -> Taken:
-    """Write the changes into the project: all of them, or none. Only for who holds the lock and has settled.
+    """Write the changes into the project: all of them, or none. The caller must hold the lock and have called `settle`.
 
-    Edits of both sides are merged where they do not touch. Raises `WorkspaceConflict` naming every file where they do;
-    then nothing has been written. The journal stays, with `note`, until `forget`. At the end the folders `drop` are
-    removed if they are empty. Changes that were `planned` are written as they are, or not at all.
+    Edits of both sides are merged if they do not touch. Otherwise raises `WorkspaceConflict` naming every such file,
+    and nothing is written. The journal stays, with `note`, until `forget`. At the end, folders in `drop` are removed if
+    they are empty. With `planned`, the changes are written without merging.
     """
     door = Door(root)
     changes = changes if planned else plan(door, changes)
@@ -50,7 +50,7 @@ def take(
         return Taken()
     steps = tuple(Step(each.path, each.mode, each.base, each.after, staged_name()) for each in changes)
     made = dict.fromkeys(folder for step in steps for folder in door.missing_folders(step.path))
-    journal = Journal("staging", steps, tuple(made), tuple(drop), root_of(root), note or {})
+    journal = Journal("staging", steps, tuple(made), tuple(drop), identify_folder(root), note or {})
     journal.save(state_dir)
     try:
         _stage_all(door, steps)
@@ -60,39 +60,39 @@ def take(
             put(door, step)
         sync_all(door, steps)
     except BaseException:
-        take_back(door, journal, state_dir)
+        roll_back(door, journal, state_dir)
         forget(state_dir)
         raise
     finish(door, journal, state_dir)
-    return taken(journal)
+    return changes_written(journal)
 
 
-def taken(journal: Journal) -> Taken:
-    """What a journal whose phase is `put` has done."""
+def changes_written(journal: Journal) -> Taken:
+    """The changes of a journal whose phase is `put`."""
     return Taken(tuple(Change(step.path, step.base, step.after, step.mode) for step in journal.steps), journal.made)
 
 
 def finish(door: Door, journal: Journal, state_dir: Path) -> None:
-    """Everything is in its place: that is noted, and what came out is thrown away."""
+    """Record that everything is in place, then delete the old files."""
     journal = replace(journal, phase="put")
     journal.save(state_dir, sync=False)
     tidy(door, journal)
 
 
 def tidy(door: Door, journal: Journal) -> None:
-    """Nothing waits beside its place any more, and the folders that must go are gone if they are empty.
+    """Delete staged files, and folders that must go if they are empty.
 
-    What someone saved, and nobody could put back, stays.
+    A staged file with content that someone saved is kept.
     """
     for step in journal.steps:
-        if journal.phase == "staging" or content(door, step.waiting) in (step.base, step.after):
+        if journal.phase == "staging" or content(door, step.staged_path) in (step.base, step.after):
             door.discard(step.path, step.staged)
     for folder in reversed(journal.drop if journal.phase == "put" else journal.made):
         door.remove_folder(folder)
 
 
 def plan(door: Door, changes: Sequence[Change], files: Files | None = None, owner: str = YOU) -> list[Change]:
-    """What must be written, given what is there now, or will be by then (`files`). Raises `WorkspaceConflict`."""
+    """The changes to write, given the current files or those planned so far (`files`). Raises `WorkspaceConflict`."""
     files = files or Files(door)
     planned: list[Change] = []
     for change in changes:
@@ -104,7 +104,7 @@ def plan(door: Door, changes: Sequence[Change], files: Files | None = None, owne
             continue
         _check_writable(door, change.path)
         mode = door.mode(change.path)
-        door.fits(change.path)
+        door.check_parents(change.path)
         mode = (change.mode if mode is None else mode) & 0o777
         planned.append(replace(change, base=now, after=merged.text, mode=mode))
     if files.clashes:
@@ -113,7 +113,7 @@ def plan(door: Door, changes: Sequence[Change], files: Files | None = None, owne
 
 
 def _check_writable(door: Door, path: str) -> None:
-    """Raises `WorkspaceError` for what the user has made read-only: a rename would not ask, as an editor does."""
+    """Raises `WorkspaceError` if the user made it read-only: a rename would ignore that."""
     if locked := door.read_only(path):
         what = "" if locked == path else f", so `{path}` cannot be written"
         raise WorkspaceError(
@@ -121,8 +121,8 @@ def _check_writable(door: Door, path: str) -> None:
         )
 
 
-def result_of(base: bytes | None, after: bytes | None, now: bytes | None) -> Result | None:
-    """What becomes of `now` when `base` was to become `after`; None for a conflict."""
+def merge_content(base: bytes | None, after: bytes | None, now: bytes | None) -> Result | None:
+    """Merge the change from `base` to `after` into `now`. None for a conflict."""
     if now == base:
         return Result(after)
     if base is None or after is None or now is None:
@@ -132,7 +132,7 @@ def result_of(base: bytes | None, after: bytes | None, now: bytes | None) -> Res
 
 
 def put(door: Door, step: Step) -> None:
-    """The step is done, or the place holds what someone saved there and `WorkspaceConflict` says so."""
+    """Move one staged file into place. Raises `WorkspaceConflict` if someone saved the file, which then stays."""
     if content(door, step.path) != step.base:
         raise WorkspaceConflict([step.path])
     try:
@@ -145,39 +145,41 @@ def put(door: Door, step: Step) -> None:
             door.swap(step.path, step.staged)
     except (FileExistsError, FileNotFoundError):
         raise WorkspaceConflict([step.path]) from None
-    # Between our look and the rename someone may have saved: then it is theirs that came out.
-    if content(door, step.waiting) != step.base:
+    # Someone may have saved between the check and the rename. Then the file that came out is theirs.
+    if content(door, step.staged_path) != step.base:
         put_back(door, step)
         raise WorkspaceConflict([step.path])
 
 
 def put_back(door: Door, step: Step) -> None:
-    """What came out of its place is there again."""
+    """Put the file that came out back into its place."""
     if step.after is None:
-        with contextlib.suppress(FileExistsError):  # newer still: then that stays, and the other waits beside it
+        with contextlib.suppress(FileExistsError):  # a newer save stays, and the other file beside it
             door.move_in(step.path, step.staged)
     elif content(door, step.path) == step.after:
         door.swap(step.path, step.staged)
 
 
-def take_back(door: Door, journal: Journal, state_dir: Path) -> list[str]:
-    """The project is as it was before the change. Gives the files that someone has changed since, left as they are."""
+def roll_back(door: Door, journal: Journal, state_dir: Path) -> list[str]:
+    """Roll the change back. Returns the files that someone changed since, which are left as they are."""
     left: list[str] = []
     if journal.phase == "putting":
-        left = [step.path for step in reversed(journal.steps) if is_done(door, step) and not _taken_back(door, step)]
+        left = [
+            step.path for step in reversed(journal.steps) if is_done(door, step) and not _roll_back_step(door, step)
+        ]
         sync_all(door, journal.steps)
-        # What waits beside a file tells whether it is done: before any of that goes, it must not be asked again.
+        # Staged files show which steps are done, so record the new phase before deleting any.
         journal = replace(journal, phase="back")
         journal.save(state_dir)
     tidy(door, journal)
     return left
 
 
-def _taken_back(door: Door, step: Step) -> bool:
+def _roll_back_step(door: Door, step: Step) -> bool:
     now = content(door, step.path)
     if now != step.after:
-        return _merged_back(door, step, now)
-    if step.base is not None and content(door, step.waiting) is None:
+        return _merge_back(door, step, now)
+    if step.base is not None and content(door, step.staged_path) is None:
         door.stage(step.path, step.base, mode=step.mode, name=step.staged)
     try:
         put(door, replace(step, base=step.after, after=step.base))
@@ -186,9 +188,9 @@ def _taken_back(door: Door, step: Step) -> bool:
     return True
 
 
-def _merged_back(door: Door, step: Step, now: bytes | None) -> bool:
-    """Someone went on from the new text: theirs stays, ours goes, if the two can be told apart."""
-    result = result_of(step.after, step.base, now)
+def _merge_back(door: Door, step: Step, now: bytes | None) -> bool:
+    """Remove our edits from a file that someone edited since, if the edits do not touch."""
+    result = merge_content(step.after, step.base, now)
     if result is None or result.text is None or content(door, step.path) != now:
         return False
     door.write(step.path, result.text, mode=step.mode)
@@ -196,8 +198,8 @@ def _merged_back(door: Door, step: Step, now: bytes | None) -> bool:
 
 
 def is_done(door: Door, step: Step) -> bool:
-    """Whether the file is in its place, by what waits beside it. An edit that came out with it is put back first."""
-    spare = content(door, step.waiting)
+    """Whether the new file is in place, judging by the staged file. Puts back a concurrent save that came out."""
+    spare = content(door, step.staged_path)
     if spare is not None and spare not in (step.base, step.after):
         put_back(door, step)
         return False
@@ -207,7 +209,7 @@ def is_done(door: Door, step: Step) -> bool:
 
 
 def content(door: Door, path: str) -> bytes | None:
-    """The file's bytes, or None where there is no file."""
+    """The file's content, or None if there is no file."""
     try:
         return door.read(path)
     except FileNotFoundError:
@@ -222,5 +224,5 @@ def _stage_all(door: Door, steps: Sequence[Step]) -> None:
 
 def sync_all(door: Door, steps: Sequence[Step]) -> None:
     for step in steps:
-        with contextlib.suppress(FileNotFoundError):  # a folder that never came to be
+        with contextlib.suppress(FileNotFoundError):  # a folder that was never created
             door.sync(step.path)

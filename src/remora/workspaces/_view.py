@@ -1,4 +1,4 @@
-"""The files of a project that are its own code, walked through the door."""
+"""Lists the files of a project that are not ignored."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from remora.workspaces._door import Door, Entries
 
 
 def files_below(door: Door, folder: str, *, without: str = "") -> Iterator[str]:
-    """Paths of the files below a folder (empty for the root) that are not ignored; none below `without`."""
+    """Files below a folder (empty for the root) that are not ignored, except below `without`."""
     return _walk(door, folder, _rules_for(door, folder), without)
 
 
 def every_file(door: Door, folder: str = "") -> Iterator[str]:
-    """Paths of all files below a folder, ignored or not; nothing where there is no such folder."""
+    """All files below a folder, ignored or not; nothing if there is no such folder."""
     with contextlib.suppress(FileNotFoundError):
-        found = door.entries(folder)
-        for name in found.files:
-            yield _joined(folder, name)
-        for name in found.folders:
-            yield from every_file(door, _joined(folder, name))
+        entries = door.entries(folder)
+        for name in entries.files:
+            yield _join(folder, name)
+        for name in entries.folders:
+            yield from every_file(door, _join(folder, name))
 
 
-def shown(door: Door, folder: str, *, without: str = "") -> Entries:
-    """What is in one folder and not ignored. Raises `FileNotFoundError`."""
-    found, rules = door.entries(folder), _rules_for(door, folder)
+def visible_entries(door: Door, folder: str, *, without: str = "") -> Entries:
+    """The entries of one folder that are not ignored. Raises `FileNotFoundError`."""
+    entries, rules = door.entries(folder), _rules_for(door, folder)
     return Entries(
-        [name for name in found.files if not rules.hides_file(_joined(folder, name))],
-        [name for name in found.folders if not _is_hidden(door, _joined(folder, name), rules, without)],
+        [name for name in entries.files if not rules.hides_file(_join(folder, name))],
+        [name for name in entries.folders if not _is_hidden(door, _join(folder, name), rules, without)],
     )
 
 
 def _walk(door: Door, folder: str, rules: Ignored, without: str) -> Iterator[str]:
     try:
-        found = door.entries(folder)
+        entries = door.entries(folder)
     except (FileNotFoundError, WorkspaceError):
-        return  # gone, or not for us to enter: such a folder has no files that an agent could read
-    if VENV_MARK in found.files:
+        return  # gone or unreadable: it has no files that an agent could read
+    if VENV_MARK in entries.files:
         return
-    for name in found.files:
-        if not rules.hides_file(_joined(folder, name)):
-            yield _joined(folder, name)
-    for name in found.folders:
-        inner = _joined(folder, name)
+    for name in entries.files:
+        if not rules.hides_file(_join(folder, name)):
+            yield _join(folder, name)
+    for name in entries.folders:
+        inner = _join(folder, name)
         if inner != without and not rules.hides_folder(inner):
             yield from _walk(door, inner, rules.within(inner, _rules(door, inner)), without)
 
@@ -58,7 +58,10 @@ def _is_hidden(door: Door, folder: str, rules: Ignored, without: str) -> bool:
 
 
 def _rules_for(door: Door, folder: str) -> Ignored:
-    """The rules in a folder. Where it is hidden itself, only its own hold: whoever names it wants to see it."""
+    """The ignore rules in a folder.
+
+    In an ignored folder only its own rules apply, because the caller asked for it by name.
+    """
     rules = Ignored().within("", _own_rules(door.root)).within("", _rules(door, ""))
     parts = folder.split("/") if folder else []
     for end in range(1, len(parts) + 1):
@@ -70,9 +73,9 @@ def _rules_for(door: Door, folder: str) -> Ignored:
 
 def _rules(door: Door, folder: str) -> bytes | None:
     try:
-        return door.read(_joined(folder, RULES), limit=MAX_RULES)
+        return door.read(_join(folder, RULES), limit=MAX_RULES)
     except (FileNotFoundError, WorkspaceError):
-        return None  # also a link, which git does not follow either
+        return None  # also for a link, which git does not follow either
 
 
 def _own_rules(root: Path) -> bytes | None:
@@ -80,8 +83,8 @@ def _own_rules(root: Path) -> bytes | None:
     try:
         return Door(root.joinpath(*folders)).read(name, limit=MAX_RULES)
     except (OSError, WorkspaceError):
-        return None  # no repository, or `.git` is a file that leads to one elsewhere
+        return None  # no repository, or `.git` is a file that names one elsewhere
 
 
-def _joined(folder: str, name: str) -> str:
+def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name

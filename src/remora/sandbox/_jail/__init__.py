@@ -1,15 +1,15 @@
-"""The program that shuts another one in, and stays with it until the end.
+"""The program that isolates another one, and supervises it until it ends.
 
-It is started for every command, so it imports little. A plan says what to do:
+It starts once per command, so it imports little. A plan says what to do:
 
-- `mode`: `namespaces` (it makes them itself), `bubblewrap` (it was started inside), `bare` (no walls, only the watch)
-- `root`, `over`, `hide`, `view`: the project, the folder of changed files, what is not to be seen of it, and whether
-  it is a `copy` or an `overlay`
-- `read`, `links`, `inside`: what else can be read (from, to), links to make, and readable paths inside the project
-- `argv`, `env`, `limits`, `artifacts`: the program, and what it may use and leave
+- `mode`: `namespaces` (create them), `bubblewrap` (already started inside), `bare` (no isolation, only supervision)
+- `root`, `over`, `hide`, `view`: the project, the folder of changed files, paths to hide, and whether the project is
+  seen as a `copy` or an `overlay`
+- `read`, `links`, `inside`: other readable paths (from, to), links to create, and readable paths inside the project
+- `argv`, `env`, `limits`, `artifacts`: the program, its resources and the files to return
 - `cgroup`: the descriptor through which this process enters the command's cgroup, or none
-- `status`: the descriptor of a file that takes the result, a line for each fact: `returncode N`, `limit TEXT`,
-  `problem TEXT`, `view TEXT`, and `artifact SIZE NAME` with so many bytes after it
+- `status`: the descriptor of a file that receives the report, one line for each fact: `returncode N`, `limit TEXT`,
+  `problem TEXT`, `view TEXT`, and `artifact SIZE NAME` followed by that many bytes
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 OUT = "/run/remora"
 SOURCE = "/run/remora-source"
 MAX_ARTIFACT = 8 * 1024 * 1024
-"""Bytes of all that a program may leave, together."""
+"""Total bytes of the files that a program may return."""
 MAX_DESCRIPTOR = 1 << 20
 FAILED = 126
-"""The exit status of a program that could not be started."""
+"""Exit status if the program could not be started."""
 
 
 def main(argv: list[str]) -> None:
-    """Carry out the plan and end with it."""
+    """Run the plan, then exit."""
     plan = marshal.loads(bytes.fromhex("".join(argv)))  # noqa: S302 - from our own parent
     linux.prctl(linux.PR_SET_PDEATHSIG, KILL)
     if os.getppid() not in (plan["parent"], 0):
@@ -49,24 +49,24 @@ def main(argv: list[str]) -> None:
         _enter_cgroup(plan["cgroup"])
         _MODES[plan["mode"]](plan)
     except OSError as error:
-        _tell(plan, {"problem": str(error.strerror or error)})
+        _report(plan, {"problem": str(error.strerror or error)})
         os._exit(FAILED)
     os._exit(0)
 
 
 def _enter_cgroup(door: int | None) -> None:
-    """This process, and all that it starts, count in the command's cgroup."""
+    """Move this process into the command's cgroup. Children inherit it."""
     if door is not None:
         try:
             os.write(door, b"0")
         except OSError as error:
-            raise OSError(error.errno, f"the cgroup cannot be entered: {error.strerror}") from None
+            raise OSError(error.errno, f"cannot enter the cgroup: {error.strerror}") from None
         os.close(door)
 
 
 def _in_namespaces(plan: dict[str, Any]) -> None:
     if not walls.landlock_version():
-        raise OSError(errno.ENOSYS, "Landlock is not in this kernel")
+        raise OSError(errno.ENOSYS, "this kernel has no Landlock")
     plan["of_root"] = os.getuid() == 0
     enter_namespaces()
     inside = os.fork()
@@ -98,12 +98,15 @@ _MODES = {"namespaces": _in_namespaces, "bubblewrap": _in_bubblewrap, "bare": _b
 
 
 def _run(plan: dict[str, Any], *, everyone: bool) -> None:
-    """The program ran and its end is told. Whoever it left behind dies with this process, its namespace's first."""
+    """Run the program and report how it ended.
+
+    Remaining processes die with this one, the first of its pid namespace.
+    """
     child = os.fork()
     if child == 0:
-        _become(plan)
+        _exec_program(plan)
     result = watch(child, plan["limits"], plan["areas"], everyone=everyone)
-    _tell(plan, {"view": plan["view"], **result})
+    _report(plan, {"view": plan["view"], **result})
     if "returncode" in result:
         room = MAX_ARTIFACT
         for name, path in plan["artifacts"].items():
@@ -113,16 +116,16 @@ def _run(plan: dict[str, Any], *, everyone: bool) -> None:
                 _write(plan["status"], f"artifact {len(data)} {name}\n".encode() + data)
 
 
-def _become(plan: dict[str, Any]) -> None:
-    """This process is the program, behind all walls. It never returns."""
+def _exec_program(plan: dict[str, Any]) -> None:
+    """Apply all restrictions and execute the program. Never returns."""
     try:
         os.chdir(plan["cwd"])
         os.closerange(3, MAX_DESCRIPTOR)
         walls.set_limits(plan["limits"], own_users=plan["mode"] != "bare")
         if plan["mode"] != "bare":
             if walls.landlock_version():
-                walls.shut_files(plan["may_read"], plan["may_write"])
-            walls.shut_calls()
+                walls.restrict_files(plan["may_read"], plan["may_write"])
+            walls.restrict_calls()
         os.execve(plan["argv"][0], plan["argv"], plan["env"])  # noqa: S606
     except OSError as error:
         sys.stderr.write(f"{plan['argv'][0]} could not be started: {error}\n")
@@ -131,7 +134,10 @@ def _become(plan: dict[str, Any]) -> None:
 
 
 def _artifact(path: str, room: int) -> bytes | None:
-    """What the program left there, if it is a plain file of a sensible size. It may have put anything there."""
+    """The content of a returned file, if it is a regular file within the limit.
+
+    The program may have put anything there.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -144,7 +150,7 @@ def _artifact(path: str, room: int) -> bytes | None:
         os.close(file)
 
 
-def _tell(plan: dict[str, Any], facts: dict[str, Any]) -> None:
+def _report(plan: dict[str, Any], facts: dict[str, Any]) -> None:
     for name, fact in facts.items():
         text = str(fact).replace("\n", " ")
         _write(plan["status"], f"{name} {text}\n".encode())

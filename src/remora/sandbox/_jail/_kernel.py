@@ -1,6 +1,6 @@
-"""What programs hold in the kernel, where no process has it: sockets, page tables, open files, inodes, locks.
+"""Estimates kernel memory that no process is charged for: sockets, page tables, open files, inodes, locks.
 
-Without a cgroup nobody counts it, so it is estimated here, each thing at the most that it can hold.
+Without a cgroup nothing counts it, so each object counts as the most it can hold.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SOCKET = 448 * 1024
-"""Bytes that a socket can hold in its buffers, which nobody inside can make larger."""
+"""Most bytes in a socket's buffers. A sandboxed process cannot raise this."""
 FREE_SOCKETS = 256
-"""Sockets that count nothing: few programs fill the ones that they have."""
+"""Sockets that are not counted: few programs fill their buffers."""
 OPEN_FILE = 10 * 1024
-"""Bytes behind an open file: two pages of a pipe beyond the user's allowance, and what the kernel keeps about it."""
+"""Bytes per open file: two pages of a pipe beyond the user's allowance, plus kernel structures."""
 FREE_FILES = 256
-"""Open files of a process that count nothing."""
+"""Open files of a process that are not counted."""
 INODE = 1536
-"""Bytes of a file in memory that its size does not show: the inode, and its name in the cache of names."""
+"""Bytes per file in memory beyond its size: the inode and its directory entry in the cache."""
 LOCKS = 10_000
-"""Locks on files that may be held: the kernel has no limit of its own."""
+"""Most file locks: the kernel has no limit of its own."""
 MAPPINGS = 65_530 * 256
-"""Bytes that the kernel keeps about the most mappings that a process may have."""
+"""Bytes that the kernel needs for the most mappings that a process may have."""
 _LOCK_TEXT = 1024 * 1024
 _FEW_MAPPINGS = 256 * 1024
-"""Bytes of the list of a process's mappings, some 4,000 of them: few programs have more."""
+"""Bytes of `/proc/PID/maps` for about 4,000 mappings. Few programs have more."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -38,15 +38,15 @@ class Sockets:
         self._tcp = _sockstat()[2]
 
     def held(self) -> int:
-        """Bytes that they may hold by now, those without a descriptor included."""
+        """Most bytes that they can hold now, including sockets without a descriptor."""
         used, tcp, pages = _sockstat()
-        # The kernel counts the memory of TCP for the whole machine: what is more than at the start counts here.
+        # The kernel counts TCP memory for the whole machine, so only the growth since the start counts here.
         grown = max(0, pages - self._tcp) * _PAGE if tcp else 0
         return max(0, used - FREE_SOCKETS) * SOCKET + grown
 
 
 def _sockstat() -> tuple[int, int, int]:
-    """Sockets that exist in this namespace, those of TCP among them, and pages that TCP has on this machine."""
+    """Sockets in this namespace, TCP sockets among them, and pages of TCP memory on this machine."""
     used = tcp = pages = 0
     for line in _read("/proc/net/sockstat").splitlines():
         words = line.split()
@@ -59,7 +59,7 @@ def _sockstat() -> tuple[int, int, int]:
 
 
 def process_memory(pid: int) -> tuple[int, int]:
-    """Bytes of a process that are resident, and those that the kernel keeps for it: page tables and open files."""
+    """Resident bytes of a process, and kernel memory for it: page tables and open files."""
     resident = tables = slots = 0
     for line in _read(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"VmRSS:"):
@@ -73,9 +73,9 @@ def process_memory(pid: int) -> tuple[int, int]:
 
 
 def _open_files(pid: int, slots: int) -> int:
-    """How many files it has open; as many as it has room for where that cannot be seen."""
+    """Number of open files. If that is not visible, the size of the descriptor table."""
     try:
-        # Since Linux 6.2 the size of this folder is their number; before, it is 0.
+        # Since Linux 6.2 the size of this folder is the number of entries; before, it is 0.
         return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
     except PermissionError:
         return slots
@@ -84,7 +84,7 @@ def _open_files(pid: int, slots: int) -> int:
 
 
 def mappings(pid: int) -> int:
-    """Bytes that the kernel may keep about a process's mappings; nothing for an ordinary number of them."""
+    """Bytes that the kernel may need for a process's mappings; 0 for an ordinary number of them."""
     try:
         file = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError:
@@ -96,7 +96,7 @@ def mappings(pid: int) -> int:
 
 
 def written(areas: Sequence[str]) -> tuple[int, int]:
-    """Bytes in the private file systems, and those that the kernel keeps about the files there."""
+    """Bytes in the private file systems, and kernel memory for the files there."""
     total = inodes = 0
     for area in areas:
         usage = os.statvfs(area)
@@ -106,12 +106,12 @@ def written(areas: Sequence[str]) -> tuple[int, int]:
 
 
 def too_many_locks() -> bool:
-    """Whether more than `LOCKS` locks are held on files."""
+    """Whether more than `LOCKS` file locks are held."""
     return _read("/proc/locks", _LOCK_TEXT).count(b"\n") > LOCKS
 
 
 def proportional(pid: int) -> int:
-    """Resident memory of a process, its share of what it has together with others."""
+    """Proportional set size of a process: shared pages count as its share."""
     for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
@@ -119,7 +119,7 @@ def proportional(pid: int) -> int:
 
 
 def _read(path: str, limit: int = 1 << 16) -> bytes:
-    """The first bytes of a file that the kernel makes; nothing where there is none."""
+    """The first bytes of a `/proc` file; empty if it cannot be read."""
     parts: list[bytes] = []
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The system calls that Python does not have. Each raises `OSError` naming the call that was refused."""
+"""System calls that Python does not offer. Each raises `OSError` naming the call that failed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *args: Any) -> int:
-    """The result of libc's function."""
+    """Call a libc function."""
     result = int(getattr(_libc, name)(*args))
     if result < 0:
         number = ctypes.get_errno()
@@ -32,7 +32,7 @@ def call(name: str, *args: Any) -> int:
 
 
 def syscall(number: int, *args: Any, name: str) -> int:
-    """The result of a call that libc has no name for."""
+    """Make a system call that libc has no function for."""
     words = [ctypes.c_long(each) if isinstance(each, int) else each for each in args]
     result = int(_libc.syscall(ctypes.c_long(number), *words))
     if result < 0:
@@ -42,12 +42,12 @@ def syscall(number: int, *args: Any, name: str) -> int:
 
 
 def prctl(option: int, value: int) -> None:
-    """A property of this process is set."""
+    """Set a property of this process."""
     call("prctl", option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
 
 
 def mount(source: str | None, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
-    """Something is mounted at `target`."""
+    """Mount at `target`."""
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind)]
     try:
         call("mount", *words, ctypes.c_ulong(flags), None if data is None else os.fsencode(data))
@@ -56,19 +56,19 @@ def mount(source: str | None, target: str, kind: str | None = None, flags: int =
 
 
 def bind(source: str, target: str, *, read_only: bool = True) -> None:
-    """What is at `source`, and what is mounted below it, is seen at `target` too."""
+    """Bind-mount `source`, with everything mounted below it, at `target`."""
     mount(source, target, None, MS_BIND | MS_REC)
     if read_only:
         make_read_only(target, deep=True)
 
 
 def make_read_only(target: str, *, deep: bool) -> None:
-    """Nothing can be written there, and no device or set-user-id file works."""
+    """Make a mount read-only, without devices or set-user-id programs."""
     attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
     flags = _AT_RECURSIVE if deep else 0
     syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(target), flags, attributes, 32, name="mount_setattr")
 
 
 def pivot_root(new: str, old: str) -> None:
-    """`new` is this process's root; what was the root is at `old`."""
+    """Make `new` the root of this process. The old root is then at `old`."""
     syscall(_PIVOT_ROOT[os.uname().machine], os.fsencode(new), os.fsencode(old), name="pivot_root")

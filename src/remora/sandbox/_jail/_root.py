@@ -1,6 +1,6 @@
-"""A root of its own for a program: the system to read, the project to work on, and nothing else.
+"""Builds a private root for a program: the system to read, the project to work on, and nothing else.
 
-Everything that can be written lies in one memory file system of a fixed size, which is gone with the last process.
+Everything writable is in one tmpfs of a fixed size, which disappears with the last process.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ALL_NAMESPACES = (
     linux.NEW_USER | linux.NEW_NS | linux.NEW_NET | linux.NEW_PID | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_CGROUP
 )
 INSIDE_ID = 1000
-"""Who the program is inside. Not 0, so that starting a program drops every privilege."""
+"""User and group id inside. Not 0, so that executing a program drops every privilege."""
 FIRST_PID = 300
-"""Numbers below are used only once in a pid namespace."""
+"""The kernel uses lower pids only once in a pid namespace."""
 _UP_AND_RUNNING, _SET_FLAGS = 0x41, 0x8914
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 def enter_namespaces() -> None:
-    """This process, and the next that it starts, see only users, mounts, networks and processes of their own."""
+    """Give this process private user, mount, network and other namespaces. The next child starts the pid namespace."""
     user, group = os.getuid(), os.getgid()
     linux.call("unshare", ALL_NAMESPACES)
     _write("/proc/self/setgroups", "deny")
@@ -39,7 +39,7 @@ def enter_namespaces() -> None:
 
 
 def build_root(plan: dict[str, Any]) -> None:
-    """`/` is the program's own root. What was there before can no longer be reached."""
+    """Make `/` the program's private root. The previous root becomes unreachable."""
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("stage", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=16m,mode=755")  # noqa: S108
     os.makedirs("/tmp/old")  # noqa: S108
@@ -50,7 +50,7 @@ def build_root(plan: dict[str, Any]) -> None:
     _mount_proc(plan["limits"]["processes"], of_root=plan["of_root"])
     _mount_devices()
     _mount_project(plan)
-    _lift_loopback()
+    _enable_loopback()
     os.chdir("/new")
     linux.pivot_root(".", ".")
     linux.call("umount2", b".", linux.MNT_DETACH)
@@ -80,7 +80,7 @@ def _mount_system(plan: dict[str, Any]) -> None:
 
 
 def show(source: str, target: str) -> None:
-    """What is at `source` can be read at `target`."""
+    """Make `source` readable at `target`."""
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     else:
@@ -96,9 +96,9 @@ def _mount_proc(processes: int, *, of_root: bool) -> None:
     try:
         _write("/new/proc/sys/kernel/pid_max", str(FIRST_PID + processes))
     except OSError:
-        # Before Linux 6.14 there is one for the whole machine. RLIMIT_NPROC remains, but does not count for root.
+        # Before Linux 6.14 `pid_max` is global. RLIMIT_NPROC still applies, but not to root.
         if of_root:
-            raise OSError(errno.EPERM, "processes of root cannot be limited before Linux 6.14") from None
+            raise OSError(errno.EPERM, "cannot limit the processes of root before Linux 6.14") from None
 
 
 def _mount_devices() -> None:
@@ -119,11 +119,11 @@ def _mount_devices() -> None:
 def _mount_project(plan: dict[str, Any]) -> None:
     root = plan["root"]
     os.makedirs(f"/new{root}", exist_ok=True)
-    # A name without any character that the options of a mount could not hold.
+    # A fixed name: the project's path may contain characters that mount options cannot.
     os.makedirs("/base")
     linux.bind(f"/old{root}", "/base")
     over = f"/old{plan['over']}" if plan["over"] else None
-    plan["view"] = "overlay" if _lay_over(over, f"/new{root}") else "copy"
+    plan["view"] = "overlay" if _mount_overlay(over, f"/new{root}") else "copy"
     if plan["view"] == "copy":
         os.makedirs("/area/copy")
         copy_view("/base", over, "/area/copy", plan["hide"])
@@ -135,11 +135,11 @@ def _mount_project(plan: dict[str, Any]) -> None:
         _hide(f"/new{root}", name)
 
 
-def _lay_over(over: str | None, target: str) -> bool:
-    """Whether the project lies at `target` under the changed files and all that will be written.
+def _mount_overlay(over: str | None, target: str) -> bool:
+    """Mount the project at `target` as an overlay with the changed files. Returns False if that fails.
 
-    The changed files are copied, as their folder is inside the project's, and layers may not hold each other. Some file
-    systems cannot be a layer at all.
+    The changed files are copied: their folder is inside the project, and overlay layers may not contain each other.
+    Some file systems cannot be a layer at all.
     """
     os.makedirs("/area/upper")
     os.makedirs("/area/work")
@@ -153,7 +153,7 @@ def _lay_over(over: str | None, target: str) -> bool:
 
 
 def _hide(root: str, name: str) -> None:
-    """Nothing is seen there. A link is left alone: what it leads to is not in this root."""
+    """Hide a path. A link is left alone: its target is not in this root."""
     path = root
     for part in name.split("/"):
         path = f"{path}/{part}"
@@ -165,8 +165,8 @@ def _hide(root: str, name: str) -> None:
         linux.bind("/empty", path)
 
 
-def _lift_loopback() -> None:
-    """`127.0.0.1` answers inside, and leads nowhere else: the namespace has no other device."""
+def _enable_loopback() -> None:
+    """Enable `127.0.0.1` inside. The namespace has no other network device."""
     door = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
     request = ctypes.create_string_buffer(struct.pack("16sH22x", b"lo", _UP_AND_RUNNING))
     linux.call("ioctl", door.fileno(), ctypes.c_ulong(_SET_FLAGS), request)

@@ -1,4 +1,4 @@
-"""The project as a workspace has it, copied: the project's files with the changed ones in their places."""
+"""Copies the project as a workspace has it: project files, with the changed ones on top."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 CHUNK = 1024 * 1024
 HIDDEN = frozenset({".git", ".hg", ".svn", ".jj", ".bzr", ".agentfs"})
-"""What tests do not see, wherever it is, folder or file: history may hold keys, our state other agents' work."""
+"""Names hidden from tests at any depth: history may contain keys, and our state contains other agents' work."""
 SKIPPED = HIDDEN | frozenset(
     {".venv", "venv", "node_modules", ".tox", ".nox", "__pycache__"}
     | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
 )
-"""Folders that no test needs copied, wherever they are."""
+"""Folders that are not copied, at any depth, because tests do not need them."""
 
 
 def copy_view(base: str, over: str | None, target: str, hidden: Collection[str] = ()) -> None:
-    """`target` holds the files of `base`, those of `over` in their places. Links stay links."""
+    """Copy the files of `base` to `target`, then those of `over` on top. Links stay links."""
     _copy(base, target, "", frozenset(hidden))
     copy_changed(over, target)
 
 
 def copy_changed(over: str | None, target: str) -> None:
-    """The files of `over` are in their places in `target`."""
+    """Copy the files of `over` into `target`."""
     if over is not None and os.path.isdir(over):
         _copy(over, target, "", frozenset())
 
@@ -59,12 +59,12 @@ def _copy_file(entry: os.DirEntry[str], goal: str) -> None:
         try:
             source = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW)
         except PermissionError:
-            return  # What the user may not read, the tests may not either.
+            return  # Tests may not read what the user may not.
         _copy_bytes(source, goal)
 
 
 def _copy_bytes(source: int, goal: str) -> None:
-    """The file is at `goal` too, with its mode and times. Closes `source`."""
+    """Copy the file to `goal` with its mode and times. Closes `source`."""
     facts = os.fstat(source)
     target = os.open(goal, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""What a process gives up for good before it becomes the program: files by Landlock, system calls by seccomp.
+"""Restrictions that a process applies before it executes the program: files by Landlock, system calls by seccomp.
 
-Both are second walls behind the namespaces. seccomp also closes what namespaces leave open: sockets to the machine's
-host (`AF_VSOCK`), the kernel's key rings, and memory that no limit counts.
+Both are a second line of defence behind the namespaces. seccomp also blocks what namespaces leave open: sockets to the
+virtual machine's host (`AF_VSOCK`), the kernel's key rings, and memory that no limit counts.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _ASK_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""How many rights over files each version knows; later versions know as many as the fifth."""
+"""Number of file access rights in each Landlock version. Later versions have as many as version 5."""
 _FILE_RIGHTS = _EXECUTE | 1 << 1 | _READ_FILE | 1 << 14 | 1 << 15
 _SCOPES = 0b11
-"""Abstract sockets and signals stay among the program's own, from version 6 on."""
+"""Scopes since version 6: abstract sockets and signals cannot leave the sandbox."""
 
 
 def landlock_version() -> int:
-    """Which Landlock the kernel has; 0 for none."""
+    """The kernel's Landlock version; 0 for none."""
     try:
         return linux.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION, name="landlock_create_ruleset")
     except OSError:
         return 0
 
 
-def shut_files(read: Iterable[str], write: Iterable[str]) -> None:
-    """Only what is below these paths can be opened, the first to read and execute, the second to change too."""
+def restrict_files(read: Iterable[str], write: Iterable[str]) -> None:
+    """Restrict files with Landlock: `read` paths can be read and executed, `write` paths also changed."""
     version = landlock_version()
     every = (1 << _RIGHTS.get(version, 16)) - 1
     size = 8 if version < 4 else 16 if version < 6 else 24
@@ -71,33 +71,33 @@ _REFUSED: dict[str, Sequence[int]] = {
     # unshare setns, then those with one number everywhere: io_uring_*, memfd_secret, clone3, the new mount calls.
     "x86_64": (250, 248, 249, 321, 298, 323, 319, 29, 165, 166, 155, 272, 308, *(68, 64, 275, 276, 278, 300)),
     "aarch64": (219, 217, 218, 280, 241, 282, 279, 194, 40, 39, 41, 97, 268, *(186, 190, 76, 77, 75, 262)),
-    # The second row holds memory that no limit counts: msgget semget splice tee vmsplice fanotify_init.
+    # The second group allocates memory that no limit counts: msgget semget splice tee vmsplice fanotify_init.
 }
 _REFUSED_EVERYWHERE = (425, 426, 427, 447, 435, 428, 429, 430, 431, 432, 433, 442, 444, 445, 446)
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _SET_OPTION = {"x86_64": 54, "aarch64": 208}
 _SOCKET_LEVEL, _BUFFER_SIZES = 1, (7, 8)
-"""`SO_SNDBUF` and `SO_RCVBUF`: how much memory of the kernel a socket may take."""
+"""`SO_SNDBUF` and `SO_RCVBUF`: how much kernel memory a socket may use."""
 OPEN_FILES, SIGNALS = 4096, 4096
-"""What each process may have open, and all of them may have waiting."""
+"""Most open files per process, and most pending signals of all processes."""
 _FAMILIES = (1, 2, 10, 16)
-"""Unix, IPv4, IPv6 and netlink: all of them belong to a network namespace."""
+"""Allowed socket families: Unix, IPv4, IPv6 and netlink. All are confined to a network namespace."""
 _X32 = 0x40000000
 _ENOSYS, _EPERM, _EAFNOSUPPORT = 38, 1, 97
 _KILL, _ERRNO, _PASS = 0x80000000, 0x00050000, 0x7FFF0000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _MACHINE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Where a filter finds the call's number, the machine, and the arguments."""
+"""Offsets of the call number, the architecture and the arguments in the filter's input."""
 
 
-def is_known_machine() -> bool:
-    """Whether the system calls of this processor are known here."""
+def is_supported_machine() -> bool:
+    """Whether the system call numbers of this processor are known."""
     return os.uname().machine in _ARCH
 
 
-def shut_calls() -> None:
-    """The refused system calls fail from now on, here and in every process that follows."""
+def restrict_calls() -> None:
+    """Install the seccomp filter for this process and its children."""
     program = filter_program(os.uname().machine)
     buffer = ctypes.create_string_buffer(program)
     header = ctypes.create_string_buffer(struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer)))
@@ -106,9 +106,9 @@ def shut_calls() -> None:
 
 
 def filter_program(machine: str) -> bytes:
-    """The filter for the kernel: refused calls do not exist, sockets and new processes are looked at.
+    """Build the seccomp filter: refused calls fail with ENOSYS, `socket` and `clone` arguments are checked.
 
-    A change of a socket's buffer size succeeds and does nothing: programs take it for the wish that it is.
+    Setting a socket's buffer size succeeds without effect: to programs it is only a hint.
     """
     steps = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, _ARCH[machine]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
     steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | _ENOSYS)]
@@ -126,7 +126,10 @@ def filter_program(machine: str) -> bytes:
 
 
 def set_limits(limits: dict[str, Any], *, own_users: bool) -> None:
-    """No core dumps, no file or address space beyond its size; no more processes where they are counted apart."""
+    """Set resource limits: no core dumps; file, address space and process limits.
+
+    Processes only if users are namespaced.
+    """
     bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, limits["address_space"])]
     bounds += [(resource.RLIMIT_FSIZE, limits["disk"]), (resource.RLIMIT_NOFILE, OPEN_FILES)]
     bounds.append((resource.RLIMIT_SIGPENDING, SIGNALS))
@@ -139,6 +142,6 @@ def set_limits(limits: dict[str, Any], *, own_users: bool) -> None:
 
 
 def kernel() -> tuple[int, int]:
-    """The version of Linux, as far as it matters."""
+    """Major and minor version of Linux."""
     major, minor, *_ = os.uname().release.split(".")
     return int(major), int("".join(char for char in minor if char.isdigit()) or 0)

@@ -1,4 +1,4 @@
-"""Watches over the program and all it starts: ends them when one is done, or when together they take too much."""
+"""Supervises the program and its descendants: kills them when it ends, or when together they exceed a limit."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-EVERY_MS = 40
+INTERVAL_MS = 40
 KILL, STOP = 9, 19
 MAX_SWEEPS = 200
-MANY, BEHIND = 16, 10
-"""So many processes are made nicer than the watch: it must have its turn before hundreds of busy ones have theirs."""
-SELDOM_S, MAPPINGS_S = 0.2, 0.04
-"""How seldom locks and mappings are looked at, and how long mappings: it takes longer than all the rest."""
+MANY, NICE = 16, 10
+"""With more than `MANY` processes, their nice value is raised by `NICE`, so that the supervisor still gets CPU time."""
+SLOW_CHECK_S, MAPPINGS_S = 0.2, 0.04
+"""Interval between checks of locks and mappings, and time for the mappings: they take longer than all other checks."""
 SHARES_S = 2.0
-"""How long it may take to find what each has for itself: who makes that slow has its pages counted for each."""
+"""Seconds for reading proportional set sizes. After that, resident sizes count instead."""
 MB = 1024 * 1024
 
 
 def watch(main: int, limits: dict[str, Any], areas: Sequence[str], *, everyone: bool) -> dict[str, Any]:
-    """How `main` ended, or which limit was reached. `everyone`: all visible processes count, else our children."""
+    """Wait for `main` to end or a limit to be reached.
+
+    `everyone`: all visible processes count, else only descendants.
+    """
     end = select.poll()
     end.register(os.pidfd_open(main), select.POLLIN)
-    look = _Look(limits, areas, everyone=everyone)
+    monitor = _UsageMonitor(limits, areas, everyone=everyone)
     while True:
         status = _reap(main)
         if status is not None:
             return {"returncode": os.waitstatus_to_exitcode(status)}
-        reached = look.reached()
+        reached = monitor.reached()
         if reached is not None:
             return {"limit": reached}
-        end.poll(EVERY_MS)
+        end.poll(INTERVAL_MS)
 
 
 def _reap(main: int) -> int | None:
-    """Every child that ended is gone; the main one's status, if it is among them."""
+    """Reap ended children. Returns the status of `main` if it is among them."""
     found = None
     try:
         while True:
@@ -54,30 +57,30 @@ def _reap(main: int) -> int | None:
         return found
 
 
-class _Look:
-    """Looks at what the program and its kin use together."""
+class _UsageMonitor:
+    """Measures what the program and its descendants use together."""
 
     def __init__(self, limits: dict[str, Any], areas: Sequence[str], *, everyone: bool) -> None:
         self._limits = limits
         self._areas = areas
         self._everyone = everyone
-        # Only in a network of their own are all sockets theirs.
+        # Only in a private network namespace do all sockets belong to the program.
         self._sockets = kernel.Sockets() if everyone else None
         self._due = 0.0
         self._mapped: dict[int, int] = {}
-        self._behind: set[int] = set()
+        self._lowered: set[int] = set()
 
     def reached(self) -> str | None:
-        """The limit that they have reached, if they have."""
+        """The limit that they have reached, if any."""
         limits = self._limits
         is_due = time.monotonic() >= self._due
         if is_due:
-            self._due = time.monotonic() + SELDOM_S
+            self._due = time.monotonic() + SLOW_CHECK_S
         pids = list(_visible() if self._everyone else descendants(os.getpid()))
         if len(pids) > limits["processes"]:
             return f"{limits['processes']} processes"
         if len(pids) > MANY:
-            self._put_behind(pids)
+            self._lower_priority(pids)
         written, inodes = kernel.written(self._areas)
         if written > limits["disk"]:
             return f"{limits['disk'] // MB} MB of files"
@@ -86,18 +89,18 @@ class _Look:
         beside = written + inodes + self._mappings(pids, is_due=is_due) + (self._sockets.held() if self._sockets else 0)
         return f"{limits['memory'] // MB} MB of memory" if _exceed(limits["memory"] - beside, pids) else None
 
-    def _put_behind(self, pids: Sequence[int]) -> None:
-        for pid in set(pids) - self._behind:
+    def _lower_priority(self, pids: Sequence[int]) -> None:
+        for pid in set(pids) - self._lowered:
             try:
-                os.setpriority(os.PRIO_PROCESS, pid, BEHIND)
+                os.setpriority(os.PRIO_PROCESS, pid, NICE)
             except OSError:
                 continue
-        self._behind = set(pids)
+        self._lowered = set(pids)
 
     def _mappings(self, pids: Sequence[int], *, is_due: bool) -> int:
-        """What the kernel keeps about their mappings, as far as was seen by now: in turn, for a short time each."""
+        """Kernel memory for their mappings, as far as measured: round-robin, for a short time per call."""
         now = set(pids)
-        # In the order in which they were last looked at, those that are new first.
+        # Least recently measured first, new processes before them.
         known = {pid: held for pid, held in self._mapped.items() if pid in now}
         self._mapped = {pid: 0 for pid in pids if pid not in known} | known
         if is_due:
@@ -111,14 +114,14 @@ class _Look:
 
 
 def _exceed(room: int, pids: Sequence[int]) -> bool:
-    """Whether the processes, and what the kernel keeps for them, take more than `room` bytes."""
+    """Whether the processes, with their kernel memory, use more than `room` bytes."""
     memory = [kernel.process_memory(pid) for pid in pids]
     room -= sum(kept for _, kept in memory)
     if sum(resident for resident, _ in memory) <= room:
         return False
     if max((resident for resident, _ in memory), default=0) > room:
         return True
-    # Pages that several have were counted for each. Once for all takes far longer, so it is only asked now.
+    # Shared pages were counted for each process. Proportional sizes are exact but slow, so they are read only now.
     until = time.monotonic() + SHARES_S
     for pid, (resident, _) in zip(pids, memory, strict=True):
         room -= kernel.proportional(pid) if time.monotonic() < until else resident
@@ -133,7 +136,7 @@ def _visible() -> Iterator[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """Everyone below `root`, as their parents say now."""
+    """All descendants of `root`, by current parent."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -148,18 +151,18 @@ def descendants(root: int) -> list[int]:
 
 
 def end_descendants(root: int) -> None:
-    """No one is left below `root`, which must stay meanwhile: stopped, or taking in orphans."""
+    """Kill all descendants of `root`. It must stay alive meanwhile: stopped, or a subreaper."""
     for _ in range(MAX_SWEEPS):
-        if not _end_those_found(root):
+        if not _kill_found(root):
             return
 
 
-def _end_those_found(root: int) -> bool:
-    """Whether anyone was found below `root`. All are held still before the first one dies, so that none is orphaned."""
+def _kill_found(root: int) -> bool:
+    """Kill the descendants found now. Returns False if there were none. All are stopped before the first is killed."""
     held: dict[int, int] = {}
     try:
         while new := [pid for pid in descendants(root) if pid not in held and _state(pid) not in (b"Z", b"X", b"")]:
-            caught = {pid: process for pid in new if (process := _hold(pid, root)) is not None}
+            caught = {pid: process for pid in new if (process := _stop(pid, root)) is not None}
             held |= caught
             if not caught:
                 break
@@ -171,8 +174,8 @@ def _end_those_found(root: int) -> bool:
     return bool(held or new)
 
 
-def _hold(pid: int, root: int) -> int | None:
-    """A handle of the process, now stopped, if it is still below `root`: its number may be someone else's by now."""
+def _stop(pid: int, root: int) -> int | None:
+    """Stop the process and return a pidfd, if it is still below `root`: its pid may have been reused."""
     try:
         process = os.pidfd_open(pid)
     except OSError:
