@@ -37,7 +37,7 @@ def test_the_packet_needs_no_hand() -> None:
 
 
 def test_listing_streams_loads_no_event_class_and_nothing_that_runs_agents(tmp_path: Path) -> None:
-    list_streams = f"app.open_streams(Path({str(tmp_path)!r})).library.agents()"
+    list_streams = f"app.open_project(Path({str(tmp_path)!r})).library.agents()"
     loaded = loaded_after(f"from pathlib import Path\nfrom remora import app\nimport remora.cli._trace\n{list_streams}")
     assert "remora.trace.index.index" in loaded
     assert not {name for name in loaded if name.startswith(("openai", "tree_sitter", "remora.inference"))}
