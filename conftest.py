@@ -21,6 +21,9 @@ STREAM = "traces/01TEST"
 # Runs decide without a model unless a test says otherwise: what the embedded one does is slow, and its own to decide.
 os.environ.setdefault("REMORA_SERVER__SERVER", "scripted")
 
+# Tests start hundreds of commands, each of which would compile our modules again without its bytecode.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # The user's own state lies outside every project: for tests, in a folder of their own. Workers share their parent's.
 if "REMORA_TESTS" not in os.environ:
     os.environ["REMORA_TESTS"] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="remora-tests-")

@@ -66,11 +66,11 @@ def measure(agents: int, *, baselines: bool = True) -> dict[str, Any]:
         afters = [source(agents, number.__eq__) for number in range(agents)]
         asyncio.run(_record(root, base, afters))
         row: dict[str, Any] = {"changes": agents, "lines": base.count(b"\n"), "bytes": len(base)}
-        row |= _timed("diff", lambda: asyncio.run(_app(root).diff()))
-        row |= _timed("accept", lambda: asyncio.run(_app(root).accept()))
+        row |= _timed("diff", lambda: asyncio.run(_app(root).review.diff()))
+        row |= _timed("accept", lambda: asyncio.run(_app(root).review.accept()))
         if file.read_bytes() != every:
             raise AssertionError("not every change was accepted")
-        row |= _timed("undo", lambda: asyncio.run(_app(root).undo()))
+        row |= _timed("undo", lambda: asyncio.run(_app(root).review.undo()))
         if file.read_bytes() != base:
             raise AssertionError("an undo must give the old bytes")
     return row | (_baselines(base, afters, every) if baselines else {})

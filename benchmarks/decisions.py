@@ -23,7 +23,7 @@ from remora.app import Deciders, Project, RunOverrides, deciders, ensure_weights
 from remora.config import Config, ServerConfig
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, FirstCandidatePolicy, bundled_adapter
 from remora.ports import Decision, Prompt
-from remora_lab.bench.suite import chosen_tasks, read_suite
+from remora_lab.bench.suite import read_suite, select_tasks
 from remora_lab.bench.tasks import Task
 from remora_lab.bench.trial import write_task
 
@@ -60,7 +60,7 @@ async def prompts(count: int) -> list[Asked]:
     kept: list[Asked] = []
     async with deciders(ServerConfig(server="first-candidate")) as found:
         counter = weights_counter(ServerConfig())
-        for task in chosen_tasks(suite, "eval", (), count):
+        for task in select_tasks(suite, "eval", (), count):
             await _run(task, replace(found, counter=counter or found.counter), kept)
     return kept
 

@@ -57,7 +57,7 @@ def measure(files: int, passes: int) -> dict[str, Any]:
         listing, _ = rate(lambda: asyncio.run(workspace.files()), passes)
         walking, _ = rate(lambda: sum(len(names) for _, _, names in os.walk(root)), passes)
         finding, _ = rate(lambda: TreeSitterDiscovery(root).find([root / "p0"]), passes)
-        reviewing, wall = rate(lambda: asyncio.run(Project(root, root / ".agentfs", Config()).diff()), passes)
+        reviewing, wall = rate(lambda: asyncio.run(Project(root, root / ".agentfs", Config()).review.diff()), passes)
         copying, _ = rate(lambda: _copy(root), 1)
     return {
         "files": files,

@@ -248,8 +248,8 @@ def test_a_run_goes_on_with_who_began_it_unless_it_is_a_server_elsewhere(project
     app = open_project(project, settings={"server.server": "first-candidate", "runner.max_turns": 7})
     run(app, project)
     later = open_project(project)
-    assert later.settings_of()["server.server"] == "first-candidate"
-    assert later.settings_of()["runner.max_turns"] == 7
+    assert later.runs.settings_of()["server.server"] == "first-candidate"
+    assert later.runs.settings_of()["runner.max_turns"] == 7
     (path,) = app.library.runs()
     record = orjson.loads(path.read_bytes().splitlines()[0])
     record["data"]["settings"] |= {"server.server": "http://elsewhere.example/v1", "sandbox.allow_unsandboxed": True}
@@ -257,4 +257,4 @@ def test_a_run_goes_on_with_who_began_it_unless_it_is_a_server_elsewhere(project
     with pytest.raises(ConfigError, match="not yours by your own settings"):
         open_project(project).runs.settings_of()
     named = open_project(project, settings={"server.server": "http://elsewhere.example/v1"})
-    assert "sandbox.allow_unsandboxed" not in named.settings_of()
+    assert "sandbox.allow_unsandboxed" not in named.runs.settings_of()

@@ -252,7 +252,7 @@ def test_a_journal_is_not_carried_out_on_another_folder_at_the_same_path(
     before = files(shop)
     assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
     assert files(shop) == before
-    assert not open_project(shop).is_cut_off
+    assert not open_project(shop).changes.is_cut_off
 
 
 def test_a_home_that_others_could_write_is_refused(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

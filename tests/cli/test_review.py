@@ -151,7 +151,7 @@ def test_what_was_written_is_private_until_it_is_accepted(shop: Path, remora_jso
         mode = path.stat().st_mode & 0o777
         assert mode == (0o700 if path.is_dir() else 0o600), path
     assert not list(shop.rglob("*.remora"))
-    assert not open_project(shop).is_cut_off
+    assert not open_project(shop).changes.is_cut_off
 
 
 @pytest.mark.parametrize("name", ["../../x", "a\nb", "x" * 5000, "../runs", "*", "%00"])

@@ -87,7 +87,7 @@ def test_a_change_that_was_cut_off_is_finished_recorded_and_told_by_the_next_com
         async def lost(*_: Any) -> None:
             raise KeyboardInterrupt
 
-        app._record = lost  # type: ignore[assignment, method-assign]
+        app.changes._record = lost  # type: ignore[assignment, method-assign]
         await app.review.accept(agent)
 
     with pytest.raises(KeyboardInterrupt):

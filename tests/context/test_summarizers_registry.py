@@ -185,6 +185,6 @@ def test_an_agent_with_an_unusable_summarizer_is_refused_before_anything_runs(
         (agent / "tools" / f"{tool}.pym").write_text("1\n")
     monkeypatch.setattr("remora.app._agents.bundled_agents", lambda: tmp_path / "agents")
     app = Project(tmp_path, tmp_path / ".agentfs", Config())
-    app.summarizers.register("local", Local())
+    app.agents.summarizers.register("local", Local())
     with pytest.raises(ConfigError, match=problem):
         app.runs.plan([tmp_path], ["probe"], "scripted")

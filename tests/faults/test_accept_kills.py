@@ -219,7 +219,7 @@ def judged(project: Reviewed, edited: str = "") -> str:
 def prepared(project: Reviewed, command: str) -> None:
     project.renew()
     if command == "undo":
-        asyncio.run(project.app().accept())
+        asyncio.run(project.app().review.accept())
 
 
 @pytest.mark.parametrize("stride", [37, pytest.param(1, marks=pytest.mark.faults)])

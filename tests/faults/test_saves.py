@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from remora.app import Accepted, Project, SystemClock, open_project
-from remora.app._watching import Seen
+from remora.app._watching import Seen, Watcher
 from remora.context.contracts import ToolSpec
 from remora.errors import WorkspaceError
 from remora.inference import EstimatedCounter, ScriptedPolicy
@@ -160,7 +160,7 @@ def run_and_accept(app: Project, user: User, operation: str, node: str, *, watch
 
     async def all_of() -> list[Accepted]:
         if watching:
-            plan = app._plan_new(Seen(), [app.root], [operation])
+            plan = Watcher(app)._plan_new(Seen(), [app.root], [operation])
         else:
             plan = app.runs.plan([app.root], [operation], lambda found: found.node_id == node)
         user.step("planned")

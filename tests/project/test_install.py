@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,13 @@ def test_the_wheel_ships_the_agents(bare: Path) -> None:
     code = "from remora.app import bundled_agents; print(*sorted(p.name for p in bundled_agents().rglob('*.*')))"
     done = subprocess.run([bare, "-c", code], check=True, capture_output=True, text=True)
     assert {"subagent.yaml", "run_linter.pym", "apply_fix.pym"} <= set(done.stdout.split())
+
+
+def test_the_wheel_of_the_core_holds_nothing_of_the_lab(bare: Path) -> None:
+    (wheel,) = bare.parents[2].glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    folders = {"/".join(name.split("/")[:2]) for name in names}
+    assert "remora/app" in folders
+    assert not folders & {"remora/bench", "remora/train", "remora/training"}
+    assert not [name for name in names if name.startswith("remora_lab") or "scenarios" in name]
+    assert "remora/inference/adapters/decide.gguf" in names

@@ -138,7 +138,7 @@ def going(plan: PrunePlan) -> list[str]:
 async def test_streams_older_than_the_age_go_and_the_plan_says_why(project: Project) -> None:
     for name, days in (("A", 40), ("B", 31), ("C", 29), ("D", 0)):
         await project.agent(name, days_ago=days)
-    plan = project.runs.plan(max_age_days=30)
+    plan = project.plan(max_age_days=30)
     assert going(plan) == ["A", "B"]
     assert {stream.reason for stream in plan.streams} == {"it ended more than 30 days ago"}
 
@@ -147,23 +147,23 @@ async def test_a_plan_touches_nothing(project: Project) -> None:
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
     before = {path: path.stat().st_mtime_ns for path in project.state_dir.rglob("*")}
-    assert project.runs.plan(max_age_days=0).bytes_freed > 0
+    assert project.plan(max_age_days=0).bytes_freed > 0
     assert {path: path.stat().st_mtime_ns for path in project.state_dir.rglob("*")} == before
 
 
 async def test_without_a_rule_nothing_goes(project: Project) -> None:
     await project.agent("A", days_ago=4000)
-    await project.runs.run("R", "A", days_ago=4000)
-    assert going(project.runs.plan()) == []
+    await project.run("R", "A", days_ago=4000)
+    assert going(project.plan()) == []
 
 
 async def test_alone_keep_last_keeps_the_newest_of_each_operation(project: Project) -> None:
     for number, name in enumerate("DCBA"):
         await project.agent(name, days_ago=number)
     await project.agent("E", days_ago=9, operation="test")
-    assert going(project.runs.plan(keep_last=2)) == ["A", "B"]
-    assert going(project.runs.plan(keep_last=0)) == ["A", "B", "C", "D", "E"]
-    assert going(project.runs.plan(keep_last=9)) == []
+    assert going(project.plan(keep_last=2)) == ["A", "B"]
+    assert going(project.plan(keep_last=0)) == ["A", "B", "C", "D", "E"]
+    assert going(project.plan(keep_last=9)) == []
 
 
 async def test_the_last_are_those_recorded_last_whatever_the_clock_said_and_age_is_by_the_clock(
@@ -173,34 +173,34 @@ async def test_the_last_are_those_recorded_last_whatever_the_clock_said_and_age_
     second = next_id(NOW - timedelta(days=365), first)
     await project.agent(first, days_ago=0)
     path = await project.agent(second, days_ago=365)  # recorded after the first, with a clock set back
-    assert going(project.runs.plan(keep_last=1)) == [first]
-    assert going(project.runs.plan(max_total_bytes=path.stat().st_size)) == [first]
-    assert going(project.runs.plan(max_age_days=30)) == [second]
+    assert going(project.plan(keep_last=1)) == [first]
+    assert going(project.plan(max_total_bytes=path.stat().st_size)) == [first]
+    assert going(project.plan(max_age_days=30)) == [second]
 
 
 async def test_the_last_ones_stay_whatever_their_age(project: Project) -> None:
     for number, name in enumerate("CBA"):
         await project.agent(name, days_ago=40 + number)
-    assert going(project.runs.plan(max_age_days=30, keep_last=2)) == ["A"]
-    assert going(project.runs.plan(max_total_bytes=0, keep_last=2)) == ["A"]
-    assert going(project.runs.plan(max_age_days=300, keep_last=1)) == []
+    assert going(project.plan(max_age_days=30, keep_last=2)) == ["A"]
+    assert going(project.plan(max_total_bytes=0, keep_last=2)) == ["A"]
+    assert going(project.plan(max_age_days=300, keep_last=1)) == []
 
 
 @pytest.mark.parametrize("outcome", ["success", "partial", "cancelled", "error", "degraded"])
 async def test_failed_ones_stay_unless_told_otherwise(project: Project, outcome: str) -> None:
     await project.agent("A", days_ago=40, outcome=outcome)
     failed = outcome in ("error", "degraded")
-    assert going(project.runs.plan(max_age_days=30)) == ([] if failed else ["A"])
-    assert going(project.runs.plan(max_age_days=30, keep_failed=False)) == ["A"]
+    assert going(project.plan(max_age_days=30)) == ([] if failed else ["A"])
+    assert going(project.plan(max_age_days=30, keep_failed=False)) == ["A"]
 
 
 async def test_the_oldest_go_until_the_rest_fits(project: Project) -> None:
     sizes = {name: (await project.agent(name, days_ago=9 - ord(name))).stat().st_size for name in "ABCD"}
     total = sum(sizes.values())
-    assert going(project.runs.plan(max_total_bytes=total)) == []
-    assert going(project.runs.plan(max_total_bytes=total - 1)) == ["A"]
-    assert going(project.runs.plan(max_total_bytes=sizes["C"] + sizes["D"])) == ["A", "B"]
-    assert "more than" in project.runs.plan(max_total_bytes=0).streams[0].reason
+    assert going(project.plan(max_total_bytes=total)) == []
+    assert going(project.plan(max_total_bytes=total - 1)) == ["A"]
+    assert going(project.plan(max_total_bytes=sizes["C"] + sizes["D"])) == ["A", "B"]
+    assert "more than" in project.plan(max_total_bytes=0).streams[0].reason
 
 
 async def test_a_blob_counts_once_and_only_while_somebody_names_it(project: Project) -> None:
@@ -208,28 +208,28 @@ async def test_a_blob_counts_once_and_only_while_somebody_names_it(project: Proj
     sizes = {}
     for name, blobs in (("A", [shared, own]), ("B", [shared]), ("C", [])):
         sizes[name] = (await project.agent(name, days_ago=9 - ord(name), blobs=blobs)).stat().st_size
-    assert going(project.runs.plan(max_total_bytes=sum(sizes.values()) + 1800)) == []
-    assert going(project.runs.plan(max_total_bytes=sizes["B"] + sizes["C"] + 900)) == ["A"]
-    assert going(project.runs.plan(max_total_bytes=sizes["B"] + sizes["C"] + 899)) == ["A", "B"]
+    assert going(project.plan(max_total_bytes=sum(sizes.values()) + 1800)) == []
+    assert going(project.plan(max_total_bytes=sizes["B"] + sizes["C"] + 900)) == ["A"]
+    assert going(project.plan(max_total_bytes=sizes["B"] + sizes["C"] + 899)) == ["A", "B"]
 
 
 async def test_an_unsealed_stream_never_goes(project: Project) -> None:
     await project.agent("A", days_ago=4000, outcome=None)
-    assert going(project.runs.plan(max_age_days=0, keep_last=0, max_total_bytes=0, keep_failed=False)) == []
+    assert going(project.plan(max_age_days=0, keep_last=0, max_total_bytes=0, keep_failed=False)) == []
 
 
 async def test_a_damaged_stream_never_goes(project: Project) -> None:
     path = await project.agent("A", days_ago=4000)
     path.write_bytes(path.read_bytes() + b"more\n")
-    assert going(project.runs.plan(max_age_days=0, keep_failed=False)) == []
+    assert going(project.plan(max_age_days=0, keep_failed=False)) == []
 
 
 async def test_a_locked_stream_never_goes(project: Project) -> None:
     path = await project.agent("A", days_ago=40)
-    plan = project.runs.plan(max_age_days=30)
+    plan = project.plan(max_age_days=30)
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert going(project.runs.plan(max_age_days=30)) == []
+        assert going(project.plan(max_age_days=30)) == []
         result = prune(plan)
         assert result.streams == ()
         assert "it is being written" in result.skipped[0]
@@ -257,30 +257,30 @@ async def test_a_stream_that_another_which_stays_goes_on_from_stays(project: Pro
     await project.agent("B", days_ago=40, parent="A")
     await project.agent("C", days_ago=1, parent="B")
     await project.agent("D", days_ago=50)
-    assert going(project.runs.plan(max_age_days=30)) == ["D"]
-    assert going(project.runs.plan(max_total_bytes=0)) == ["A", "B", "C", "D"]
-    assert going(project.runs.plan(max_total_bytes=0, keep_last=1)) == ["D"]
+    assert going(project.plan(max_age_days=30)) == ["D"]
+    assert going(project.plan(max_total_bytes=0)) == ["A", "B", "C", "D"]
+    assert going(project.plan(max_total_bytes=0, keep_last=1)) == ["D"]
 
 
 async def test_a_run_goes_with_the_last_of_its_agents(project: Project) -> None:
     await project.agent("A", days_ago=40, run_id="R")
     await project.agent("B", days_ago=1, run_id="R")
     await project.agent("C", days_ago=40, run_id="S")
-    await project.runs.run("R", "AB", days_ago=40)
-    await project.runs.run("S", "C", days_ago=40)
-    await project.runs.run("T", "", days_ago=40)
-    await project.runs.run("U", "", days_ago=1)
-    plan = project.runs.plan(max_age_days=30)
+    await project.run("R", "AB", days_ago=40)
+    await project.run("S", "C", days_ago=40)
+    await project.run("T", "", days_ago=40)
+    await project.run("U", "", days_ago=1)
+    plan = project.plan(max_age_days=30)
     assert going(plan) == ["A", "C", "S", "T"]
     prune(plan)
     assert project.names() == ["B", "R", "U"]
-    assert going(project.runs.plan(keep_last=0)) == ["B", "R"]
+    assert going(project.plan(keep_last=0)) == ["B", "R"]
 
 
 async def test_a_run_that_is_not_over_never_goes(project: Project) -> None:
     await project.agent("A", days_ago=40)
-    await project.runs.run("R", "A", days_ago=40, ended=False)
-    assert going(project.runs.plan(max_age_days=30)) == ["A"]
+    await project.run("R", "A", days_ago=40, ended=False)
+    assert going(project.plan(max_age_days=30)) == ["A"]
 
 
 @pytest.mark.parametrize("rule", ["max_age_days", "max_total_bytes", "keep_last"])
@@ -353,7 +353,7 @@ async def test_a_prune_deletes_the_streams_and_the_blobs_that_only_they_named(pr
     await project.agent("A", days_ago=40, blobs=[old, shared])
     await project.agent("B", days_ago=1, blobs=[shared, new])
     before = sum(path.stat().st_size for path in project.state_dir.rglob("*") if path.is_file())
-    plan = project.runs.plan(max_age_days=30)
+    plan = project.plan(max_age_days=30)
     result = prune(plan)
     after = sum(path.stat().st_size for path in project.state_dir.rglob("*") if path.is_file())
     assert result.streams == ("traces/A",)
@@ -362,13 +362,13 @@ async def test_a_prune_deletes_the_streams_and_the_blobs_that_only_they_named(pr
     assert result.bytes_freed == plan.bytes_freed == before - after
     assert project.names() == ["B"]
     assert [project.blobs.path(blob) is None for blob in (old, shared, new)] == [True, False, False]
-    assert project.runs.plan(max_age_days=30).bytes_freed == 0
+    assert project.plan(max_age_days=30).bytes_freed == 0
 
 
 async def test_every_way_of_naming_a_blob_keeps_it(project: Project) -> None:
     blobs = [await project.blob(f"blob {number}") for number in range(7)]
     await project.agent("A", days_ago=40, blobs=blobs)
-    await project.runs.run("Z", "", days_ago=1, files=(FileChange(path="a", before=blobs[0], after=blobs[1]),))
+    await project.run("Z", "", days_ago=1, files=(FileChange(path="a", before=blobs[0], after=blobs[1]),))
     message = {"role": "system", "content_ref": {"blob": blobs[2], "size": 1}}
     more = [
         ToolResultEvent(call_id="1", tool="t", outcome="success", attachments=({"ref": {"blob": blobs[3]}},)),
@@ -378,7 +378,7 @@ async def test_every_way_of_naming_a_blob_keeps_it(project: Project) -> None:
     path = await project.write("traces/B", more, days_ago=1)
     path.write_bytes(path.read_bytes() + b"torn " + blobs[5].replace("sha", "s\\u0068a").encode() + b' \\u00 {"broken')
     path.with_suffix(".torn").write_bytes(b"half a line with " + blobs[6].encode())
-    result = prune(project.runs.plan(max_age_days=30))
+    result = prune(project.plan(max_age_days=30))
     assert result.streams == ("traces/A",)
     assert result.blobs == (blobs[5],)  # spelled in a way that is not even JSON: nobody can read it from there
 
@@ -388,13 +388,13 @@ async def test_an_escaped_digest_keeps_its_blob(project: Project) -> None:
     await project.agent("A", days_ago=40, blobs=[blob])
     line = json.dumps({"v": 1, "seq": 0, "type": "notice", "data": {"blob": blob}}).replace("sha256", "\\u0073ha256")
     (project.state_dir / "traces" / "B.jsonl").write_text(line + "\n")
-    assert project.runs.plan(max_age_days=30).blobs == ()
+    assert project.plan(max_age_days=30).blobs == ()
 
 
 async def test_a_blob_put_lately_stays_even_if_nobody_names_it_yet(project: Project) -> None:
     orphan, late = await project.blob("orphan", days_ago=2), await project.blob("late", days_ago=0.01)
     await project.agent("A", days_ago=40, blobs=[late])
-    plan = project.runs.plan(max_age_days=30)
+    plan = project.plan(max_age_days=30)
     assert [blob.digest for blob in plan.blobs] == [orphan]
     prune(plan)
     assert project.blobs.path(late) is not None
@@ -403,12 +403,12 @@ async def test_a_blob_put_lately_stays_even_if_nobody_names_it_yet(project: Proj
 async def test_a_blob_put_again_between_plan_and_prune_stays(project: Project) -> None:
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
-    plan = project.runs.plan(max_age_days=30)
+    plan = project.plan(max_age_days=30)
     path = project.blobs.path(blob)
     assert path is not None
     os.utime(path, (NOW.timestamp(), NOW.timestamp()))
     result = prune(plan)
-    assert "put again" in result.skipped[0]
+    assert "written again" in result.skipped[0]
     assert await project.blobs.get(blob) == b"x"
 
 
@@ -424,23 +424,23 @@ class PutsAgain(Disk):
 async def test_a_blob_put_again_in_the_moment_of_its_deletion_comes_back(project: Project) -> None:
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
-    assert prune(project.runs.plan(max_age_days=30), disk=PutsAgain()).blobs == ()
+    assert prune(project.plan(max_age_days=30), disk=PutsAgain()).blobs == ()
     assert await project.blobs.get(blob) == b"x"
 
 
 async def test_a_blob_that_a_new_stream_names_by_now_stays(project: Project) -> None:
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
-    plan = project.runs.plan(max_age_days=30)
+    plan = project.plan(max_age_days=30)
     await project.agent("B", days_ago=0, outcome=None, blobs=[blob])
-    assert "names it" in prune(plan).skipped[0]
+    assert "references it" in prune(plan).skipped[0]
     assert await project.blobs.get(blob) == b"x"
 
 
 async def test_a_stream_that_changed_since_the_plan_stays_and_so_does_its_run(project: Project) -> None:
     path = await project.agent("A", days_ago=40, run_id="R")
-    await project.runs.run("R", "A", days_ago=40)
-    plan = project.runs.plan(max_age_days=30)
+    await project.run("R", "A", days_ago=40)
+    plan = project.plan(max_age_days=30)
     path.write_bytes(path.read_bytes() + b"{")
     result = prune(plan)
     assert (result.streams, len(result.skipped)) == ((), 2)
@@ -486,15 +486,15 @@ async def test_after_a_crash_anywhere_nothing_is_named_that_is_gone_and_a_rerun_
         old = [await project.blob(f"old {number}" * 300) for number in range(2)]
         kept = await project.blob("kept")
         await project.agent("A", days_ago=40, blobs=[*old, kept])
-        await project.runs.run("R", "A", days_ago=40)
+        await project.run("R", "A", days_ago=40)
         await project.agent("B", days_ago=1, blobs=[kept], run_id="S")
         try:
-            prune(project.runs.plan(max_age_days=30, blobs_only=blobs_only), disk=Dies(steps))
+            prune(project.plan(max_age_days=30, blobs_only=blobs_only), disk=Dies(steps))
         except Crash:
             crashed = True
         if not blobs_only and "A" in project.names():
             assert [await project.blobs.get(blob) for blob in old]
-        prune(project.runs.plan(max_age_days=30, blobs_only=blobs_only))
+        prune(project.plan(max_age_days=30, blobs_only=blobs_only))
         assert project.names() == (["A", "B", "R"] if blobs_only else ["B"])
         assert await project.blobs.get(kept) == b"kept"
         left = {path.suffix for path in (project.state_dir / "blobs").rglob("*") if path.is_file()}
@@ -514,7 +514,7 @@ async def test_blobs_only_leaves_streams_that_verify_and_say_what_was_pruned(pro
     await project.agent("B", days_ago=1, blobs=[kept])
     with TraceIndex(project.state_dir) as index:
         assert len(index.search("nightingale")) == 1
-        plan = project.runs.plan(max_age_days=30, blobs_only=True)
+        plan = project.plan(max_age_days=30, blobs_only=True)
         assert [(each.digest, each.tombstone) for each in plan.blobs] == [(blob, True)]
         result = prune(plan)
         assert (result.streams, result.blobs, result.skipped) == ((), (blob,), ())
@@ -527,13 +527,13 @@ async def test_blobs_only_leaves_streams_that_verify_and_say_what_was_pruned(pro
     assert json.loads(tombstone.read_bytes()) == {"digest": blob, "size": len(text)}
     with pytest.raises(TraceError, match="was pruned"):
         await project.blobs.get(blob)
-    assert project.runs.plan(max_age_days=30, blobs_only=True).bytes_freed == 0
+    assert project.plan(max_age_days=30, blobs_only=True).bytes_freed == 0
 
 
 async def test_reading_an_entry_whose_output_was_pruned_says_so(project: Project) -> None:
     blob = await project.blob("x" * 2000)
     await project.agent("A", days_ago=40, blobs=[blob])
-    prune(project.runs.plan(max_age_days=30, blobs_only=True))
+    prune(project.plan(max_age_days=30, blobs_only=True))
     async with FileTrace(project.state_dir, clock=Clock(0)) as writer:
         with TraceIndex(project.state_dir) as index:
             store = TraceStore(writer, project.blobs, index)
@@ -544,7 +544,7 @@ async def test_reading_an_entry_whose_output_was_pruned_says_so(project: Project
 async def test_a_pruned_blob_can_be_put_again(project: Project) -> None:
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
-    prune(project.runs.plan(max_age_days=30, blobs_only=True))
+    prune(project.plan(max_age_days=30, blobs_only=True))
     assert await project.blobs.put(b"x") == blob == digest(b"x")
     assert await project.blobs.get(blob) == b"x"
 
@@ -552,16 +552,16 @@ async def test_a_pruned_blob_can_be_put_again(project: Project) -> None:
 async def test_a_tombstone_goes_with_the_last_stream_that_names_it(project: Project) -> None:
     blob = await project.blob("x")
     await project.agent("A", days_ago=40, blobs=[blob])
-    prune(project.runs.plan(max_age_days=30, blobs_only=True))
+    prune(project.plan(max_age_days=30, blobs_only=True))
     assert len(list((project.state_dir / "blobs").rglob("*.gone"))) == 1
-    prune(project.runs.plan(max_age_days=30))
+    prune(project.plan(max_age_days=30))
     assert not list((project.state_dir / "blobs").rglob("*.gone"))
 
 
 async def test_an_orphan_leaves_no_tombstone(project: Project) -> None:
     await project.blob("orphan")
     await project.agent("A", days_ago=1)
-    plan = project.runs.plan(max_age_days=30, blobs_only=True)
+    plan = project.plan(max_age_days=30, blobs_only=True)
     assert [each.tombstone for each in plan.blobs] == [False]
     prune(plan)
     assert [path for path in (project.state_dir / "blobs").rglob("*") if path.is_file()] == []
@@ -572,10 +572,10 @@ async def test_what_was_pruned_is_gone_from_the_index(project: Project) -> None:
     await project.agent("B", days_ago=1)
     with TraceIndex(project.state_dir) as index:
         assert len(index.find_streams_by()) == 2
-        prune(project.runs.plan(max_age_days=30))
+        prune(project.plan(max_age_days=30))
         assert [stream.stream_id for stream in index.find_streams_by()] == ["traces/B"]
 
 
 def test_where_there_is_nothing_nothing_goes(project: Project) -> None:
-    assert prune(project.runs.plan(max_age_days=0)).bytes_freed == 0
+    assert prune(project.plan(max_age_days=0)).bytes_freed == 0
     assert not project.state_dir.exists()

@@ -14,9 +14,18 @@ from remora.app import Deciders, counter_of
 from remora.config import ServerConfig
 from remora.errors import ServerRefused
 from remora_lab.bench.answers import Answers
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
-from remora_lab.bench.blind import RAW_HEADING, Again, Lost, failures, look_again, measured, sight_of, with_raw
-from remora_lab.bench.blind_page import blind_page, told
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
+from remora_lab.bench.blind import (
+    RAW_HEADING,
+    LostStream,
+    Recheck,
+    failures,
+    find_decisive_turn,
+    recheck_failures,
+    summarize_blindness,
+    with_raw,
+)
+from remora_lab.bench.blind_page import blind_page, describe_blindness
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.results import Choice, Result
 from remora_lab.bench.rows import ROWS, Models
@@ -35,8 +44,8 @@ class Reader(Follower):
 
 async def tried_in_vain(path: Path, failing: Task = HARD) -> list[Result]:
     models = Models()
-    asked = Asked([failing], [ROWS["first-candidate"]], [CONTROLS["none"]], 1, models)
-    running = run_bench(trials(asked), models, make_place(path, None, Reader), keep=lambda result: None)
+    asked = BenchPlan([failing], [ROWS["first-candidate"]], [CONTROLS["none"]], 1, models)
+    running = run_bench(trials(asked), models, make_environment(path, None, Reader), keep=lambda result: None)
     return [result async for result in running]
 
 
@@ -51,7 +60,7 @@ async def test_the_deciding_turn_is_shown_with_the_raw_output_of_the_tool_before
     lost: tuple[Path, list[Result]],
 ) -> None:
     folder, (result,) = lost
-    sight = await sight_of(result, folder)
+    sight = await find_decisive_turn(result, folder)
     assert (sight.prompt.turn, sight.tool) == (2, "run_linter")
     assert "F541" in sight.raw
     assert {spec.name for spec in sight.prompt.tools} >= {"apply_fix", "submit_result"}
@@ -60,10 +69,10 @@ async def test_the_deciding_turn_is_shown_with_the_raw_output_of_the_tool_before
 
 async def test_without_a_model_failures_are_shown_and_nobody_is_asked(lost: tuple[Path, list[Result]]) -> None:
     folder, results = lost
-    again = [one async for one in look_again(failures(results), folder, Models())]
-    measure = measured(results, again)
+    again = [one async for one in recheck_failures(failures(results), folder, Models())]
+    measure = summarize_blindness(results, again)
     assert (measure.failures, measure.no_wrong_turn, measure.asked_again, measure.share) == (1, 0, 0, None)
-    assert "No model was asked again" in told(measure)
+    assert "No model was asked again" in describe_blindness(measure)
 
 
 async def test_a_failure_whose_stream_is_gone_is_counted_and_the_others_are_looked_at(
@@ -72,11 +81,11 @@ async def test_a_failure_whose_stream_is_gone_is_counted_and_the_others_are_look
     folder, (result,) = lost
     gone = result.model_copy(update={"task": "gone", "stream": "r.streams/nowhere"})
     cut = result.model_copy(update={"task": "cut", "wrong_turn": 99})
-    looked = [one async for one in look_again([gone, result, cut], folder, None)]
-    assert [type(one) for one in looked] == [Lost, Again, Lost]
-    measure = measured([gone, result, cut], looked)
+    looked = [one async for one in recheck_failures([gone, result, cut], folder, None)]
+    assert [type(one) for one in looked] == [LostStream, Recheck, LostStream]
+    measure = summarize_blindness([gone, result, cut], looked)
     assert (measure.failures, measure.lost) == (3, 2)
-    assert "2 could not be looked at" in told(measure)
+    assert "2 could not be looked at" in describe_blindness(measure)
     assert blind_page(measure, looked, "t").count("not looked at: ") == 2
 
 
@@ -93,11 +102,11 @@ def served(*replies: Reply) -> Reply:
     return by_path(v1__models=answer({"data": [{"id": "tiny"}]}), v1__chat__completions=decide)
 
 
-async def asked(results: list[Result], folder: Path, *replies: Reply, answers: Answers | None = None) -> list[Again]:
+async def asked(results: list[Result], folder: Path, *replies: Reply, answers: Answers | None = None) -> list[Recheck]:
     with FakeServer(served(*replies)) as server:
         models = Models(server=ServerConfig(server=server.url, model="tiny", mode="json"))
-        looks = look_again(results, folder, models, row=ROWS["server"], answers=answers)
-        return [one async for one in looks if isinstance(one, Again)]
+        looks = recheck_failures(results, folder, models, row=ROWS["server"], answers=answers)
+        return [one async for one in looks if isinstance(one, Recheck)]
 
 
 async def test_a_model_is_asked_twice_and_what_it_said_is_not_asked_again(
@@ -127,19 +136,19 @@ async def test_a_prompt_that_is_refused_is_no_answer_and_a_missing_model_ends_th
 
 async def test_raw_rescues_where_it_alone_leads_to_a_right_call(lost: tuple[Path, list[Result]]) -> None:
     folder, results = lost
-    sight = await sight_of(results[0], folder)
+    sight = await find_decisive_turn(results[0], folder)
     right, wrong = results[0].choices[0], Choice(tool="submit_result", args={"summary": "no"})
     pairs = [(wrong, right), (right, right), (wrong, wrong), (wrong, None)]
-    again = [Again(sight, packet, raw, asked=True) for packet, raw in pairs]
+    again = [Recheck(sight, packet, raw, asked=True) for packet, raw in pairs]
     assert [one.rescued for one in again] == [True, False, False, False]
-    measure = measured(results, again)
+    measure = summarize_blindness(results, again)
     assert (measure.rescued, measure.right_by_packet, measure.right_by_raw, measure.share) == (1, 1, 2, 0.25)
     assert measure.rescued_by_tool == {"lint.run_linter": 1}
 
 
 async def test_raw_output_is_added_as_far_as_the_model_has_room(lost: tuple[Path, list[Result]]) -> None:
     folder, (result,) = lost
-    sight = replace(await sight_of(result, folder), raw="x" * 50_000)
+    sight = replace(await find_decisive_turn(result, folder), raw="x" * 50_000)
     counter = counter_of(None)
     found = Deciders(lambda definition: Follower(HARD), counter, window=4096, reserve=256)
     whole = "".join(str(message["content"]) for message in with_raw(sight, found).messages)
@@ -151,9 +160,9 @@ async def test_the_report_shows_hostile_text_as_text(tmp_path: Path) -> None:
     files = {"pyproject.toml": SETTINGS, "app/code.py": HOSTILE}
     hostile = task("hostile", files=files, node="show", check={"kind": "lint", "gone": ["F999"], "stays": ["F998"]})
     results = await tried_in_vain(tmp_path / "r.jsonl", hostile)
-    sight = await sight_of(results[0], tmp_path)
+    sight = await find_decisive_turn(results[0], tmp_path)
     assert "<script>" in sight.raw
-    page = blind_page(measured(results, []), [Again(sight)], "Title <i>")
+    page = blind_page(summarize_blindness(results, []), [Recheck(sight)], "Title <i>")
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<i>" not in page
@@ -162,4 +171,4 @@ async def test_the_report_shows_hostile_text_as_text(tmp_path: Path) -> None:
 async def test_an_oracle_that_follows_candidates_agrees_with_whoever_does(tmp_path: Path) -> None:
     results = await tried(tmp_path / "r.jsonl", [HARD], ["first-candidate"])
     assert failures(results) == []
-    assert measured(results, []).no_wrong_turn == 1
+    assert summarize_blindness(results, []).no_wrong_turn == 1

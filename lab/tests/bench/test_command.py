@@ -18,10 +18,10 @@ from inference.tiny import gguf, tokenizer_pairs
 from remora.cli._main import app
 from remora.config import ServerConfig
 from remora.errors import ConfigError
-from remora_lab.bench.bench import opened
+from remora_lab.bench.bench import open_deciders
 from remora_lab.bench.page import BEGIN
 from remora_lab.bench.results import Result, read_results
-from remora_lab.bench.rows import ROWS, Models, chosen_rows
+from remora_lab.bench.rows import ROWS, Models, select_rows
 from remora_lab.cli._models import models_of
 from remora_lab.marks import END
 
@@ -152,8 +152,8 @@ def test_the_adapter_row_asks_with_the_bundled_adapter_unless_another_is_named(h
     row = ROWS["adapter"]
     assert models_of(None, None, None, None).name(row) == "SmolLM2-135M + bundled"
     assert models_of(None, None, None, "mine.gguf").name(row) == "SmolLM2-135M + mine.gguf"
-    assert "adapter" in [each.name for each in chosen_rows([], models_of(None, None, None, None))]
-    assert "adapter" not in [each.name for each in chosen_rows([], models_of(None, None, Path("other.gguf"), None))]
+    assert "adapter" in [each.name for each in select_rows([], models_of(None, None, None, None))]
+    assert "adapter" not in [each.name for each in select_rows([], models_of(None, None, Path("other.gguf"), None))]
 
 
 async def test_the_base_model_is_never_taken_for_one_with_an_adapter(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ async def test_the_base_model_is_never_taken_for_one_with_an_adapter(tmp_path: P
     other.write_bytes(gguf(tokenizer_pairs()))
     models = Models(embedded=ServerConfig(gguf=other), adapters={"packet": "bundled"})
     with pytest.raises(ConfigError, match="the bundled one is not for these weights"):
-        async with opened(ROWS["adapter"], 0, models):
+        async with open_deciders(ROWS["adapter"], 0, models):
             pass
 
 

@@ -17,7 +17,7 @@ import pytest
 from bench.generator import part
 from remora.sandbox import LocalSpawner
 from remora_lab.bench._code import definition, target_lines
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
 from remora_lab.bench.checks import check
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.oracle import Oracle
@@ -159,10 +159,10 @@ def test_the_oracle_solves_nearly_all_of_the_suite_within_the_budget(
     control: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     tasks = EVERY if control == "none" else EVERY[::8]
-    asked = Asked(tasks, [ROWS["oracle"]], [CONTROLS[control]], 1)
+    asked = BenchPlan(tasks, [ROWS["oracle"]], [CONTROLS[control]], 1)
 
     async def solved() -> list[bool]:
-        place = make_place(tmp_path / "r.jsonl", None, Oracle)
+        place = make_environment(tmp_path / "r.jsonl", None, Oracle)
         return [one.solved async for one in run_bench(trials(asked), asked.models, place, keep=lambda one: None)]
 
     results = asyncio.run(solved())

@@ -18,7 +18,7 @@ from remora.events import ActionDelta, Excerpt, KnowledgeDelta, PacketDelta, Pac
 from remora.inference import EstimatedCounter
 from remora.ports import Prompt
 from remora.sandbox import probe
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.oracle import Oracle
 from remora_lab.bench.results import Result
@@ -148,8 +148,8 @@ async def test_tools_under_other_names_are_called_by_those() -> None:
 
 
 async def solved(tasks: list[Task], control: str, folder: Path) -> list[Result]:
-    asked = Asked(tasks, [ROWS["oracle"]], [CONTROLS[control]], 1)
-    place = make_place(folder / "r.jsonl", None, Oracle)
+    asked = BenchPlan(tasks, [ROWS["oracle"]], [CONTROLS[control]], 1)
+    place = make_environment(folder / "r.jsonl", None, Oracle)
     return [one async for one in run_bench(trials(asked), asked.models, place, keep=lambda one: None)]
 
 

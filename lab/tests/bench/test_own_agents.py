@@ -20,7 +20,7 @@ from remora.events import Call
 from remora_lab.bench.oracle import Oracle
 from remora_lab.bench.page import BEGIN, PAGE, page_files
 from remora_lab.bench.results import Stored, read_results
-from remora_lab.bench.summary import summarized
+from remora_lab.bench.summary import summarize
 from remora_lab.bench.tasks import FilesCheck, read_tasks
 from remora_lab.marks import END
 
@@ -131,6 +131,6 @@ def test_agents_of_a_suite_are_told_apart_from_the_bundled_ones() -> None:
 
 
 def test_a_table_of_own_agents_alone_is_a_table_like_any_other() -> None:
-    found = summarized([result("o", row="random", operation="todo", own_agent=True)])
+    found = summarize([result("o", row="random", operation="todo", own_agent=True)])
     assert found.own is None
     assert [line.operation for line in found.lines] == ["", "todo"]

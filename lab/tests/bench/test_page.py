@@ -14,7 +14,7 @@ from remora.errors import ConfigError
 from remora_lab.bench.charts import MARKS, Bar, Point, dots
 from remora_lab.bench.page import BEGIN, PAGE, page_files
 from remora_lab.bench.results import Stored, read_results
-from remora_lab.bench.summary import summarized
+from remora_lab.bench.summary import summarize
 from remora_lab.marks import END
 
 ROOT = Path(__file__).parents[3]
@@ -55,7 +55,7 @@ def test_rows_controls_and_who_is_better_are_told() -> None:
 
 def test_a_row_that_is_no_better_is_told_so() -> None:
     alike = [result(f"t{n}", row=row, solved=n % 2 == 0) for row in ("first-candidate", "embedded") for n in range(10)]
-    (found,) = summarized(alike).comparisons
+    (found,) = summarize(alike).comparisons
     assert found.points == (0.0, 0.0, 0.0)
     assert "no difference that these tasks show" in page_files(Stored((head(),), tuple(alike)), EMPTY)[PAGE]
 

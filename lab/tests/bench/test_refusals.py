@@ -11,7 +11,7 @@ from bench.tiny import BARE, DOCS, Follower
 from inference.fakes import FakeServer, Reply, Wire, answer, by_path, chooses
 from remora.config import ServerConfig
 from remora.errors import DecisionError, RemoraError
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.results import Result
 from remora_lab.bench.rows import ROWS, Models
@@ -40,8 +40,8 @@ def refuses_long_ones(status: int = 400) -> Reply:
 
 async def results(path: Path, server: FakeServer, tasks: list[Task], kept: list[Result]) -> None:
     models = Models(server=ServerConfig(server=server.url, model="tiny", mode="json"))
-    asked = Asked(tasks, [ROWS["server"]], [CONTROLS["none"]], 1, models)
-    async for _ in run_bench(trials(asked), models, make_place(path, None, Follower), keep=kept.append):
+    asked = BenchPlan(tasks, [ROWS["server"]], [CONTROLS["none"]], 1, models)
+    async for _ in run_bench(trials(asked), models, make_environment(path, None, Follower), keep=kept.append):
         pass
 
 

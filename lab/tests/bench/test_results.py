@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remora.errors import ConfigError
-from remora_lab.bench.results import Header, Result, ResultFile, kept_lines, read_results
+from remora_lab.bench.results import Header, Result, ResultFile, lines_to_publish, read_results
 
 
 def head(command: str = "remora bench") -> Header:
@@ -57,11 +57,11 @@ def test_kept_results_say_the_same_without_leading_to_streams(tmp_path: Path) ->
     ResultFile(path).begin(head())
     ResultFile(path).add(result("t2", stream="r.streams/x", agent_id="01"))
     ResultFile(path).add(result("t1"))
-    kept = kept_lines(read_results([path]))
+    kept = lines_to_publish(read_results([path]))
     path.write_bytes(kept)
     assert [one.task for one in read_results([path]).results] == ["t1", "t2"]
     assert b"streams" not in kept
-    assert kept_lines(read_results([path])) == kept
+    assert lines_to_publish(read_results([path])) == kept
 
 
 @pytest.mark.parametrize("text", ["not json at all\n", '{"task": 1}\n', '{"bench": "x"}\n', "[]\n"])

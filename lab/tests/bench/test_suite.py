@@ -8,15 +8,15 @@ import pytest
 
 from bench.tiny import DOCS, LINT, task, write_suite
 from remora.errors import ConfigError
-from remora_lab.bench.suite import chosen_tasks, read_suite, task_digest
+from remora_lab.bench.suite import read_suite, select_tasks, task_digest
 
 
 def test_a_few_tasks_are_spread_over_operations_and_levels(tmp_path: Path) -> None:
     many = [task(f"l{n}", level=("easy", "medium", "hard")[n % 3]) for n in range(30)]
     many += [DOCS.model_copy(update={"id": f"d{n}"}) for n in range(30)]
     suite = read_suite(write_suite(tmp_path / "s", many))
-    few = chosen_tasks(suite, "eval", count=8)
-    assert few == chosen_tasks(suite, "eval", count=8)
+    few = select_tasks(suite, "eval", count=8)
+    assert few == select_tasks(suite, "eval", count=8)
     assert len(few) == 8
     assert {(each.operation, each.level) for each in few} == {(each.operation, each.level) for each in many}
 
@@ -24,9 +24,9 @@ def test_a_few_tasks_are_spread_over_operations_and_levels(tmp_path: Path) -> No
 def test_halves_and_operations_are_kept_apart(tmp_path: Path) -> None:
     tasks = [LINT, DOCS, task("t", half="train")]
     suite = read_suite(write_suite(tmp_path / "s", tasks))
-    assert [each.id for each in chosen_tasks(suite, "train")] == ["t"]
-    assert [each.id for each in chosen_tasks(suite, "eval", ["docstring"])] == ["docs-1"]
-    assert len(chosen_tasks(suite, None)) == 3
+    assert [each.id for each in select_tasks(suite, "train")] == ["t"]
+    assert [each.id for each in select_tasks(suite, "eval", ["docstring"])] == ["docs-1"]
+    assert len(select_tasks(suite, None)) == 3
 
 
 def test_a_task_that_was_changed_is_another_one() -> None:

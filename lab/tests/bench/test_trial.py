@@ -14,7 +14,7 @@ from remora.config import Config, ServerConfig
 from remora.context.models import DecisionPacket
 from remora.errors import ConfigError
 from remora.events import AgentStartEvent, ModelRequestEvent, ToolCallEvent, ToolResultEvent
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.results import Result
 from remora_lab.bench.rows import ROWS, Models
@@ -51,8 +51,8 @@ async def test_a_wrong_turn_is_named_with_what_would_have_been_right(tmp_path: P
             return tuple(call.model_copy(update={"tool": "read_file"}) for call in calls) if prompt.turn == 2 else calls
 
     models = Models()
-    asked = Asked([LINT], [ROWS["first-candidate"]], [CONTROLS["none"]], 1, models)
-    place = make_place(tmp_path / "r.jsonl", None, Stubborn)
+    asked = BenchPlan([LINT], [ROWS["first-candidate"]], [CONTROLS["none"]], 1, models)
+    place = make_environment(tmp_path / "r.jsonl", None, Stubborn)
     (result,) = [one async for one in run_bench(trials(asked), models, place, keep=lambda one: None)]
     assert result.wrong_turn == 2
     assert result.wrong_call is not None
@@ -78,7 +78,7 @@ async def test_ruff_mends_what_is_not_surely_safe_only_where_it_is_told_to(tmp_p
 async def test_the_same_seed_draws_the_same_and_the_rows_differ_only_where_they_draw(tmp_path: Path) -> None:
     models = Models()
     rows = [ROWS["first-candidate"], ROWS["random"], ROWS["ruff-fix"]]
-    found = trials(Asked([LINT, DOCS], rows, [CONTROLS["none"], CONTROLS["planted"]], 3, models))
+    found = trials(BenchPlan([LINT, DOCS], rows, [CONTROLS["none"], CONTROLS["planted"]], 3, models))
     seeds = {(one.row.name, one.control.name): [] for one in found}
     for one in found:
         seeds[one.row.name, one.control.name].append(one.seed)
@@ -182,8 +182,8 @@ async def test_a_task_cannot_write_beside_its_project(tmp_path: Path) -> None:
 async def test_the_embedded_model_has_a_row_on_each_memory(tmp_path: Path) -> None:
     models = Models(embedded=ServerConfig(gguf=smollm2(), max_tokens=64))
     rows = [ROWS["embedded"], ROWS["embedded-cut"]]
-    asked = Asked([DOCS], rows, [CONTROLS["none"]], 1, models)
-    place = make_place(tmp_path / "r.jsonl", None, Follower)
+    asked = BenchPlan([DOCS], rows, [CONTROLS["none"]], 1, models)
+    place = make_environment(tmp_path / "r.jsonl", None, Follower)
     found = [one async for one in run_bench(trials(asked), models, place, keep=lambda one: None)]
     assert [one.row for one in found] == ["embedded", "embedded-cut"]
     assert all(one.exact and one.largest_prompt <= 1000 and one.turns for one in found)

@@ -15,7 +15,7 @@ from bench.generator import part
 from remora.events import Call
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
 from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.oracle import Oracle
 from remora_lab.bench.results import Result
@@ -138,8 +138,8 @@ async def tried(tasks: list[Task], row: str, folder: Path) -> tuple[list[Result]
         watched.append(Watched(task))
         return watched[-1]
 
-    asked = Asked(tasks, [ROWS[row]], [CONTROLS["none"]], 1)
-    place = make_place(folder / "r.jsonl", SUITE.agents, oracle)
+    asked = BenchPlan(tasks, [ROWS[row]], [CONTROLS["none"]], 1)
+    place = make_environment(folder / "r.jsonl", SUITE.agents, oracle)
     results = [one async for one in run_bench(trials(asked), asked.models, place, keep=lambda one: None)]
     return results, [turn for one in watched for turn in one.turns]
 

@@ -10,10 +10,10 @@ import orjson
 
 from remora.events import Call
 from remora.ports import Decision, Prompt
-from remora_lab.bench.bench import Asked, make_place, run_bench, trials
-from remora_lab.bench.controls import chosen_controls
+from remora_lab.bench.bench import BenchPlan, make_environment, run_bench, trials
+from remora_lab.bench.controls import select_controls
 from remora_lab.bench.results import Result
-from remora_lab.bench.rows import Models, chosen_rows
+from remora_lab.bench.rows import Models, select_rows
 from remora_lab.bench.tasks import Task
 
 SETTINGS = "[tool.ruff.lint]\nselect = ['F', 'E', 'B']\n"
@@ -82,7 +82,7 @@ async def tried(
 ) -> list[Result]:  # fmt: skip
     """The results of these rows, with their streams beside `path`."""
     models = Models()
-    asked = Asked(tasks, chosen_rows(rows, models), chosen_controls(controls), seeds, models)
-    place = make_place(path, None, Follower)
+    asked = BenchPlan(tasks, select_rows(rows, models), select_controls(controls), seeds, models)
+    place = make_environment(path, None, Follower)
     found = run_bench(trials(asked), models, place, jobs=jobs, keep=lambda result: None)
     return [result async for result in found]

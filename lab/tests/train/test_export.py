@@ -29,7 +29,7 @@ from remora.events import (
 )
 from remora.subagent import SUBMIT_RESULT
 from remora_lab.cli._train import train
-from remora_lab.train import export_rows, proven, rows_of_stream, run_training
+from remora_lab.train import export_rows, read_verdicts, rows_of_stream, run_training
 
 SHOP = Path(__file__).parents[3] / "examples" / "shop"
 LOOK = {"name": "look", "parameters": {"type": "object", "properties": {}}}
@@ -79,7 +79,7 @@ async def test_calls_that_failed_or_repeated_themselves_are_left_out() -> None:
 
 
 def test_an_agent_proved_right_by_its_check_or_without_one_by_a_person() -> None:
-    known = proven(
+    known = read_verdicts(
         [
             AgentFinishedEvent(agent_id="clean", check={"before": 2, "after": 0}),
             AgentFinishedEvent(agent_id="left", check={"before": 2, "after": 1}),
@@ -148,7 +148,7 @@ def test_training_without_torch_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_making_up_rows_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remora_lab.cli._train.ROWS_TOLD_EVERY", 10)
+    monkeypatch.setattr("remora_lab.cli._train.ROWS_A_LINE", 10)
     wanted = ["rows", "--variety", "25", "--out", str(tmp_path / "r.jsonl"), "--chats", str(tmp_path / "c.jsonl")]
     done = CliRunner().invoke(train, wanted)
     told = [line for line in " ".join(done.stderr.split()).split(str(tmp_path)) if "of 25 made-up rows" in line]

@@ -11,7 +11,7 @@ from remora.context.render import RENDERERS
 from remora.events import Call, CandidateAction
 from remora.ports import Prompt
 from remora_lab.bench.oracle import Oracle
-from remora_lab.bench.suite import chosen_tasks, read_suite
+from remora_lab.bench.suite import read_suite, select_tasks
 from remora_lab.bench.wordings import FIRST
 from remora_lab.train import suite_rows
 from remora_lab.train._episodes import label
@@ -39,7 +39,7 @@ def test_the_first_right_candidate_is_the_answer_and_else_what_the_prompt_tells(
 
 async def test_episodes_of_real_tools_give_valid_answers_and_the_same_turns_as_chats() -> None:
     suite = read_suite(SUITE)
-    tasks = chosen_tasks(suite, "train", ("lint",), 3)
+    tasks = select_tasks(suite, "train", ("lint",), 3)
     made = [each async for each in suite_rows(suite, tasks, Oracle, episodes=2, seed=4, jobs=2)]
     assert len(made) == 6
     packets = [row for each in made for row in each.packets]

@@ -49,8 +49,8 @@ def checked(
 
 def _small_enough(delta: PacketDelta) -> PacketDelta:
     """The delta within its size: less knowledge, else nothing but the action and the error."""
-    delta = bounded(delta)
-    if len(canonical(delta)) <= MAX_DELTA_BYTES:
+    delta, encoded = bounded(delta)
+    if len(encoded) <= MAX_DELTA_BYTES:
         return delta
     told = ("The result was too large for the packet; all of it is in the stream",)
     return PacketDelta(action=delta.action, error=delta.error, diagnostics=told)

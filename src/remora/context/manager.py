@@ -10,7 +10,7 @@ from typing import Any
 from remora.context.aliases import is_plan_delta, plan_delta
 from remora.context.middleware import Hook, difference, hook_name
 from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket
-from remora.context.projection import apply, project
+from remora.context.projection import apply, changes_packet, project
 from remora.context.pulling import HUB_PATIENCE_S as HUB_PATIENCE_S
 from remora.context.pulling import Pulling
 from remora.context.summarizers import Summarizer, distill, summarize_here
@@ -60,7 +60,8 @@ class ContextManager:
     async def record(self, *drafts: Event) -> Sequence[Event]:
         """Make the events durable, then fold them. Every change of a recorded packet goes through here."""
         events = await self._record(drafts) if self._record and drafts else drafts
-        self.packet = project(events, start=self.packet)
+        if changing := [event for event in events if changes_packet(event)]:
+            self.packet = project(changing, start=self.packet)
         return events
 
     def apply_event(self, event: Mapping[str, Any] | Event) -> None:

@@ -71,9 +71,12 @@ def project(events: Iterable[Event | Change], start: DecisionPacket = EMPTY) -> 
 
 def apply(packet: DecisionPacket, event: Event) -> DecisionPacket:
     """The packet as it stands after `event`. Raises `ProjectionStopped` at a delta of a version it cannot read."""
-    if event.delta is None and not isinstance(event, AgentStartEvent | TurnStartEvent):
-        return packet
-    return project([event], start=packet)
+    return project([event], start=packet) if changes_packet(event) else packet
+
+
+def changes_packet(event: Event) -> bool:
+    """Whether the fold does anything with the event."""
+    return event.delta is not None or isinstance(event, AgentStartEvent | TurnStartEvent)
 
 
 class _Fold:

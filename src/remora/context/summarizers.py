@@ -174,8 +174,7 @@ def summarize_here(tool: str, value: Any, summarizers: Mapping[str, Summarizer])
     summarizer = summarizers.get(tool)
     if summarizer is None or says_enough(value):
         return None
-    raw_result = raw_result_of(value)
-    return summarizer.read(raw_result) if isinstance(summarizer, BuiltIn) else run_summarizer(summarizer, raw_result)
+    return _read_once(summarizer, raw_result_of(value))
 
 
 async def summarize_guarded(
@@ -196,8 +195,13 @@ async def summarize_guarded(
         found = await guard.run(summarizer, raw_result_of(value))
     if (found and found.summary) or fallback is None or not _is_readable(value):
         return found
-    general = run_summarizer(fallback, raw_result_of(value))
+    general = _read_once(fallback, raw_result_of(value))
     return replace(general, problems=found.problems) if found else general
+
+
+def _read_once(summarizer: Summarizer, raw_result: Any) -> Summarized:
+    """A built-in summarizer gives summary, knowledge and excerpts from one reading; another is asked for each."""
+    return summarizer.read(raw_result) if isinstance(summarizer, BuiltIn) else run_summarizer(summarizer, raw_result)
 
 
 def _is_readable(value: Any) -> bool:

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from remora.trace.retention.prune import PruneResult, prune
     from remora.trace.turns.keys import TraceKey, parse_key, trace_key
     from remora.trace.turns.kv import KVTraceView
-    from remora.trace.turns.store import TraceStore
-    from remora.trace.turns.view import TraceEntry
+    from remora.trace.turns.store import TraceEntry, TraceStore
     from remora.trace.verification.state import BlobCounts, HeadCounts, Verification
     from remora.trace.verification.stream import StreamReport, verify
 
@@ -123,9 +122,8 @@ _MODULES = {
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
     "turns.kv": "KVTraceView",
-    "turns.store": "TraceStore",
     "turns.keys": "TraceKey parse_key trace_key",
-    "turns.view": "TraceEntry",
+    "turns.store": "TraceEntry TraceStore",
     "verification.state": "BlobCounts HeadCounts Verification",
     "verification.stream": "StreamReport verify",
 }

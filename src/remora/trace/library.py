@@ -178,9 +178,5 @@ class Library:
             self.notices += index.notices
 
 
-def _stream_id(path: Path) -> str:
-    return f"{path.parent.name}/{path.stem}"
-
-
 def _name(stream_id: str) -> str:
     return PurePosixPath(stream_id).name

@@ -1,1 +1,1 @@
-"""The bench: does the packet help a small model, and does the model help at all? Measured over files, not words."""
+"""Benchmark of policies on tasks: whether the packet helps a small model, and whether the model helps at all."""

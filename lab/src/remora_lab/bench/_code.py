@@ -1,4 +1,4 @@
-"""What the checks read from source text: definitions, their lines, and what a docstring names."""
+"""Source analysis for the checks: definitions, their lines, and what a docstring documents."""
 
 from __future__ import annotations
 

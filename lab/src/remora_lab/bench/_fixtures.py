@@ -1,4 +1,4 @@
-"""The hidden test of a fixture: its cases are read by the function's own types, bound to its signature, and given."""
+"""The hidden test for `sample_data` tasks: parses each case by the type hints and calls the function with it."""
 
 FIXTURE_TEST = r'''
 import dataclasses

@@ -1,4 +1,4 @@
-"""Answers of models that were asked again: a line of JSON each, so that a check that was ended can go on."""
+"""Answers of the blindness check, one JSON line each, so that an interrupted check can resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench: all trials that were asked for and are not done yet, several at once, each result kept as it ends."""
+"""Runs the trials of a plan that have no result yet, several at once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from remora.ports import TokenCounter
 from remora_lab.bench.controls import Control
 from remora_lab.bench.results import Key, Result
 from remora_lab.bench.rows import Models, TableRow
-from remora_lab.bench.shadow import Oracle
+from remora_lab.bench.shadow import TaskOracle
 from remora_lab.bench.tasks import Task
-from remora_lab.bench.trial import Place, Trial, load_agents, run_trial
+from remora_lab.bench.trial import BenchEnvironment, Trial, load_agents, run_trial
 from remora_lab.machine import cores
 
 
 @dataclass(frozen=True)
-class Asked:
+class BenchPlan:
     """What a bench is to try."""
 
     tasks: Sequence[Task]
@@ -34,29 +34,29 @@ class Asked:
     models: Models = field(default_factory=Models)
 
 
-def trials(asked: Asked, done: Collection[Key] = ()) -> list[Trial]:
+def trials(plan: BenchPlan, done: Collection[Key] = ()) -> list[Trial]:
     """What is left to try. What does not depend on a seed is tried once."""
     found = [
-        Trial(task, row, control, seed, asked.models.name(row))
-        for row in asked.rows
-        for seed in range(asked.seeds)
-        for control in asked.controls
-        for task in asked.tasks
-        if _is_sensible(asked, row, control, seed, task)
+        Trial(task, row, control, seed, plan.models.name(row))
+        for row in plan.rows
+        for seed in range(plan.seeds)
+        for control in plan.controls
+        for task in plan.tasks
+        if _is_sensible(plan, row, control, seed, task)
     ]
     return [trial for trial in found if trial.key not in done]
 
 
-def _is_sensible(asked: Asked, row: TableRow, control: Control, seed: int, task: Task) -> bool:
+def _is_sensible(plan: BenchPlan, row: TableRow, control: Control, seed: int, task: Task) -> bool:
     if row.operations and task.operation not in row.operations:
         return False
     if row.decides == "ruff":
         return seed == 0 and control.name == "none"
-    return seed == 0 or control.draws or asked.models.draws(row)
+    return seed == 0 or control.draws or plan.models.draws(row)
 
 
 async def run_bench(
-    todo: Sequence[Trial], models: Models, place: Place, *, jobs: int = 1, keep: Callable[[Result], None]
+    todo: Sequence[Trial], models: Models, place: BenchEnvironment, *, jobs: int = 1, keep: Callable[[Result], None]
 ) -> AsyncIterator[Result]:
     """The result of every trial, in the order in which they end; `keep` has had it by then."""
     load_agents((trial.task.operation for trial in todo), place.agents)
@@ -67,14 +67,14 @@ async def run_bench(
 
 
 async def _group(
-    row: TableRow, seed: int, todo: list[Trial], models: Models, place: Place, jobs: int
+    row: TableRow, seed: int, todo: list[Trial], models: Models, place: BenchEnvironment, jobs: int
 ) -> AsyncIterator[Result]:
     """Trials of one row and seed: each worker asks a model of its own, and takes the next trial when it is free."""
     left = iter(todo)
     results: asyncio.Queue[Result | None] = asyncio.Queue()
 
     async def work() -> None:
-        async with opened(row, seed, models, jobs) as found:
+        async with open_deciders(row, seed, models, jobs) as found:
             for trial in left:
                 results.put_nowait(await run_trial(trial, place, found))
 
@@ -105,7 +105,7 @@ async def _first_error(workers: asyncio.Task[None]) -> None:
 
 
 @asynccontextmanager
-async def opened(row: TableRow, seed: int, models: Models, jobs: int = 1) -> AsyncIterator[Deciders | None]:
+async def open_deciders(row: TableRow, seed: int, models: Models, jobs: int = 1) -> AsyncIterator[Deciders | None]:
     """Who decides in a row, ready to be asked. None for a row without an agent."""
     async with AsyncExitStack() as open_:
         if row.decides == "ruff":
@@ -138,8 +138,8 @@ def _counter(gguf: Path | None) -> TokenCounter | None:
     return weights_counter(ServerConfig(gguf=gguf))
 
 
-def make_place(results: Path, agents: Path | None, oracle: Callable[[Task], Oracle]) -> Place:
+def make_environment(results: Path, agents: Path | None, oracle: Callable[[Task], TaskOracle]) -> BenchEnvironment:
     """Where the trials of a result file leave their streams: in a folder beside it."""
     from remora.sandbox import LocalSpawner
 
-    return Place(results.parent / f"{results.stem}.streams", oracle, LocalSpawner(), agents)
+    return BenchEnvironment(results.parent / f"{results.stem}.streams", oracle, LocalSpawner(), agents)

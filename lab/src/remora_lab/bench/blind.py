@@ -33,11 +33,11 @@ from remora.events import (
 from remora.ports import BlobStore, Prompt, blob_limit
 from remora.subagent import SubagentDefinition
 from remora_lab.bench.answers import Answer, Answers
-from remora_lab.bench.bench import opened
+from remora_lab.bench.bench import open_deciders
 from remora_lab.bench.results import Choice, Result
 from remora_lab.bench.rows import ROWS, Models, TableRow
 from remora_lab.bench.shadow import is_among, plain
-from remora_lab.bench.trial import ends_all
+from remora_lab.bench.trial import stops_bench
 
 RAW_HEADING = "Raw output of the last tool:"
 MAX_RAW = 60_000
@@ -45,7 +45,7 @@ MAX_RAW = 60_000
 
 
 @dataclass(frozen=True)
-class Sight:
+class DecisiveTurn:
     """What a failed agent saw at the turn that decided, and what was there to be seen."""
 
     result: Result
@@ -57,10 +57,10 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Again:
+class Recheck:
     """What the model calls when it is asked again."""
 
-    sight: Sight
+    sight: DecisiveTurn
     packet: Choice | None = None
     with_raw: Choice | None = None
     asked: bool = False
@@ -80,7 +80,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostStream:
     """A failure that cannot be looked at: its stream is gone or unreadable."""
 
     result: Result
@@ -88,7 +88,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Blindness:
+class BlindnessSummary:
     """The measure of our summaries and excerpts."""
 
     failures: int
@@ -116,12 +116,12 @@ def failures(results: Sequence[Result]) -> list[Result]:
     return [one for one in shown if one.wrong_turn and one.choices]
 
 
-def measured(results: Sequence[Result], looked: Sequence[Again | Lost]) -> Blindness:
+def summarize_blindness(results: Sequence[Result], looked: Sequence[Recheck | LostStream]) -> BlindnessSummary:
     """The counts of all failures."""
     failed = [one for one in results if not one.solved and one.turns and _row(one).memory == "packet"]
-    asked = [one for one in looked if isinstance(one, Again) and one.asked]
+    asked = [one for one in looked if isinstance(one, Recheck) and one.asked]
     rescued = [one for one in asked if one.rescued]
-    return Blindness(
+    return BlindnessSummary(
         failures=len(failed),
         no_wrong_turn=sum(not one.wrong_turn for one in failed),
         asked_again=len(asked),
@@ -129,18 +129,18 @@ def measured(results: Sequence[Result], looked: Sequence[Again | Lost]) -> Blind
         right_by_raw=sum(one.right_by_raw for one in asked),
         rescued=len(rescued),
         rescued_by_tool=dict(Counter(f"{one.sight.result.operation}.{one.sight.tool}" for one in rescued)),
-        lost=sum(isinstance(one, Lost) for one in looked),
+        lost=sum(isinstance(one, LostStream) for one in looked),
     )
 
 
-async def look_again(
+async def recheck_failures(
     failed: Sequence[Result],
     folder: Path,
     models: Models | None,
     *,
     row: TableRow | None = None,
     answers: Answers | None = None,
-) -> AsyncIterator[Again | Lost]:
+) -> AsyncIterator[Recheck | LostStream]:
     """Every failure, and what its own model says now; with `row` that row's model, without `models` nobody.
 
     What stands in `answers` is not asked again; what is asked stands there before it is given.
@@ -167,26 +167,26 @@ async def _asker(row: TableRow, models: Models | None) -> AsyncIterator[_Asker |
     if models is None or not row.asks_model:
         yield None
         return
-    async with opened(row, 0, replace(models, temperature=0.0)) as found:
+    async with open_deciders(row, 0, replace(models, temperature=0.0)) as found:
         yield _Asker(models.name(row), found) if found else None
 
 
-async def _looked(result: Result, folder: Path, asker: _Asker | None, answers: Answers | None) -> Again | Lost:
+async def _looked(result: Result, folder: Path, asker: _Asker | None, answers: Answers | None) -> Recheck | LostStream:
     try:
-        sight = await sight_of(result, folder)
+        sight = await find_decisive_turn(result, folder)
     except (TraceError, ValidationError) as error:
-        return Lost(result, one_line(str(error)))
+        return LostStream(result, one_line(str(error)))
     if asker is None:
-        return Again(sight)
+        return Recheck(sight)
     answer = answers.of(result, asker.model) if answers else None
     if answer is None:
         answer = await _asked(sight, asker)
         if answers is not None:
             answers.add(answer)
-    return Again(sight, answer.packet, answer.with_raw, asked=True)
+    return Recheck(sight, answer.packet, answer.with_raw, asked=True)
 
 
-async def sight_of(result: Result, folder: Path) -> Sight:
+async def find_decisive_turn(result: Result, folder: Path) -> DecisiveTurn:
     """The deciding turn, read from the stream. Raises `TraceError` if it is not there."""
     state = folder / result.stream
     app = Project(state, state, Config())
@@ -198,7 +198,7 @@ async def sight_of(result: Result, folder: Path) -> Sight:
     raise TraceError(f"`{state}` has no prompt of turn {result.wrong_turn}")
 
 
-async def _sight(result: Result, events: Sequence[Event], asked: ModelRequestEvent, blobs: BlobStore) -> Sight:
+async def _sight(result: Result, events: Sequence[Event], asked: ModelRequestEvent, blobs: BlobStore) -> DecisiveTurn:
     start = next((event for event in events if isinstance(event, AgentStartEvent)), None)
     if start is None:
         raise TraceError(f"The stream of `{result.agent_id}` has no beginning")
@@ -208,7 +208,9 @@ async def _sight(result: Result, events: Sequence[Event], asked: ModelRequestEve
     messages = tuple([await _message(message, blobs) for message in asked.messages])
     raw = readable(await _raw(last, blobs)) if last else ""
     definition = SubagentDefinition.model_validate(start.definition)
-    return Sight(result, Prompt(messages, tuple(specs), (), asked.turn), definition, last.tool if last else "", raw)
+    return DecisiveTurn(
+        result, Prompt(messages, tuple(specs), (), asked.turn), definition, last.tool if last else "", raw
+    )
 
 
 async def _message(message: Mapping[str, Any], blobs: BlobStore) -> dict[str, Any]:
@@ -226,7 +228,7 @@ async def _raw(event: ToolResultEvent, blobs: BlobStore) -> Any:
     return unpack(data, event.raw_ref.encoding)
 
 
-async def _asked(sight: Sight, asker: _Asker) -> Answer:
+async def _asked(sight: DecisiveTurn, asker: _Asker) -> Answer:
     """Both answers. Raises `DecisionError` where nobody would answer for the other failures either."""
     policy = asker.found.policy(sight.definition)
 
@@ -234,7 +236,7 @@ async def _asked(sight: Sight, asker: _Asker) -> Answer:
         try:
             decision = await policy.decide(prompt)
         except DecisionError as error:
-            if ends_all(error):
+            if stops_bench(error):
                 raise
             return None
         return plain(decision.calls[0]) if decision.calls else None
@@ -243,7 +245,7 @@ async def _asked(sight: Sight, asker: _Asker) -> Answer:
     return Answer(agent_id=sight.result.agent_id, model=asker.model, packet=packet, with_raw=raw)
 
 
-def with_raw(sight: Sight, found: Deciders) -> Prompt:
+def with_raw(sight: DecisiveTurn, found: Deciders) -> Prompt:
     """The prompt and, at its end, as much of the raw output as the model has room for."""
     *rest, last = sight.prompt.messages
     room = found.limit(1_000_000)

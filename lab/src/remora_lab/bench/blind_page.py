@@ -1,4 +1,4 @@
-"""The blindness report: packet and raw output side by side, at the turn that decided. All of it is escaped."""
+"""The report of the blindness check: packet and raw output side by side. All text is escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 import orjson
 
 from remora.context.text import number
-from remora_lab.bench.blind import MAX_RAW, Again, Blindness, Lost
+from remora_lab.bench.blind import MAX_RAW, BlindnessSummary, LostStream, Recheck
 from remora_lab.bench.results import Choice, Result
 
 _STYLE = """
@@ -22,9 +22,9 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #8886; b
 """
 
 
-def blind_page(measure: Blindness, looked: Sequence[Again | Lost], title: str) -> str:
+def blind_page(measure: BlindnessSummary, looked: Sequence[Recheck | LostStream], title: str) -> str:
     """One HTML page that needs nothing else."""
-    return f"{page_head(title, told(measure))}{''.join(map(section, looked))}</body></html>\n"
+    return f"{page_head(title, describe_blindness(measure))}{''.join(map(section, looked))}</body></html>\n"
 
 
 def page_head(title: str, words: str) -> str:
@@ -36,7 +36,7 @@ def page_head(title: str, words: str) -> str:
     )
 
 
-def told(measure: Blindness) -> str:
+def describe_blindness(measure: BlindnessSummary) -> str:
     """The measure in sentences."""
     lines = [f"{number(measure.failures, 'failed trial')} on two tracks."]
     if measure.no_wrong_turn:
@@ -57,9 +57,9 @@ def told(measure: Blindness) -> str:
     return " ".join(lines)
 
 
-def section(one: Again | Lost) -> str:
+def section(one: Recheck | LostStream) -> str:
     """One failure, as the page shows it."""
-    if isinstance(one, Lost):
+    if isinstance(one, LostStream):
         return f"<h2>{escape(_where(one.result))}</h2><p>not looked at: {escape(one.why)}</p>\n"
     result, sight = one.sight.result, one.sight
     facts = [

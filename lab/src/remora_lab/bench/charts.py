@@ -1,4 +1,4 @@
-"""Charts as plain SVG: legible on light and dark, and without colour too."""
+"""Dot charts as plain SVG, readable in light and dark themes and without colour."""
 
 from __future__ import annotations
 

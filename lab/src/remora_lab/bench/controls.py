@@ -47,7 +47,7 @@ CONTROLS: dict[str, Control] = {
 WRONG_REASON = "Recommended next step"
 
 
-def chosen_controls(names: Iterable[str]) -> list[Control]:
+def select_controls(names: Iterable[str]) -> list[Control]:
     """The controls of these names; `all` are all, none is `none`. Raises `ConfigError`."""
     wanted = list(dict.fromkeys(names)) or ["none"]
     if "all" in wanted:
@@ -58,7 +58,7 @@ def chosen_controls(names: Iterable[str]) -> list[Control]:
     return [CONTROLS[name] for name in wanted]
 
 
-def controlled(control: Control, task: Task, seed: int, deciders: Deciders, names: Renaming | None) -> RunOverrides:
+def apply_control(control: Control, task: Task, seed: int, deciders: Deciders, names: Renaming | None) -> RunOverrides:
     """What stands between the agent of this task and the runner. `names`: as `renaming` gave them."""
     if names is not None:
         return RunOverrides(deciders, names.definition, names.tools)

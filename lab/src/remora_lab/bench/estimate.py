@@ -1,4 +1,4 @@
-"""How long the rest will take, by what each row took so far."""
+"""Estimates the remaining time from what each row has taken so far."""
 
 from __future__ import annotations
 

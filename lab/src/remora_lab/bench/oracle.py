@@ -16,7 +16,7 @@ from remora.errors import DecisionError
 from remora.events import Call
 from remora.ports import Decision, Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL
-from remora_lab.bench._seen import Seen, seen
+from remora_lab.bench._prompt_parts import PromptParts, read_prompt
 from remora_lab.bench.results import Choice
 from remora_lab.bench.route import Route
 from remora_lab.bench.tasks import Task
@@ -54,7 +54,7 @@ class Oracle:
 
     def choices(self, prompt: Prompt) -> tuple[Call, ...]:
         """All calls that would be right now, the preferred one first."""
-        shown = seen(prompt)
+        shown = read_prompt(prompt)
         actions = tuple((self._known.get(tool, tool), outcome) for tool, outcome in shown.actions)
         shown = replace(shown, actions=actions)
         offered = {tool.name for tool in prompt.tools}
@@ -64,7 +64,7 @@ class Oracle:
             Call(call_id=f"call-{prompt.turn}", tool=tool, args=args) for tool, args in kept if tool in offered
         )
 
-    def _steps(self, shown: Seen) -> list[Step]:
+    def _steps(self, shown: PromptParts) -> list[Step]:
         if self._route:
             left = self._route.next(shown.actions)
             return [(call.tool, call.args) for call in left] or [_submit("All that was to be done is done")]
@@ -77,7 +77,7 @@ def _submit(summary: str) -> Step:
     return SUBMIT_RESULT_TOOL, {"summary": summary}
 
 
-def _lint(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
+def _lint(shown: PromptParts, solution: Mapping[str, Any]) -> Iterator[Step]:
     known = shown.knowledge
     left = known.get("lint_errors_remaining")
     if not isinstance(left, int) or "needs_edit" not in known:
@@ -92,7 +92,7 @@ def _lint(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
         yield _submit(f"{left} errors left as they are" if left else "No lint errors left")
 
 
-def _edits(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
+def _edits(shown: PromptParts, solution: Mapping[str, Any]) -> Iterator[Step]:
     """For each error that needs one, the edit; where its lines are not shown, a look at them."""
     told = shown.knowledge["needs_edit"]
     leave = solution.get("leave", [])
@@ -109,7 +109,7 @@ def _edits(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
             yield "read_file", {"line": line}
 
 
-def _edit(shown: Seen, line: int, edits: list[Mapping[str, Any]]) -> Step | None:
+def _edit(shown: PromptParts, line: int, edits: list[Mapping[str, Any]]) -> Step | None:
     for edit in edits:
         block = tuple(str(one).rstrip() for one in edit["bad"])
         for excerpt in reversed(shown.excerpts):
@@ -119,7 +119,7 @@ def _edit(shown: Seen, line: int, edits: list[Mapping[str, Any]]) -> Step | None
     return None
 
 
-def _docstring(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
+def _docstring(shown: PromptParts, solution: Mapping[str, Any]) -> Iterator[Step]:
     state = shown.knowledge.get("docstring_state")
     if state is None:
         yield "read_current_docstring", {}
@@ -129,7 +129,7 @@ def _docstring(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
         yield _submit("The docstring is complete")
 
 
-def _test(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
+def _test(shown: PromptParts, solution: Mapping[str, Any]) -> Iterator[Step]:
     written = _good(shown, "write_test_file")
     if written < 0 and shown.knowledge.get("test_file", "none") == "none":
         if "signature" not in shown.knowledge:
@@ -148,19 +148,19 @@ def _write_test(solution: Mapping[str, Any]) -> Iterator[Step]:
     yield "write_test_file", {}
 
 
-def _good(shown: Seen, tool: str) -> int:
+def _good(shown: PromptParts, tool: str) -> int:
     """The place of the last call of a tool that did not fail; -1 where there is none."""
     places = [place for place, action in enumerate(shown.actions) if action[0] == tool and action[1] != "error"]
     return max(places, default=-1)
 
 
-def _tried_again(shown: Seen) -> bool:
+def _tried_again(shown: PromptParts) -> bool:
     """Whether a test was written twice and failed each time."""
     written = sum(action[0] == "write_test_file" for action in shown.actions)
     return written >= ATTEMPTS or any(told.startswith("Same call") for told in shown.diagnostics)
 
 
-def _sample_data(shown: Seen, solution: Mapping[str, Any]) -> Iterator[Step]:
+def _sample_data(shown: PromptParts, solution: Mapping[str, Any]) -> Iterator[Step]:
     known = shown.knowledge
     if known.get("fixture_problems") == 0:
         yield _submit("The fixture fits the signature")

@@ -1,4 +1,4 @@
-"""The table and its page: Markdown between two marks and charts beside it, made from stored results alone."""
+"""Result tables in Markdown, and the documentation page with its charts. Made from stored results alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from remora_lab.bench.controls import CONTROLS
 from remora_lab.bench.results import Header, Stored
 from remora_lab.bench.rows import ROWS
 from remora_lab.bench.stats import Interval
-from remora_lab.bench.summary import Comparison, Line, Summary, summarized
+from remora_lab.bench.summary import Comparison, Line, Summary, summarize
 from remora_lab.marks import between_marks
 
 PAGE = "tasks.md"
@@ -23,7 +23,7 @@ _SHORT = _HEADINGS[:5]
 
 def page_files(stored: Stored, page: str) -> dict[str, str]:
     """By name: the page with its figures put in, and the charts that it shows. Raises `ConfigError`."""
-    summary = summarized(stored.results)
+    summary = summarize(stored.results)
     told = between_marks(page, BEGIN, figures(stored, summary), name=f"`{PAGE}`")
     return {PAGE: told, **charts(summary)}
 
@@ -177,7 +177,7 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def known_rows() -> str:
+def describe_rows() -> str:
     """Every row and control by name, for the reference."""
     rows = [_row([f"`{row.name}`", row.title.format(model="a server's model")]) for row in ROWS.values()]
     controls = [_row([f"`{control.name}`", control.title]) for control in CONTROLS.values()]

@@ -185,14 +185,16 @@ def _lines(path: Path) -> Iterator[Header | Result]:
         yield validate(Header, value, where) if is_header else validate(Result, value, where)
 
 
-def kept_lines(stored: Stored) -> bytes:
+def lines_to_publish(stored: Stored) -> bytes:
     """The results as they are worth storing: one line each, in order, without what leads to streams."""
     away = {"stream", "agent_id", "choices", "wrong_call"}
     heads = [header.model_dump(mode="json") for header in stored.headers]
-    rows = [result.model_dump(mode="json", exclude_defaults=True, exclude=away) for result in ordered(stored.results)]
+    rows = [
+        result.model_dump(mode="json", exclude_defaults=True, exclude=away) for result in sort_results(stored.results)
+    ]
     return b"".join(orjson.dumps(line) + b"\n" for line in [*heads, *rows])
 
 
-def ordered(results: Sequence[Result]) -> list[Result]:
+def sort_results(results: Sequence[Result]) -> list[Result]:
     """In an order of their own, whoever was done first."""
     return sorted(results, key=lambda result: result.key)

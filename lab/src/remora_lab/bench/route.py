@@ -1,4 +1,4 @@
-"""A solution that names its calls: which of them are still to be made."""
+"""A solution that lists its calls: which of them are left to make."""
 
 from __future__ import annotations
 

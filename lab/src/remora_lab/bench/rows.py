@@ -1,4 +1,4 @@
-"""Rows of the table: who decides, on what memory. A row is data; a new one is one more line in `ROWS`."""
+"""Rows of the result table: which policy decides, and what memory it sees. To add one, add a line to `ROWS`."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Models:
         return row.decides == "random" or (row.asks_model and self.temperature > 0)
 
 
-def chosen_rows(names: Iterable[str], models: Models) -> list[TableRow]:
+def select_rows(names: Iterable[str], models: Models) -> list[TableRow]:
     """The rows of these names; by default all that need nothing that was not given. Raises `ConfigError`."""
     wanted = list(names) or [row.name for row in ROWS.values() if _is_possible(row, models)]
     if unknown := [name for name in wanted if name not in ROWS]:

@@ -1,4 +1,4 @@
-"""A policy with the oracle beside it: who decides does not know, and every turn is compared."""
+"""Runs the oracle beside a policy and compares their calls turn by turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from remora_lab.bench.results import Choice
 from remora_lab.bench.unfamiliar import Renaming
 
 
-class Oracle(Protocol):
+class TaskOracle(Protocol):
     """Knows the task: decides rightly, and names every call that would be right."""
 
     @property
@@ -33,7 +33,7 @@ class Oracle(Protocol):
 
 
 @dataclass(frozen=True)
-class Compared:
+class TurnComparison:
     """One turn: what was called, and what the oracle would have called."""
 
     turn: int
@@ -52,11 +52,11 @@ class Compared:
 class Shadowed:
     """Decides as `policy` does, and keeps what the oracle would have called."""
 
-    def __init__(self, policy: Policy, oracle: Oracle, names: Renaming | None = None) -> None:
+    def __init__(self, policy: Policy, oracle: TaskOracle, names: Renaming | None = None) -> None:
         self._policy = policy
         self._oracle = oracle
         self._names = names
-        self.turns: list[Compared] = []
+        self.turns: list[TurnComparison] = []
         self.error: DecisionError | None = None
         """Why there was no decision, if the last one failed."""
 
@@ -80,7 +80,9 @@ class Shadowed:
         finally:
             first = decided.calls[0] if decided and decided.calls else None
             if choices:
-                self.turns.append(Compared(prompt.turn, plain(first) if first else None, tuple(map(plain, choices))))
+                self.turns.append(
+                    TurnComparison(prompt.turn, plain(first) if first else None, tuple(map(plain, choices)))
+                )
 
 
 def plain(call: Call) -> Choice:

@@ -1,4 +1,4 @@
-"""Intervals: how far a figure could be off, at 95%. Tasks are the sample; seeds of one task are not independent."""
+"""95% confidence intervals. Tasks are the sample; seeds of one task are not independent."""
 
 from __future__ import annotations
 

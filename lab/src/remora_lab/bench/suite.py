@@ -1,4 +1,4 @@
-"""A suite: the tasks of a folder, and which of them are asked for."""
+"""A suite: reads the tasks of a folder and selects some of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_suite(folder: Path) -> Suite:
     return Suite(folder, tasks)
 
 
-def chosen_tasks(
+def select_tasks(
     suite: Suite, half: Half | None, operations: Collection[str] = (), count: int | None = None
 ) -> list[Task]:
     """The tasks of a half and of these operations; no more than `count`, spread over operations and levels."""

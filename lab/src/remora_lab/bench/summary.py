@@ -1,4 +1,4 @@
-"""What results come to: a line of figures for every row, control and operation, with intervals."""
+"""Summarizes results by row, control and operation, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Summary:
         return [name for name in CONTROLS if name in found]
 
 
-def summarized(results: Sequence[Result]) -> Summary:
+def summarize(results: Sequence[Result]) -> Summary:
     """The table of these results."""
     own = [result for result in results if result.own_agent]
     if not 0 < len(own) < len(results):

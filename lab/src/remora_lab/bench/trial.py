@@ -1,4 +1,4 @@
-"""One trial: a task, a row, a control, a seed, and what came of it by the files."""
+"""One trial: runs one agent on one task, for one row, control and seed, and judges the files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from remora.events import ModelRequestEvent
 from remora.ports import AgentResult, Policy, Spawner
 from remora.subagent import SubagentDefinition
 from remora_lab.bench.checks import check
-from remora_lab.bench.controls import Control, controlled, renaming
+from remora_lab.bench.controls import Control, apply_control, renaming
 from remora_lab.bench.results import Key, Result
 from remora_lab.bench.rows import TableRow, run_config
-from remora_lab.bench.shadow import Compared, Oracle, Shadowed
+from remora_lab.bench.shadow import Shadowed, TaskOracle, TurnComparison
 from remora_lab.bench.suite import task_digest
 from remora_lab.bench.tasks import Task
 
@@ -70,12 +70,12 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Place:
+class BenchEnvironment:
     """What trials share."""
 
     streams: Path
     """Where state folders are kept, one a trial."""
-    oracle: Callable[[Task], Oracle]
+    oracle: Callable[[Task], TaskOracle]
     spawner: Spawner
     agents: Path | None = None
     """A folder of agents beside the bundled ones."""
@@ -105,7 +105,7 @@ def load_agents(operations: Iterable[str], agents: Path | None) -> None:
     _TrialProject(here, here, run_config(TableRow("", "", "oracle"), agents)).agents.load(sorted(set(operations)))
 
 
-async def run_trial(trial: Trial, place: Place, found: Deciders | None) -> Result:
+async def run_trial(trial: Trial, place: BenchEnvironment, found: Deciders | None) -> Result:
     """The trial's result. Its stream is kept, the project is not. Raises `DecisionError` if the server is gone."""
     with tempfile.TemporaryDirectory(prefix="remora-bench-") as folder:
         before, project = Path(folder, "before"), Path(folder, "project")
@@ -147,7 +147,7 @@ async def _fixed_by_ruff(trial: Trial, project: Path) -> dict[str, Any]:
     return {"wall_s": round(time.monotonic() - began, 3), "outcome": "success"}
 
 
-async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path) -> dict[str, Any]:
+async def _run_agent(trial: Trial, place: BenchEnvironment, found: Deciders, project: Path) -> dict[str, Any]:
     stream = trial.folder
     state = place.streams / stream
     if state.exists():
@@ -157,7 +157,7 @@ async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path)
     began = time.monotonic()
     result = await _result(app, trial, watched)
     wall = time.monotonic() - began
-    if result.reason == CountingFailed.__name__ or any(map(ends_all, watched.errors)):
+    if result.reason == CountingFailed.__name__ or any(map(stops_bench, watched.errors)):
         raise DecisionError(f"Task `{trial.task.id}`: {result.summary}", hint="Go on later with `--resume`")
     await app.review.accept(app.library.runs()[-1].stem)
     told = {"outcome": result.outcome, "reason": result.reason, "verdict": result.verdict, "turns": result.turns}
@@ -167,7 +167,7 @@ async def _run_agent(trial: Trial, place: Place, found: Deciders, project: Path)
     return told | _prompts(app, result) | _compared(watched.turns)
 
 
-def ends_all(error: RemoraError) -> bool:
+def stops_bench(error: RemoraError) -> bool:
     """Whether nobody who is asked later would be answered: the server is gone, or knows no such key or model."""
     if isinstance(error, ServerRefused):
         return error.status not in OF_THE_PROMPT
@@ -182,15 +182,15 @@ async def _result(app: Project, trial: Trial, watched: _Watched) -> AgentResult:
     if len(plan.jobs) != 1:
         raise ConfigError(f"Task `{task.id}` is for `{wanted}`, where `{task.operation}` has {len(plan.jobs)} agents")
     async with watched.opened() as found:
-        instead = controlled(trial.control, task, trial.seed, found, watched.names)
-        results = [result async for result in app.runs.run(plan, overrides=instead)]
+        overrides = apply_control(trial.control, task, trial.seed, found, watched.names)
+        results = [result async for result in app.runs.run(plan, overrides=overrides)]
     return results[0]
 
 
 class _Watched:
     """Whoever decides in a trial, with the oracle beside it."""
 
-    def __init__(self, trial: Trial, oracle: Oracle, found: Deciders) -> None:
+    def __init__(self, trial: Trial, oracle: TaskOracle, found: Deciders) -> None:
         self._trial = trial
         self._oracle = oracle
         self._found = found
@@ -198,7 +198,7 @@ class _Watched:
         self._shadows: list[Shadowed] = []
 
     @property
-    def turns(self) -> list[Compared]:
+    def turns(self) -> list[TurnComparison]:
         return [turn for shadow in self._shadows for turn in shadow.turns]
 
     @property
@@ -237,7 +237,7 @@ def _prompts(app: Project, result: AgentResult) -> dict[str, Any]:
     return {"prompt_tokens": total, "largest_prompt": result.largest_prompt, "exact": exact}
 
 
-def _compared(turns: Sequence[Compared]) -> dict[str, Any]:
+def _compared(turns: Sequence[TurnComparison]) -> dict[str, Any]:
     """How often the oracle would have agreed, and where it would not have for the first time."""
     wrong = next((turn for turn in turns if not turn.right_call), None)
     counts = {"asked": len(turns)}

@@ -1,4 +1,4 @@
-"""An agent in words that nobody has seen: its tools under made-up names and other descriptions, everywhere the same."""
+"""Renames the tools of an agent, and their descriptions, to words that no model was trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for agents that nobody has seen: parts of made-up names, and other descriptions of the bundled tools."""
+"""Words for renamed tools: parts of invented names, and other descriptions of the bundled tools."""
 
 from __future__ import annotations
 

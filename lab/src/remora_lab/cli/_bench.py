@@ -1,4 +1,4 @@
-"""`remora bench`: how rows do on a suite of tasks, what that comes to, and what the failed ones could not see."""
+"""`remora bench`: runs a suite of tasks, prints the table, and writes the documentation page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from remora_lab.cli._blind import blind
 from remora_lab.cli._models import Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
 
 if TYPE_CHECKING:
-    from remora_lab.bench.bench import Asked
+    from remora_lab.bench.bench import BenchPlan
     from remora_lab.bench.results import Result, Stored
     from remora_lab.bench.suite import Suite
     from remora_lab.bench.summary import Line, Summary
@@ -33,7 +33,7 @@ bench = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_
 
 SUITE = Path("benchmarks/tasks")
 ROW_HELP = "A row of the table, such as `adapter`, `ruff-fix` or `ruff-fix-unsafe`; all that are possible by default"
-Files = Annotated[list[Path], typer.Argument(help="Files of results; several are put together")]
+Files = Annotated[list[Path], typer.Argument(help="Files of results; several are combined")]
 
 
 @bench.callback()
@@ -44,10 +44,12 @@ def run(
     row: Annotated[list[str] | None, typer.Option(help=ROW_HELP)] = None,
     control: Annotated[list[str] | None, typer.Option(help="A control, or `all`; none by default")] = None,
     operation: Annotated[list[str] | None, typer.Option("--operation", "-o", help="Only tasks of this agent")] = None,
-    tasks: Annotated[int | None, typer.Option(min=1, help="No more tasks than these, spread over the suite")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Twelve tasks, once each: for every day")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="How often what is drawn is tried")] = 3,
-    temperature: Annotated[float, typer.Option(min=0, help="Of models; above 0, every seed is a try of its own")] = 0.0,
+    tasks: Annotated[int | None, typer.Option(min=1, help="At most this many tasks, spread over the suite")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Twelve tasks, once each")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for what is random")] = 3,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="Sampling temperature of models; above 0, every seed is a trial")
+    ] = 0.0,
     server: Server = None,
     model: Model = None,
     gguf: Gguf = None,
@@ -56,7 +58,7 @@ def run(
     jobs: Annotated[int, typer.Option(min=1, help="Trials at once, each with a model of its own")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each embedded model")] = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="The file of results; one in `.agentfs`")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a file of results that is there")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an existing file of results")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Try agents on tasks whose outcome the files decide, and compare who decides.
@@ -73,29 +75,29 @@ def run(
     """
     if ctx.invoked_subcommand:
         return
-    from remora_lab.bench.bench import Asked
-    from remora_lab.bench.controls import chosen_controls
-    from remora_lab.bench.rows import chosen_rows
-    from remora_lab.bench.suite import QUICK, chosen_tasks, read_suite
+    from remora_lab.bench.bench import BenchPlan
+    from remora_lab.bench.controls import select_controls
+    from remora_lab.bench.rows import select_rows
+    from remora_lab.bench.suite import QUICK, read_suite, select_tasks
 
     with errors_as_sentences():
         models = models_of(server, model, gguf, adapter, history_adapter, threads, temperature)
         found = read_suite(suite)
         count = tasks or (QUICK if quick else None)
-        chosen = chosen_tasks(found, _half(half), operation or (), count)
-        rows, controls = chosen_rows(row or (), models), chosen_controls(control or ())
-        asked = Asked(chosen, rows, controls, 1 if quick else seeds, models)
-        stored = _run(found, asked, _place_of_results(out_file, resume=resume), jobs, quiet=json)
+        chosen = select_tasks(found, _check_half(half), operation or (), count)
+        rows, controls = select_rows(row or (), models), select_controls(control or ())
+        plan = BenchPlan(chosen, rows, controls, 1 if quick else seeds, models)
+        stored = _run(found, plan, _results_path(out_file, resume=resume), jobs, quiet=json)
         _tell(stored, json=json)
 
 
-def _half(name: str) -> Any:
+def _check_half(name: str) -> Any:
     if name not in ("eval", "train", "all"):
         raise ConfigError(f"There is no half `{name}`: expected `eval`, `train` or `all`")
     return None if name == "all" else name
 
 
-def _place_of_results(path: Path | None, *, resume: bool) -> Path:
+def _results_path(path: Path | None, *, resume: bool) -> Path:
     """Where results go. Raises `ConfigError` for a file that is there and not to be gone on with."""
     if path is None:
         if resume:
@@ -109,34 +111,34 @@ def _place_of_results(path: Path | None, *, resume: bool) -> Path:
     return path
 
 
-def _run(found: Suite, asked: Asked, path: Path, jobs: int, *, quiet: bool) -> Stored:
+def _run(found: Suite, plan: BenchPlan, path: Path, jobs: int, *, quiet: bool) -> Stored:
     """All results that the file holds then."""
-    from remora_lab.bench.bench import make_place, run_bench, trials
-    from remora_lab.bench.machine import header
+    from remora_lab.bench.bench import make_environment, run_bench, trials
+    from remora_lab.bench.header import make_header
     from remora_lab.bench.oracle import Oracle
     from remora_lab.bench.results import ResultFile, read_results
 
     done = {result.key for result in read_results([path] if path.exists() else []).results}
-    todo = trials(asked, done)
-    fetch_weights(asked.rows, asked.models, quiet=quiet)
+    todo = trials(plan, done)
+    fetch_weights(plan.rows, plan.models, quiet=quiet)
     file = ResultFile(path)
     if todo:
-        file.begin(header(shlex.join(["remora", *sys.argv[1:]]), asked.tasks, asked.models.temperature))
+        file.begin(make_header(shlex.join(["remora", *sys.argv[1:]]), plan.tasks, plan.models.temperature))
     err.print(Text(visible(f"{number(len(todo), 'trial')}, {len(done)} done before; results go to {path}")))
-    place = make_place(path, found.agents, Oracle)
-    asyncio.run(_watched(run_bench(todo, asked.models, place, jobs=jobs, keep=file.add), todo, jobs, quiet=quiet))
+    place = make_environment(path, found.agents, Oracle)
+    asyncio.run(_show_progress(run_bench(todo, plan.models, place, jobs=jobs, keep=file.add), todo, jobs, quiet=quiet))
     stored = read_results([path])
-    tell(_refused(stored.results))
+    tell(_refusals(stored.results))
     return stored
 
 
-def _refused(results: Sequence[Result]) -> list[str]:
+def _refusals(results: Sequence[Result]) -> list[str]:
     """A sentence for each row of which a server refused prompts: those trials count as failed."""
     rows = Counter(one.row for one in results if one.reason == ServerRefused.code)
     return [f"row `{row}`: the server refused a prompt in {number(count, 'trial')}" for row, count in rows.items()]
 
 
-async def _watched(results: AsyncIterator[Result], todo: list[Trial], jobs: int, *, quiet: bool) -> None:
+async def _show_progress(results: AsyncIterator[Result], todo: list[Trial], jobs: int, *, quiet: bool) -> None:
     from remora_lab.bench.estimate import Estimate
 
     estimate, solved = Estimate(todo, jobs), 0
@@ -154,9 +156,9 @@ def _left(seconds: float | None) -> str:
 
 
 def _tell(stored: Stored, *, json: bool) -> None:
-    from remora_lab.bench.summary import summarized
+    from remora_lab.bench.summary import summarize
 
-    summary = summarized(stored.results)
+    summary = summarize(stored.results)
     if json:
         told: dict[str, Any] = {"headers": stored.headers, "lines": summary.lines}
         told |= {"against_no_model": summary.comparisons, "own_agents": summary.own and summary.own.lines}
@@ -192,7 +194,9 @@ def _print_table(lines: Sequence[Line], title: str) -> None:
 def report(
     files: Files,
     page: Annotated[Path | None, typer.Option(help="The folder of the docs page `tasks.md`, to put figures in")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Put all results into this file, small enough to store")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Also write all results to this file, without what only the streams need")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Show what results come to; put them into the docs page.
@@ -203,7 +207,7 @@ def report(
       remora bench report a.jsonl b.jsonl --keep benchmarks/results/tasks.jsonl --page docs/benchmarks
     """
     from remora_lab.bench.page import write_page
-    from remora_lab.bench.results import kept_lines, read_results
+    from remora_lab.bench.results import lines_to_publish, read_results
 
     with errors_as_sentences():
         stored = read_results(files)
@@ -211,7 +215,7 @@ def report(
             raise ConfigError(f"`{files[0]}` holds no results")
         if keep is not None:
             keep.parent.mkdir(parents=True, exist_ok=True)
-            keep.write_bytes(kept_lines(stored))
+            keep.write_bytes(lines_to_publish(stored))
         made = write_page(stored, page) if page is not None else []
         for path in made:
             err.print(Text(visible(f"wrote {path}")))

@@ -1,4 +1,4 @@
-"""`remora bench blind`: what the failed ones could not see. Each answer is kept as it comes."""
+"""`remora bench blind`: asks the model again at the decisive turn of each failure. Saves each answer at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from remora_lab.cli._models import Adapter, Gguf, bar, fetch_weights, models_of
 
 if TYPE_CHECKING:
     from remora_lab.bench.answers import Answers
-    from remora_lab.bench.blind import Again, Lost
+    from remora_lab.bench.blind import LostStream, Recheck
     from remora_lab.bench.results import Result
     from remora_lab.bench.rows import Models
 
@@ -44,8 +44,8 @@ def blind(
       remora bench blind results.jsonl --limit 20
       remora bench blind results.jsonl --resume
     """
-    from remora_lab.bench.blind import failures, measured
-    from remora_lab.bench.blind_page import blind_page, told
+    from remora_lab.bench.blind import failures, summarize_blindness
+    from remora_lab.bench.blind_page import blind_page, describe_blindness
     from remora_lab.bench.results import read_results
 
     with errors_as_sentences():
@@ -53,23 +53,23 @@ def blind(
         results = [one for one in read_results([file]).results if not row or one.row in row]
         failed = failures(results)[:limit]
         place, title = page or file.with_suffix(".blind.html"), f"Blindness check of {file.name}"
-        looked: list[Again | Lost] = []
+        looked: list[Recheck | LostStream] = []
         try:
             _look(failed, file, models, _shown(place, title, looked), resume=resume, quiet=json)
         finally:
-            measure = measured(results, looked)
+            measure = summarize_blindness(results, looked)
             place.write_text(blind_page(measure, looked, title), encoding="utf-8")
             err.print(Text(visible(f"wrote {place}")))
-        print_json(measure) if json else say(told(measure))
+        print_json(measure) if json else say(describe_blindness(measure))
 
 
-def _shown(place: Path, title: str, looked: list[Again | Lost]) -> Callable[[Again | Lost], None]:
+def _shown(place: Path, title: str, looked: list[Recheck | LostStream]) -> Callable[[Recheck | LostStream], None]:
     """What keeps a failure: at the end of the page at once, so that a check that is killed leaves what it saw."""
     from remora_lab.bench.blind_page import page_head, section
 
     place.write_text(page_head(title, "This check is not at its end."), encoding="utf-8")
 
-    def keep(one: Again | Lost) -> None:
+    def keep(one: Recheck | LostStream) -> None:
         looked.append(one)
         with place.open("a", encoding="utf-8") as file:
             file.write(section(one))
@@ -81,7 +81,7 @@ def _look(
     failed: list[Result],
     file: Path,
     models: Models | None,
-    keep: Callable[[Again | Lost], None],
+    keep: Callable[[Recheck | LostStream], None],
     *,
     resume: bool,
     quiet: bool,
@@ -102,24 +102,24 @@ def _look(
 
 def _looks(
     failed: list[Result], folder: Path, models: Models | None, answers: Answers | None
-) -> AsyncIterator[Again | Lost]:
-    from remora_lab.bench.blind import look_again
+) -> AsyncIterator[Recheck | LostStream]:
+    from remora_lab.bench.blind import recheck_failures
     from remora_lab.bench.rows import ROWS
 
     row = ROWS["server"] if models and models.has_server else None
-    return look_again(failed, folder, models, row=row, answers=answers)
+    return recheck_failures(failed, folder, models, row=row, answers=answers)
 
 
 async def _watched(
-    looks: AsyncIterator[Again | Lost], total: int, keep: Callable[[Again | Lost], None], *, quiet: bool
+    looks: AsyncIterator[Recheck | LostStream], total: int, keep: Callable[[Recheck | LostStream], None], *, quiet: bool
 ) -> None:
-    from remora_lab.bench.blind import Again
+    from remora_lab.bench.blind import Recheck
 
     rescued = 0
     with bar("failures", total, quiet=quiet) as shown:
         async for one in looks:
             keep(one)
-            rescued += isinstance(one, Again) and one.rescued
+            rescued += isinstance(one, Recheck) and one.rescued
             shown.step(f"failures: {rescued} rescued by raw output")
 
 

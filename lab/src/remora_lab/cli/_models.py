@@ -1,4 +1,4 @@
-"""Which models `remora bench` and `remora bench blind` ask, and how they show where they are."""
+"""Options and progress bars that `remora bench` and `remora bench blind` share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`remora train`: from traces to rows, from rows to an adapter."""
+"""`remora train`: exports training rows from traces, makes synthetic ones, and starts the trainer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from remora.context.text import visible
 from remora.errors import ConfigError
 from remora.inference import EstimatedCounter
 from remora_lab.bench.oracle import Oracle
-from remora_lab.bench.suite import chosen_tasks, read_suite
+from remora_lab.bench.suite import read_suite, select_tasks
 from remora_lab.train import (
-    Exported,
+    ExportResult,
     RowCounts,
     RowFile,
-    Trained,
+    TrainingResult,
     TrainingRow,
     export_rows,
     run_training,
@@ -37,8 +37,8 @@ train = typer.Typer(
     rich_markup_mode=None,
 )
 
-TOLD_EVERY, ROWS_TOLD_EVERY = 25, 2000
-"""Runs, and made-up rows, after which a line says how far it is: a few seconds."""
+RUNS_A_LINE, ROWS_A_LINE = 25, 2000
+"""Runs, and synthetic rows, between two lines of progress."""
 Out = Annotated[Path, typer.Option("--out", help="The file to write; packed where its name ends in .gz")]
 
 
@@ -75,16 +75,18 @@ def export(
 @train.command()
 def rows(
     synthetic: Annotated[
-        int, typer.Option("--synthetic", "--variety", min=0, help="So many rows of made-up agents")
+        int, typer.Option("--synthetic", "--variety", min=0, help="Number of rows of made-up agents")
     ] = 0,
     suite: Annotated[Path | None, typer.Option(help="A folder of tasks: rows of its training half")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Runs of each task, every one a little different")] = 6,
-    tasks: Annotated[int | None, typer.Option(min=1, help="Take only so many tasks")] = None,
+    tasks: Annotated[int | None, typer.Option(min=1, help="At most this many tasks")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at once")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows")] = 1,
-    unseen: Annotated[bool, typer.Option("--unseen", help="Made-up agents of words and work kept for judging")] = False,
+    unseen: Annotated[
+        bool, typer.Option("--unseen", help="Use words and kinds of work that are never trained on")
+    ] = False,
     out: Out = Path("rows.jsonl.gz"),
-    chats: Annotated[Path | None, typer.Option(help="Write the same turns as chat history too, to this file")] = None,
+    chats: Annotated[Path | None, typer.Option(help="Also write the same turns as chat history to this file")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write rows of made-up agents, or of a suite of tasks that an oracle solves with the real tools.
@@ -100,15 +102,15 @@ def rows(
     """
     with errors_as_sentences():
         if not synthetic and suite is None:
-            raise ConfigError("No rows are asked for: expected `--synthetic NUMBER`, `--suite FOLDER`, or both")
+            raise ConfigError("No rows were asked for: expected `--synthetic NUMBER`, `--suite FOLDER`, or both")
         with ExitStack() as open_:
             file = open_.enter_context(RowFile(out))
             talk = open_.enter_context(RowFile(chats)) if chats else None
             if suite:
-                asyncio.run(_played(suite, tasks, episodes, seed, jobs, file, talk))
-            _make_up(file, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen), synthetic)
+                asyncio.run(_run_suite(suite, tasks, episodes, seed, jobs, file, talk))
+            _add_synthetic(file, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen), synthetic)
             if talk:
-                _make_up(
+                _add_synthetic(
                     talk, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen, chats=True), synthetic
                 )
         told = [_summary(each.path, each.counts) for each in (file, talk) if each]
@@ -116,18 +118,18 @@ def rows(
         print_json({"path": out, "rows": counts.rows, "repeated": counts.repeated}) if json else say("\n".join(told))
 
 
-def _make_up(out: RowFile, made: Iterable[TrainingRow], number: int) -> None:
+def _add_synthetic(out: RowFile, made: Iterable[TrainingRow], number: int) -> None:
     for done, row in enumerate(made, start=1):
         out.add(row)
-        if done % ROWS_TOLD_EVERY == 0:
+        if done % ROWS_A_LINE == 0:
             err.print(Text(visible(f"{out.path}: {done:,} of {number:,} made-up rows")))
 
 
-async def _played(
+async def _run_suite(
     folder: Path, count: int | None, episodes: int, seed: int, jobs: int, out: RowFile, chats: RowFile | None
 ) -> None:
     found = read_suite(folder)
-    todo = chosen_tasks(found, "train", (), count)
+    todo = select_tasks(found, "train", (), count)
     done = 0
     async for made in suite_rows(found, todo, Oracle, episodes=episodes, seed=seed, jobs=jobs):
         done += 1
@@ -136,7 +138,7 @@ async def _played(
         if chats:
             for row in made.chats:
                 chats.add(row)
-        if done % TOLD_EVERY == 0:
+        if done % RUNS_A_LINE == 0:
             err.print(f"{done} of {len(todo) * episodes} runs, {out.counts.rows} rows")
 
 
@@ -145,15 +147,13 @@ def run(
     rows: Annotated[list[Path], typer.Argument(help="Files of rows")],
     out: Annotated[Path, typer.Option("--out", help="A folder for adapter.gguf and metrics.json")] = Path("adapter"),
     base: Annotated[Path | None, typer.Option(help="The GGUF file to train for; the embedded model's own")] = None,
-    start: Annotated[
-        str, typer.Option("--from", help="Go on from this adapter: a file, or `bundled` for the one that comes with us")
-    ] = "",
+    start: Annotated[str, typer.Option("--from", help="Start from this adapter: a file, or `bundled`")] = "",
     epochs: Annotated[int, typer.Option(min=1)] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 1,
-    valid: Annotated[list[Path] | None, typer.Option(help="Rows to judge by, beside those held out")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop with a checkpoint after so long")] = None,
+    valid: Annotated[list[Path] | None, typer.Option(help="Evaluation rows, in addition to those held out")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop with a checkpoint after this many minutes")] = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in the folder")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
 ) -> None:
@@ -178,17 +178,17 @@ def run(
         print_json({"adapter": done.adapter, "metrics": done.metrics, "whole": done.whole}) if json else _trained(done)
 
 
-def _exported(done: Exported) -> dict[str, object]:
+def _exported(done: ExportResult) -> dict[str, object]:
     told = {"path": done.path, "rows": done.counts.rows, "repeated": done.counts.repeated, "streams": done.streams}
     return told | {"used": done.used, "unproven": done.unproven, "by_operation": dict(done.counts.by_operation)}
 
 
-def _summary(path: Path, counts: RowCounts, done: Exported | None = None) -> str:
+def _summary(path: Path, counts: RowCounts, done: ExportResult | None = None) -> str:
     parts = ", ".join(f"{visible(name)} {count}" for name, count in counts.by_operation.most_common())
-    told = f"{visible(str(path))}: {counts.rows} rows ({parts}); {counts.repeated} said the same as another"
+    told = f"{visible(str(path))}: {counts.rows} rows ({parts}); {counts.repeated} duplicates left out"
     return f"{told}; {done.used} of {done.streams} agents, {done.unproven} not verified" if done else told
 
 
-def _trained(done: Trained) -> None:
-    say(f"ready: {visible(str(done.adapter))}" if done.whole else "The time is over: go on with --resume")
+def _trained(done: TrainingResult) -> None:
+    say(f"ready: {visible(str(done.adapter))}" if done.whole else "Stopped at the time limit: continue with --resume")
     say(f"Use it with: server.adapter: {visible(str(done.adapter.absolute()))}")

@@ -1,23 +1,23 @@
-"""Training rows: from traces, from a suite's oracle, and from made-up agents."""
+"""Training rows from three sources: traces, the oracle on a suite of tasks, and synthetic agents."""
 
-from remora_lab.train._export import Exported, export_rows
+from remora_lab.train._export import ExportResult, export_rows
 from remora_lab.train._rows import RowCounts, RowFile, TrainingRow, answer_text, write_rows
-from remora_lab.train._run import Trained, run_training
-from remora_lab.train._suite import Made, suite_rows
-from remora_lab.train._trace_rows import Proven, proven, rows_of_stream
+from remora_lab.train._run import TrainingResult, run_training
+from remora_lab.train._suite import EpisodeRows, suite_rows
+from remora_lab.train._trace_rows import Verdicts, read_verdicts, rows_of_stream
 from remora_lab.train.synthetic import synthetic_rows
 
 __all__ = [
-    "Exported",
-    "Made",
-    "Proven",
+    "EpisodeRows",
+    "ExportResult",
     "RowCounts",
     "RowFile",
-    "Trained",
+    "TrainingResult",
     "TrainingRow",
+    "Verdicts",
     "answer_text",
     "export_rows",
-    "proven",
+    "read_verdicts",
     "rows_of_stream",
     "run_training",
     "suite_rows",

@@ -17,7 +17,7 @@ from remora.ports import Decision, Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora_lab.bench.controls import Offered
 from remora_lab.bench.results import Choice
-from remora_lab.bench.shadow import Oracle, is_among, plain
+from remora_lab.bench.shadow import TaskOracle, is_among, plain
 from remora_lab.bench.tasks import Task
 from remora_lab.bench.unfamiliar import Renaming
 from remora_lab.train._rows import answer_text
@@ -60,7 +60,7 @@ class Episode:
     """One run of one task, and what would have been right in each of its turns."""
 
     task: Task
-    oracle: Oracle
+    oracle: TaskOracle
     how: Variation
     dice: Dice
     labels: dict[int, tuple[Prompt, Call]] = field(default_factory=dict)

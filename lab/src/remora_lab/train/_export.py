@@ -1,4 +1,4 @@
-"""Rows of a project's own traces, and of made-up agents, as files."""
+"""Exports the training rows of a project's traces to a file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from remora.app import Project
 from remora.errors import ConfigError
 from remora_lab.train._rows import RowCounts, TrainingRow, write_rows
-from remora_lab.train._trace_rows import Proven, proven, rows_of_stream
+from remora_lab.train._trace_rows import Verdicts, read_verdicts, rows_of_stream
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """Rows that were written, and the streams that they came from."""
 
     path: Path
@@ -26,13 +26,13 @@ class Exported:
     """Those whose end nobody verified, or that turned out wrong."""
 
 
-async def export_rows(app: Project, fragments: Sequence[str], out: Path, *, unproven: bool = False) -> Exported:
+async def export_rows(app: Project, fragments: Sequence[str], out: Path, *, unproven: bool = False) -> ExportResult:
     """Write the rows of these agents or runs, or of all, to `out`. Raises `ConfigError` if there are none.
 
     `unproven`: also those that ended well and that no check and no person has confirmed.
     """
     agents = _agents(app, fragments)
-    known = proven(app.library.run_events())
+    known = read_verdicts(app.library.run_events())
     wanted = [agent for agent in agents if known.good(agent) or (unproven and _open(known, agent))]
     rows: list[TrainingRow] = []
     used = 0
@@ -45,7 +45,7 @@ async def export_rows(app: Project, fragments: Sequence[str], out: Path, *, unpr
             f"No rows: {len(agents)} agents were looked at, {len(wanted)} of them were verified",
             hint="Accept changes that are right (`remora accept`), or take unverified ones too with `--unproven`",
         )
-    return Exported(out, write_rows(out, rows), len(agents), used, len(agents) - len(wanted))
+    return ExportResult(out, write_rows(out, rows), len(agents), used, len(agents) - len(wanted))
 
 
 def _agents(app: Project, fragments: Sequence[str]) -> list[str]:
@@ -61,5 +61,5 @@ def _agents(app: Project, fragments: Sequence[str]) -> list[str]:
     return list(named)
 
 
-def _open(known: Proven, agent: str) -> bool:
+def _open(known: Verdicts, agent: str) -> bool:
     return agent not in known.rejected and agent not in known.checked

@@ -17,7 +17,7 @@ STOPPED = 3
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingResult:
     """What a training run left behind."""
 
     adapter: Path
@@ -28,14 +28,14 @@ class Trained:
 
 def run_training(
     base: Path, rows: Sequence[Path], out: Path, options: Sequence[str] = (), *, start: str = ""
-) -> Trained:
+) -> TrainingResult:
     """Train an adapter for `base` on these rows, from nothing or from the adapter `start` (a file, or `bundled`).
 
     Raises `ConfigError` where it cannot be done.
     """
     if missing := [path for path in (base, *rows) if not path.is_file()]:
         raise ConfigError(f"`{missing[0]}` is not a file", hint="Make rows with `remora train export`")
-    begun = ["--start", str(_fitting(start, base))] if start else []
+    begun = ["--start", str(_find_start(start, base))] if start else []
     for need in ("torch", "numpy", "tokenizers"):
         if find_spec(need) is None:
             raise MissingExtra(f"`{need}`, which training needs,", extra="train", distribution="remora-lab")
@@ -43,7 +43,7 @@ def run_training(
     done = subprocess.run(trainer_command([*map(str, words), *begun, *options]), check=False)
     if done.returncode not in (0, STOPPED):
         raise ConfigError(f"Training failed with exit status {done.returncode}; what it said stands above")
-    return Trained(out / "adapter.gguf", out / "metrics.json", done.returncode == 0)
+    return TrainingResult(out / "adapter.gguf", out / "metrics.json", done.returncode == 0)
 
 
 def trainer_command(words: Sequence[str]) -> list[str]:
@@ -51,7 +51,7 @@ def trainer_command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-P", "-m", "remora_lab.trainer", *words]
 
 
-def _fitting(start: str, base: Path) -> Path:
+def _find_start(start: str, base: Path) -> Path:
     """The adapter to go on from, which must be one for these weights."""
     path = bundled_adapter() if start == "bundled" else Path(start).absolute()
     if path is None:

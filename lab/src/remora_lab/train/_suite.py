@@ -1,4 +1,4 @@
-"""Rows of a suite: the oracle drives the real tools through the real runner, on packets, and the same runs as chats."""
+"""Training rows from a suite: the oracle drives the real tools; each run gives rows on packets and on chat history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remora.context.render import RENDERERS
 from remora.errors import BudgetError
 from remora.events import AgentStartEvent, Event, ModelRequestEvent, ToolResultEvent, readable, unpack
 from remora.ports import TokenCounter, blob_limit
-from remora_lab.bench.shadow import Oracle
+from remora_lab.bench.shadow import TaskOracle
 from remora_lab.bench.suite import Suite
 from remora_lab.bench.tasks import Task
 from remora_lab.bench.trial import write_task
@@ -32,7 +32,7 @@ CUT = 1000
 
 
 @dataclass(frozen=True)
-class Made:
+class EpisodeRows:
     """The rows of one episode, as packets and as chats."""
 
     task: Task
@@ -41,19 +41,25 @@ class Made:
 
 
 async def suite_rows(
-    suite: Suite, tasks: Sequence[Task], oracle: Callable[[Task], Oracle], *, episodes: int, seed: int, jobs: int = 1
-) -> AsyncIterator[Made]:
+    suite: Suite,
+    tasks: Sequence[Task],
+    oracle: Callable[[Task], TaskOracle],
+    *,
+    episodes: int,
+    seed: int,
+    jobs: int = 1,
+) -> AsyncIterator[EpisodeRows]:
     """So many episodes of each task, several at once; each as it ends."""
     gate = asyncio.Semaphore(jobs)
     async with deciders(ServerConfig(server="first-candidate")) as found:
         counter = weights_counter(ServerConfig())
         found = replace(found, counter=counter) if counter else found
 
-        async def play(task: Task, number: int) -> Made:
+        async def play(task: Task, number: int) -> EpisodeRows:
             dice = Dice(f"{seed} {task.id} {number}")
             episode = Episode(task, oracle(task), variation(dice, number), dice)
             async with gate:
-                return await _played(episode, suite.agents, found, f"{task.id}-{seed}-{number}")
+                return await _run_episode(episode, suite.agents, found, f"{task.id}-{seed}-{number}")
 
         playing = [asyncio.create_task(play(task, number)) for number in range(episodes) for task in tasks]
         try:
@@ -65,7 +71,7 @@ async def suite_rows(
             await asyncio.gather(*playing, return_exceptions=True)
 
 
-async def _played(episode: Episode, agents: Path | None, found: Deciders, name: str) -> Made:
+async def _run_episode(episode: Episode, agents: Path | None, found: Deciders, name: str) -> EpisodeRows:
     with tempfile.TemporaryDirectory(prefix="remora-train-") as folder:
         root = Path(folder, "project")
         write_task(episode.task, root)
@@ -75,7 +81,7 @@ async def _played(episode: Episode, agents: Path | None, found: Deciders, name: 
         plan = app.runs.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
         results = [result async for result in app.runs.run(plan, overrides=episode.instead(found))]
         chats = [row async for row in _chats(app, results[0].agent_id, episode, found.counter, name)] if results else []
-    return Made(task, list(_packets(episode, name)), chats)
+    return EpisodeRows(task, list(_packets(episode, name)), chats)
 
 
 def _config(limit: int, agents: Path | None) -> Config:

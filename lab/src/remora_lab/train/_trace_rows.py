@@ -39,7 +39,7 @@ Blobs = Callable[[str], Awaitable[bytes]]
 
 
 @dataclass
-class Proven:
+class Verdicts:
     """What the streams of runs prove about their agents."""
 
     checked: dict[str, bool] = field(default_factory=dict)
@@ -54,9 +54,9 @@ class Proven:
         return self.checked.get(agent_id, agent_id in self.accepted)
 
 
-def proven(run_events: Iterable[Event]) -> Proven:
+def read_verdicts(run_events: Iterable[Event]) -> Verdicts:
     """What is proven by these events of runs."""
-    found = Proven()
+    found = Verdicts()
     for event in run_events:
         match event:
             case AgentFinishedEvent(check=check) if check:
@@ -89,7 +89,7 @@ class _Turn:
 
 def _turns(events: Sequence[Event]) -> Iterator[_Turn]:
     """The turns whose one call was made and was no mistake."""
-    good = {event.call_id for event in events if isinstance(event, ToolResultEvent) and not _mistaken(event)}
+    good = {event.call_id for event in events if isinstance(event, ToolResultEvent) and not _is_mistake(event)}
     good |= {event.call_id for event in events if isinstance(event, SubmitResultEvent)}
     asked: ModelRequestEvent | None = None
     for event in events:
@@ -101,7 +101,7 @@ def _turns(events: Sequence[Event]) -> Iterator[_Turn]:
             asked = None
 
 
-def _mistaken(event: ToolResultEvent) -> bool:
+def _is_mistake(event: ToolResultEvent) -> bool:
     told = event.delta.diagnostics if isinstance(event.delta, PacketDelta) else ()
     return event.outcome in ("error", "unknown") or any(line.startswith(_REPEATED) for line in told)
 

@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from remora.errors import RemoraError
 from remora_lab.trainer.batches import batches, collate, held_out
-from remora_lab.trainer.judging import judged
+from remora_lab.trainer.judging import judge
 from remora_lab.trainer.model import Llama
 from remora_lab.trainer.tensors import Gguf, write_adapter
 from remora_lab.trainer.tokens import RowTokenizer, Tokens
@@ -195,7 +195,7 @@ class Training:
     def report(self) -> dict[str, Any]:
         """What came out of it, for `metrics.json`."""
         tokens = sum(map(len, self.learn))
-        rates = judged(self.model, self.judge, self.options.batch_tokens, self.device) if self.judge else {}
+        rates = judge(self.model, self.judge, self.options.batch_tokens, self.device) if self.judge else {}
         return {
             "settings": self.settings,
             "rows": {"learn": len(self.learn), "judge": len(self.judge), "left_out": self.left_out, "tokens": tokens},

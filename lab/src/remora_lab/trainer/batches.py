@@ -1,4 +1,4 @@
-"""Batches: rows of about the same length together, the same ones in the same order for the same seed."""
+"""Batches of rows of similar length. The same seed gives the same batches in the same order."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from remora_lab.trainer.tokens import Tokens
 
 
 @torch.no_grad()
-def judged(model: Llama, rows: Sequence[Tokens], batch_tokens: int, device: torch.device) -> dict[str, Any]:
+def judge(model: Llama, rows: Sequence[Tokens], batch_tokens: int, device: torch.device) -> dict[str, Any]:
     """Loss, right tools and exact answers, over all rows and by where they came from."""
     found: dict[str, list[tuple[float, bool, bool]]] = defaultdict(list)
     for group in batches(rows, batch_tokens, None):

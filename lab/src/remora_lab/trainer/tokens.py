@@ -1,4 +1,4 @@
-"""Rows as tokens: the same that llama.cpp makes of the same messages."""
+"""Tokenizes rows exactly as llama.cpp tokenizes the same messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a delta may be: what is larger stays in the stream, and the packet says where to look for it."""
+"""The size limit of a delta. What is larger stays in the stream, and the packet says where to look for it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from remora.events import KnowledgeDelta, PacketDelta, canonical
 
 MAX_DELTA_BYTES = 64 * 1024
 WORTH_A_HANDLE = 1024
-"""Bytes from which on a value is replaced by a handle instead of going altogether."""
+"""A value of at least this many bytes is replaced by a handle instead of being dropped."""
 MAX_NOTES = 8
 
 _ROOM = 4 * 1024
 """Kept free for the notes."""
 
 
-def bounded(delta: PacketDelta) -> PacketDelta:
-    """The delta with so much knowledge that it is within `MAX_DELTA_BYTES`, if knowledge is what makes it larger.
+def bounded(delta: PacketDelta) -> tuple[PacketDelta, bytes]:
+    """The delta and its encoding, with knowledge left out until it fits into `MAX_DELTA_BYTES`.
 
-    The largest values go first. Of a large one a handle stays, `{"recall": KEY, "bytes": …}`: what the tool `recall`
-    finds it by.
+    The largest values go first. Of a large one a handle stays, `{"recall": KEY, "bytes": …}`: the tool `recall` finds
+    the value by it. A delta that is too large without any knowledge stays as it is.
     """
-    if len(canonical(delta)) <= MAX_DELTA_BYTES:
-        return delta
+    encoded = canonical(delta)
+    if len(encoded) <= MAX_DELTA_BYTES:
+        return delta, encoded
+    smaller = _with_less_knowledge(delta)
+    return smaller, encoded if smaller is delta else canonical(smaller)
+
+
+def _with_less_knowledge(delta: PacketDelta) -> PacketDelta:
     rest = len(canonical(delta.model_copy(update={"knowledge": {}})))
     if rest > MAX_DELTA_BYTES - _ROOM:
         return delta
@@ -42,6 +48,6 @@ def bounded(delta: PacketDelta) -> PacketDelta:
 
 
 def _notes(gone: list[str]) -> list[str]:
-    told = [f"{one_line(key, 80)} is too large for the packet; its value is in the stream" for key in gone[:MAX_NOTES]]
+    notes = [f"{one_line(key, 80)} is too large for the packet; its value is in the stream" for key in gone[:MAX_NOTES]]
     more = len(gone) - MAX_NOTES
-    return [*told, f"{more} more values are too many for the packet; they are in the stream"] if more > 0 else told
+    return [*notes, f"{more} more values are too many for the packet; they are in the stream"] if more > 0 else notes

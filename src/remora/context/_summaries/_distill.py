@@ -62,7 +62,7 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
 def storable(delta: PacketDelta) -> PacketDelta:
     """The delta as a stream would give it back: within its size limit, and through JSON once."""
     # So that the packet of today and the packet replayed from the file are the same.
-    return PacketDelta.model_validate(orjson.loads(canonical(bounded(delta))))
+    return PacketDelta.model_validate(orjson.loads(bounded(delta)[1]))
 
 
 def says_enough(value: Any) -> bool:

@@ -133,13 +133,9 @@ class FileBlobs:
 
     def prove(self, digest: str, limit: int) -> BlobProof:
         """Check the digest of a blob without holding its bytes; decompress at most `limit` of them."""
-        match = _DIGEST.fullmatch(digest)
-        if match is None:
-            return BlobProof("gone")
-        base = f"{self._root}/{match[1][:2]}/{match[1][2:]}"
-        for suffix in (".gz", ".raw"):
+        for name in self._names(digest):
             try:
-                return _proof(base + suffix, digest, limit)
+                return _proof(name, digest, limit)
             except FileNotFoundError:
                 continue
             except OSError:
@@ -154,13 +150,9 @@ class FileBlobs:
 
     def looks(self, digest: str) -> Found:
         """Whether the blob exists or was pruned, by its file name alone."""
-        match = _DIGEST.fullmatch(digest)
-        if match is None:
-            return "gone"
-        base = f"{self._root}/{match[1][:2]}/{match[1][2:]}"
-        for suffix in (".gz", ".raw"):
+        for name in self._names(digest):
             try:
-                if stat.S_ISREG(os.lstat(base + suffix).st_mode):
+                if stat.S_ISREG(os.lstat(name).st_mode):
                     return "right"
             except OSError:
                 continue
@@ -253,7 +245,13 @@ class FileBlobs:
 
     def _absence(self, digest: str) -> Found:
         """Why there is no file: `pruned` if there is a tombstone, else `gone`."""
-        return "pruned" if self._base(digest).with_suffix(".gone").is_file() else "gone"
+        return "pruned" if _DIGEST.fullmatch(digest) and self._base(digest).with_suffix(".gone").is_file() else "gone"
+
+    def _names(self, digest: str) -> tuple[str, ...]:
+        """The two names that the blob's file can have; none for an invalid digest."""
+        match = _DIGEST.fullmatch(digest)
+        base = f"{self._root}/{match[1][:2]}/{match[1][2:]}" if match else ""
+        return (f"{base}.gz", f"{base}.raw") if base else ()
 
     def _base(self, digest: str) -> Path:
         match = _DIGEST.fullmatch(digest)

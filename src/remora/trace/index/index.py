@@ -19,9 +19,8 @@ from typing import Self, TypeVar
 from remora.errors import ConfigError, TraceError
 from remora.trace.files.lines import StreamKind
 from remora.trace.index.database import SCHEMA, IndexFile, can_search
-from remora.trace.index.fill import StreamRow, fingerprint_of, known_streams
+from remora.trace.index.fill import StreamRow, Texts, fingerprint_of, known_streams
 from remora.trace.index.query import Filter, Found, Hit, Located, Source, View, excerpt, match_query
-from remora.trace.index.rows import Texts
 from remora.trace.index.update import CatchUp, Progress, Tail, Updater
 from remora.trace.turns.keys import TraceKey, trace_key
 

@@ -26,8 +26,7 @@ from remora.errors import ConfigError, TraceError
 from remora.events import timestamp
 from remora.trace.files.lines import parse
 from remora.trace.index.database import SHIFT
-from remora.trace.index.fill import StreamRow, known_streams, line_at
-from remora.trace.index.rows import EventRow, Owner, Texts, event_row
+from remora.trace.index.fill import EventRow, Owner, StreamRow, Texts, event_row, known_streams, line_at
 
 if TYPE_CHECKING:
     from remora.events import Event

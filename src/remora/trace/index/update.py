@@ -22,8 +22,7 @@ from remora.trace.index.database import (
     has_text,
     is_passing,
 )
-from remora.trace.index.fill import Filler, StreamRow, fingerprint_of, known_streams
-from remora.trace.index.rows import Texts
+from remora.trace.index.fill import Filler, StreamRow, Texts, fingerprint_of, known_streams
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes read, and their total."""

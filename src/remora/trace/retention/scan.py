@@ -15,7 +15,7 @@ from remora.errors import TraceError, TraceNotFound
 from remora.trace.files.disk import Disk
 from remora.trace.files.lines import SEAL, StreamKind
 from remora.trace.files.reader import read_lines, read_records
-from remora.trace.index.rows import event_row
+from remora.trace.index.fill import event_row
 from remora.trace.index.update import scan
 
 GONE = ".gone"

@@ -1,4 +1,4 @@
-"""Made-up agents and their episodes: true packets by the real fold and the real renderer, of tools nobody has seen."""
+"""Synthetic agents and their episodes: invented tools, with packets from the real fold and renderer."""
 
 from remora_lab.train.synthetic import _words as words
 from remora_lab.train.synthetic._dice import Dice

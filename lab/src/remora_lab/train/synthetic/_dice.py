@@ -1,4 +1,4 @@
-"""Chance for made-up agents: everything comes from one seeded source."""
+"""Seeded random choices for synthetic agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes of made-up agents: each turn a packet, folded and rendered by the real code, and the call that is right."""
+"""Episodes of synthetic agents: for each turn, the rendered packet and the right call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from remora_lab.train.synthetic._seeking import Routing, Seeking
 from remora_lab.train.synthetic._sorting import Sorting
 from remora_lab.train.synthetic._sweeping import Sweeping
 from remora_lab.train.synthetic._working import working
-from remora_lab.train.synthetic._world import Step, Told, World
+from remora_lab.train.synthetic._world import CallResult, Step, World
 from remora_lab.train.synthetic._writing import Writing
 
 Control = Literal["as offered", "shuffled", "planted", "withheld"]
@@ -107,7 +107,7 @@ def episode(name: str, counter: TokenCounter, *, unseen: bool = False, chats: bo
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _TurnRow:
     messages: tuple[dict[str, str], ...]
     chat: tuple[dict[str, str], ...]
     answer: str
@@ -133,7 +133,7 @@ class _Run:
         if world.begun:
             self._make(Step(world.looks), 0)
 
-    def turn(self, turn: int) -> tuple[_Shown | None, Step]:
+    def turn(self, turn: int) -> tuple[_TurnRow | None, Step]:
         """The turn's prompt and right answer, where the prompt tells it; and the call that was made then."""
         self._packet = apply(self._packet, TurnStartEvent(turn=turn))
         control = self._dice.one(CONTROLS)
@@ -158,7 +158,7 @@ class _Run:
             return self._slip
         return self._dice.one(wrong) if wrong and self._dice.maybe(WANDERING) else right
 
-    def _row(self, shown: DecisionPacket, right: Step) -> _Shown | None:
+    def _row(self, shown: DecisionPacket, right: Step) -> _TurnRow | None:
         try:
             made = render(
                 shown, system_prompt=self._system, tools=self._world.tools, limit=self._limit,
@@ -168,7 +168,7 @@ class _Run:
             return None
         answer = answer_text(right.tool, right.args, self._world.tools)
         chat = ({"role": "system", "content": made.system}, *self._said)
-        return _Shown(made.messages, chat, answer) if answer and _tells(made, shown, right) else None
+        return _TurnRow(made.messages, chat, answer) if answer and _tells(made, shown, right) else None
 
     def _tell(self, shown: DecisionPacket) -> None:
         """The chat hears of the latest result, with the candidates that are shown now."""
@@ -222,7 +222,7 @@ class _Run:
         event = ToolResultEvent(call_id=f"call-{turn}", tool=step.tool, outcome=told.outcome, delta=noted, turn=turn)
         self._packet = apply(self._packet, event)
 
-    def _known(self, told: Told) -> dict[str, Any]:
+    def _known(self, told: CallResult) -> dict[str, Any]:
         beside = {self._dice.noun(): self._beside() for _ in range(self._dice.number(0, 2))} if told.known else {}
         taken = {*self._packet.knowledge, *told.known}
         return told.known | {key: value for key, value in beside.items() if key not in taken}

@@ -1,11 +1,11 @@
-"""Agents that gather values with several tools and then use them together, and agents with a list of steps."""
+"""Agents that gather values with several tools and use them together; agents with a list of steps."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World, described
 
 
 class Filling(World):
@@ -64,20 +64,20 @@ class Filling(World):
     def _other(self, value: Any) -> Any:
         return value + self.dice.number(1, 9) if isinstance(value, int) else self.dice.code()
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         for key, tool in self.gets.items():
             if step.tool == tool:
                 self.known[key] = self.values[key]
-                return Told(f"{key}: {self.values[key]}", "success", {key: self.values[key]})
+                return CallResult(f"{key}: {self.values[key]}", "success", {key: self.values[key]})
         if step.tool != self.final:
-            return Told("That does not help", "partial")
+            return CallResult("That does not help", "partial")
         if len(self.known) < len(self.keys):
             missing = next(key for key in self.keys if key not in self.known)
-            return Told(f"The {missing} is not known: {self.gets[missing]} first", "error")
+            return CallResult(f"The {missing} is not known: {self.gets[missing]} first", "error")
         if any(step.args.get(key) != self.values[key] for key in self.used):
-            return Told(f"That is not the {self.used[0]} that was told", "error")
+            return CallResult(f"That is not the {self.used[0]} that was told", "error")
         self.done = True
-        return Told(f"Wrote the {self.noun}", "success", {f"{self.noun}_written": True})
+        return CallResult(f"Wrote the {self.noun}", "success", {f"{self.noun}_written": True})
 
 
 _STATES = (("open", "done", "after"), ("todo", "finished", "waits for"), ("pending", "closed", "blocked by"))
@@ -141,23 +141,23 @@ class Stepping(World):
         steps += [Step(self.looks)] if self.known else []
         return steps + ([] if self.fine()[0].tool == "submit_result" else [self.submit("All done")])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             left = sum(state != self.done for state in self.state.values())
-            return Told(
+            return CallResult(
                 f"{left} of {len(self.steps)} {self.noun}s not {self.done}",
                 "success",
                 {f"{self.noun}s": dict(self.state)},
             )
         if step.tool != self.does:
-            return Told("No change", "partial")
+            return CallResult("No change", "partial")
         name = str(step.args[self.arg])
         if not self.known:
-            return Told(f"Call {self.looks} first", "error")
+            return CallResult(f"Call {self.looks} first", "error")
         if self.state.get(name) != self.open:
-            return Told(f"{name} is {self.state.get(name, 'unknown')}", "error")
+            return CallResult(f"{name} is {self.state.get(name, 'unknown')}", "error")
         self.state[name] = self.done
         if self.after and self.after[1] == name:
             self.state[self.after[0]] = self.open
-        return Told(f"Did {name}", "success", {f"{self.noun}s": dict(self.state)})
+        return CallResult(f"Did {name}", "success", {f"{self.noun}s": dict(self.state)})

@@ -1,4 +1,4 @@
-"""Agents that see how a thing stands and do what the prompt says of that, as one that keeps headers does."""
+"""Agents that look at the state of one thing and choose the action that the prompt gives for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from remora.events import Outcome
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World, described
 
 _CONDITIONS = (
     "ahead", "ancient", "behind", "blank", "blocked", "borrowed", "correct", "cracked", "damaged", "doubtful", "due",
@@ -97,18 +97,18 @@ class Judging(World):
         steps += [self._step(each) for each in self.handles if each != self.condition or not self.known]
         return steps + ([] if self.known and self.condition in self.idle else [self.submit("In order")])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             outcome: Outcome = "success" if self.condition in self.idle else "partial"
-            return Told(f"The {self.noun} is {self.condition}", outcome, self._knowledge())
+            return CallResult(f"The {self.noun} is {self.condition}", outcome, self._knowledge())
         if step.tool not in self.handles.values():
-            return Told("Nothing happened", "partial")
+            return CallResult("Nothing happened", "partial")
         if not self.known or self.condition not in self.handles or not step.like(self._step(self.condition)):
-            return Told(f"{step.tool} is not for this: {self._why()}", "error")
+            return CallResult(f"{step.tool} is not for this: {self._why()}", "error")
         before = self.condition
         self.condition = self._after(before)
-        return Told(f"The {self.noun} was {before} and is {self.condition}", "success", self._knowledge())
+        return CallResult(f"The {self.noun} was {before} and is {self.condition}", "success", self._knowledge())
 
     def _why(self) -> str:
         return f"the {self.noun} is {self.condition}" if self.known else f"call {self.looks} first"

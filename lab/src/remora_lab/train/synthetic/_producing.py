@@ -1,4 +1,4 @@
-"""Agents that make something and see whether it holds, as one that writes tests does."""
+"""Agents that produce something and check it, as an agent that writes tests does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from remora.events import Excerpt
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, CallResult, Step, World, described
 
 _STATES = (("holds", "fails"), ("passes", "fails"), ("valid", "invalid"), ("green", "red"), ("ok", "broken"))
 
@@ -69,35 +69,35 @@ class Producing(World):
         steps.append(self.submit("Finished"))
         return [step for step in steps if not any(step.like(right) for right in self.fine())]
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             shown = Excerpt(label=self.thing, text=self.dice.lines(2, 6))
-            return Told(f"{len(self.variants)} {self.label}", "success", self._knowledge(), (shown,))
+            return CallResult(f"{len(self.variants)} {self.label}", "success", self._knowledge(), (shown,))
         if step.tool == self.writes:
             return self._write(str(step.args[self.arg]))
         if self.checked and step.tool == self.verifies:
             return self._verify()
-        return Told("Nothing came of it", "partial")
+        return CallResult("Nothing came of it", "partial")
 
-    def _write(self, variant: str) -> Told:
+    def _write(self, variant: str) -> CallResult:
         if not self.known:
-            return Told(f"Nothing is known yet: {self.looks} first", "error")
+            return CallResult(f"Nothing is known yet: {self.looks} first", "error")
         if variant not in self.variants:
-            return Told(f"`{variant}` is none of the {self.label}", "error")
+            return CallResult(f"`{variant}` is none of the {self.label}", "error")
         if variant not in self.tried:
             self.tried.append(variant)
             self.holds = None
-        return Told(f"Wrote {self.file}: {variant}", "success", self._knowledge())
+        return CallResult(f"Wrote {self.file}: {variant}", "success", self._knowledge())
 
-    def _verify(self) -> Told:
+    def _verify(self) -> CallResult:
         if not self.tried:
-            return Told(f"There is no {self.noun} to check", "error")
+            return CallResult(f"There is no {self.noun} to check", "error")
         self.holds = self.tried[-1] in self.good
         if self.holds:
-            return Told(f"{self.tried[-1]}: {self.works}", "success", self._knowledge())
+            return CallResult(f"{self.tried[-1]}: {self.works}", "success", self._knowledge())
         why = f"{self.dice.noun()} is not {self.dice.noun()}"
-        return Told(f"{self.tried[-1]}: {self.breaks}, {why}", "error", self._knowledge())
+        return CallResult(f"{self.tried[-1]}: {self.breaks}, {why}", "error", self._knowledge())
 
     def _knowledge(self) -> dict[str, Any]:
         state = "unchecked" if self.holds is None else self.works if self.holds else self.breaks

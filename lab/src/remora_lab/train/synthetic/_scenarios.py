@@ -18,18 +18,18 @@ FIXED = "="
 """Before a word that an argument always has."""
 
 
-class _Told(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Look(_Told):
+class Look(_Strict):
     """The tool that tells how things stand."""
 
     name: str
     says: str
 
 
-class Case(_Told):
+class Case(_Strict):
     """One way in which a thing can stand, and the tool for it; without a tool nothing is done."""
 
     facts: dict[str, list[Any]] = {}
@@ -55,7 +55,7 @@ class Case(_Told):
         return {name: told[key] if (key := self.source(name)) else self.takes[name][1:] for name in self.takes}
 
 
-class Scenario(_Told):
+class Scenario(_Strict):
     """One kind of agent."""
 
     name: str

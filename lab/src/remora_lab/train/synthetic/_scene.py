@@ -1,4 +1,4 @@
-"""Agents of a scenario: what they are told, which calls are right, and what their tools offer."""
+"""Agents of a scenario: their prompt, the right calls, and the candidates of their tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from remora.context.contracts import ToolSpec
 from remora_lab.train.synthetic._dice import Dice
 from remora_lab.train.synthetic._scenarios import Case, Scenario, scenarios
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World
 
 _COUNTS = ("left", "remaining", "to_do", "open_points", "unsettled", "still_open", "count_left", "problems")
 
@@ -170,20 +170,20 @@ class Scene(World):
         facts = ", ".join(f"{key} {self.dice.one(examples)}" for key, examples in case.facts.items())
         return self.dice.one([text for text in (case.says, case.rule.rstrip("."), facts) if text])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
-            return Told(self.standing(), "partial" if self.pending() else "success", self.knowledge())
+            return CallResult(self.standing(), "partial" if self.pending() else "success", self.knowledge())
         if step.tool not in self.shown.values():
-            return Told(self.dice.one(("Nothing came of it", "No change", "Not needed here")), "partial")
+            return CallResult(self.dice.one(("Nothing came of it", "No change", "Not needed here")), "partial")
         if not self.known:
-            return Told(f"{self.looks} first", "error")
+            return CallResult(f"{self.looks} first", "error")
         for thing in self.pending():
             if step == self.right(thing):
                 self.settle(thing)
                 said = thing.case.done.format_map(self.everything(thing))
-                return Told(said, "partial" if self.pending() else "success", self.knowledge())
-        return Told(self._refusal(step), "error", self.knowledge() if self.dice.maybe(0.3) else {})
+                return CallResult(said, "partial" if self.pending() else "success", self.knowledge())
+        return CallResult(self._refusal(step), "error", self.knowledge() if self.dice.maybe(0.3) else {})
 
     def _refusal(self, step: Step) -> str:
         given = [str(value) for value in step.args.values()]

@@ -1,4 +1,4 @@
-"""Agents that look for a thing, and agents whose next tool depends on what kind of thing it is."""
+"""Agents that search for a thing; agents whose next tool depends on the kind of thing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from remora.events import Excerpt
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Schema, Step, World, described
 
 
 class Seeking(World):
@@ -56,27 +56,27 @@ class Seeking(World):
         steps += [] if self.fine()[0].tool == "submit_result" else [self.submit("Not found")]
         return steps
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.searches:
             return self._search(str(step.args[self.query_arg]))
         if step.tool == self.opens:
             return self._open(str(step.args[self.path_arg]))
-        return Told("Nothing useful", "partial")
+        return CallResult("Nothing useful", "partial")
 
-    def _search(self, query: str) -> Told:
+    def _search(self, query: str) -> CallResult:
         if query != self.query:
-            return Told(f"No {self.noun} `{query}`", "partial")
+            return CallResult(f"No {self.noun} `{query}`", "partial")
         self.known = True
-        return Told(f"{len(self.hits)} {self.hits_key} for {query}", "success", self._knowledge())
+        return CallResult(f"{len(self.hits)} {self.hits_key} for {query}", "success", self._knowledge())
 
-    def _open(self, path: str) -> Told:
+    def _open(self, path: str) -> CallResult:
         if not self.known or path not in self.hits:
-            return Told(f"{path} is no hit: {self.searches} first", "error")
+            return CallResult(f"{path} is no hit: {self.searches} first", "error")
         self.opened += [path] if path not in self.opened else []
         self.found = self.found or path == self.place_of
         text = f"{self.dice.one(words.CODE_LINES)}\n{self.query if path == self.place_of else self.dice.code()}"
         said = f"{self.query} is in {path}" if path == self.place_of else f"{path} does not say it"
-        return Told(said, "success", self._knowledge(), (Excerpt(label=path, text=text),))
+        return CallResult(said, "success", self._knowledge(), (Excerpt(label=path, text=text),))
 
     def _knowledge(self) -> dict[str, Any]:
         return {self.hits_key: list(self.hits), self.opened_key: list(self.opened), "found": self.found}
@@ -135,7 +135,7 @@ class Routing(World):
         steps += [Step(self.fetches)] if self.known else []
         return steps + ([] if self.done else [self.submit("Handled")])
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.fetches:
             self.known = True
             known = {
@@ -144,10 +144,10 @@ class Routing(World):
                 self.who_arg: self.person,
                 self.level_arg: self.level,
             }
-            return Told(f"A {self.kind}", "success", dict(self.dice.shuffled(list(known.items()))))
+            return CallResult(f"A {self.kind}", "success", dict(self.dice.shuffled(list(known.items()))))
         if self.known and step.like(self._step(self.kind)):
             self.done = True
-            return Told(f"Handled {self.noun} {self.number_}", "success", {"handled": True})
+            return CallResult(f"Handled {self.noun} {self.number_}", "success", {"handled": True})
         if step.tool in self.handles.values():
-            return Told(f"{step.tool} is not for this {self.noun}", "error")
-        return Told("Nothing happened", "partial")
+            return CallResult(f"{step.tool} is not for this {self.noun}", "error")
+        return CallResult("Nothing happened", "partial")

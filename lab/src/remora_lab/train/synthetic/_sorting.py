@@ -1,4 +1,4 @@
-"""Agents that keep several piles apart, each with a tool of its own, as one that brings two lists in step does."""
+"""Agents that handle several groups of things, each with a tool of its own, as one that synchronizes two lists does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from remora_lab.train.synthetic import _words as words
 from remora_lab.train.synthetic._dice import Dice
-from remora_lab.train.synthetic._world import TEXT, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, CallResult, Schema, Step, World, described
 
 _PILES = (
     "absent", "added", "changed", "clashing", "doubled", "early", "extra", "faulty", "fresh", "idle", "late", "loose",
@@ -131,21 +131,23 @@ class Sorting(World):
     def _word(self, pile: _Pile, mark: str) -> str:
         return pile.rule[pile.kinds[mark]] if pile.rule else ""
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
-            return Told(self._said(), "partial" if self._left() else "success", self._knowledge())
+            return CallResult(self._said(), "partial" if self._left() else "success", self._knowledge())
         pile = next((each for each in self.piles if each.tool == step.tool), None)
         if pile is None:
-            return Told(self.dice.one(("No change", "Nothing came of it")), "partial")
+            return CallResult(self.dice.one(("No change", "Nothing came of it")), "partial")
         mark = str(step.args[self.arg])
         if not self.known or mark not in pile.left:
-            return Told(f"{mark} is not among {pile.key}", "error", self._knowledge() if self.known else {})
+            return CallResult(f"{mark} is not among {pile.key}", "error", self._knowledge() if self.known else {})
         if pile.rule and step.args[self.word_arg] != self._word(pile, mark):
-            return Told(f"{mark} is {pile.kinds[mark]}, not for {step.args[self.word_arg]}", "error")
+            return CallResult(f"{mark} is {pile.kinds[mark]}, not for {step.args[self.word_arg]}", "error")
         pile.left.remove(mark)
         self.gone.append(mark)
-        return Told(f"Settled {mark}, {self._left()} left", "partial" if self._left() else "success", self._knowledge())
+        return CallResult(
+            f"Settled {mark}, {self._left()} left", "partial" if self._left() else "success", self._knowledge()
+        )
 
     def _left(self) -> int:
         return sum(len(pile.left) for pile in self.piles)

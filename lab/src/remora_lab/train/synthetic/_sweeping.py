@@ -1,4 +1,4 @@
-"""Agents that look for things and take care of them one by one, as a linter's does."""
+"""Agents that list things and handle them one by one, as a linter agent does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from remora.events import Excerpt
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, WHOLE, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, WHOLE, CallResult, Step, World, described
 
 _SORTS = (
     ("safe", "by hand"), ("fixable", "manual"), ("ready", "stuck"), ("automatic", "needs care"), ("easy", "hard"),
@@ -91,48 +91,50 @@ class Sweeping(World):
             steps.append(Step(self.reads, {self.line_arg: self.dice.number(200, 400)}))
         return steps
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
-            return Told(self._found(), "partial" if self.safe or self.hard else "success", self._knowledge())
+            return CallResult(self._found(), "partial" if self.safe or self.hard else "success", self._knowledge())
         if step.tool == self.acts:
             return self._act(str(step.args[self.arg]))
         if self.by_hand and step.tool == self.reads:
             return self._read(step.args[self.line_arg])
         if self.by_hand and step.tool == self.edits:
             return self._edit(step.args[self.line_arg])
-        return Told(self.dice.one(("Nothing to do here", "Done, without effect")), "partial")
+        return CallResult(self.dice.one(("Nothing to do here", "Done, without effect")), "partial")
 
-    def _act(self, mark: str) -> Told:
+    def _act(self, mark: str) -> CallResult:
         if not self.known:
-            return Told(f"{self.acts} does not know what there is: call {self.looks} first", "error")
+            return CallResult(f"{self.acts} does not know what there is: call {self.looks} first", "error")
         if mark in self.stubborn:
             self.stubborn.discard(mark)
             del self.safe[mark]
             self.hard[mark] = 200 + len(self.hard)
-            return Told(f"{mark} is {self.tough} after all", "error", self._knowledge())
+            return CallResult(f"{mark} is {self.tough} after all", "error", self._knowledge())
         if mark not in self.safe:
             why = f"is {self.tough}" if mark in self.hard else "is not among them"
-            return Told(f"{mark} {why}", "error")
+            return CallResult(f"{mark} {why}", "error")
         count = self.safe.pop(mark)
         self.gone.append(mark)
-        return Told(f"Resolved {count} {mark}, {self._left()}", "success", self._knowledge())
+        return CallResult(f"Resolved {count} {mark}, {self._left()}", "success", self._knowledge())
 
-    def _read(self, line: int) -> Told:
+    def _read(self, line: int) -> CallResult:
         if line not in self.hard.values():
-            return Told(f"Nothing is open at {self.line_arg} {line}", "error")
+            return CallResult(f"Nothing is open at {self.line_arg} {line}", "error")
         self.proposal = self.dice.one(words.CODE_LINES).strip()
         shown = Excerpt(label=f"around {line}", text=self.dice.lines(2, 5), start_line=max(1, line - 1))
-        return Told(f"Showed {self.line_arg} {line}", "success", {"proposal": self.proposal}, (shown,))
+        return CallResult(f"Showed {self.line_arg} {line}", "success", {"proposal": self.proposal}, (shown,))
 
-    def _edit(self, line: int) -> Told:
+    def _edit(self, line: int) -> CallResult:
         marks = [mark for mark, at in self.hard.items() if at == line]
         if not marks or not self.proposal:
-            return Told(f"{self.reads} the {self.line_arg} first", "error")
+            return CallResult(f"{self.reads} the {self.line_arg} first", "error")
         self.proposal = ""
         del self.hard[marks[0]]
         self.gone.append(marks[0])
-        return Told(f"Changed {self.line_arg} {line}, {self._left()}", "success", self._knowledge() | {"proposal": ""})
+        return CallResult(
+            f"Changed {self.line_arg} {line}, {self._left()}", "success", self._knowledge() | {"proposal": ""}
+        )
 
     def _found(self) -> str:
         marks = [*self.safe, *self.hard]

@@ -1,4 +1,4 @@
-"""Words that made-up agents are named and described with. Most of them are in `words.txt`, a sort a paragraph."""
+"""The vocabulary of synthetic agents. Most of it is in `words.txt`, one paragraph for each kind of word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two sorts of scenarios: one thing that stands in some way, and several things that are taken care of in turn."""
+"""The two kinds of scenario agents: one thing in some state, and several things handled in turn."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Told:
+class CallResult:
     """What a call came to."""
 
     summary: str
@@ -89,7 +89,7 @@ class World(ABC):
         """Calls that look likely and are wrong now."""
 
     @abstractmethod
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         """Make the call."""
 
     def tool(self, among: Sequence[str], noun: str, told: Sequence[str], **args: Schema) -> str:

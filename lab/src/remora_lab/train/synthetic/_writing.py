@@ -1,10 +1,10 @@
-"""Agents that begin with what a tool has told already, and write one text from it, as one that documents code does."""
+"""Agents that write one text from what a tool returned, as a documentation agent does."""
 
 from __future__ import annotations
 
 from remora.events import Excerpt
 from remora_lab.train.synthetic import _words as words
-from remora_lab.train.synthetic._world import TEXT, Schema, Step, Told, World, described
+from remora_lab.train.synthetic._world import TEXT, CallResult, Schema, Step, World, described
 
 _STATES = (("missing", "outdated", "complete"), ("absent", "stale", "current"), ("empty", "old", "full"))
 
@@ -72,18 +72,18 @@ class Writing(World):
             return [*steps, Step(self.writes, {self.text_arg: self._sentence()})]
         return [*steps, self.submit(f"The {self.noun} is fine")]
 
-    def do(self, step: Step) -> Told:
+    def do(self, step: Step) -> CallResult:
         if step.tool == self.looks:
             self.known = True
             shown = Excerpt(label="code", text=self.dice.lines(3, 8), start_line=self.dice.number(1, 60))
             said = f"The {self.noun} is {self.state}"
             beside = {} if self.state == self.full else {self.key: self.text}
-            return Told(said, "success", {f"{self.noun}_state": self.state, **beside}, (shown,))
+            return CallResult(said, "success", {f"{self.noun}_state": self.state, **beside}, (shown,))
         if step.tool != self.writes:
-            return Told("Nothing changed", "partial")
+            return CallResult("Nothing changed", "partial")
         if not self.known:
-            return Told(f"Nobody has looked yet: {self.looks} first", "error")
+            return CallResult(f"Nobody has looked yet: {self.looks} first", "error")
         if step.args[self.text_arg] != self.text:
-            return Told(f"That is not the {self.key}", "error")
+            return CallResult(f"That is not the {self.key}", "error")
         self.state = self.full
-        return Told(f"Wrote the {self.noun}", "success", {f"{self.noun}_state": self.state})
+        return CallResult(f"Wrote the {self.noun}", "success", {f"{self.noun}_state": self.state})

@@ -1,4 +1,4 @@
-"""Where and how results are made, for the lines that head them."""
+"""The header of a file of results: date, command, machine and versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from remora_lab.bench.tasks import Task
 from remora_lab.machine import describe_machine
 
 
-def header(command: str, tasks: Sequence[Task], temperature: float) -> Header:
+def make_header(command: str, tasks: Sequence[Task], temperature: float) -> Header:
     """What heads the results of a bench that begins now."""
     return Header(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -1,4 +1,4 @@
-"""What a policy can see: the parts of a prompt that a decision stands on, read from its messages alone.
+"""Parses a prompt back into its parts: knowledge, excerpts, recent actions and diagnostics.
 
 The packet is read as JSON or Markdown, by the names of its sections; a chat history is folded into the same parts.
 """
@@ -19,7 +19,7 @@ _RETURNED = re.compile(r"([\w-]+) returned:\n(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Shown:
+class NumberedExcerpt:
     """A slice of text with its line numbers."""
 
     label: str
@@ -38,11 +38,11 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PromptParts:
     """What is shown of a run."""
 
     knowledge: Mapping[str, Any] = field(default_factory=dict)
-    excerpts: tuple[Shown, ...] = ()
+    excerpts: tuple[NumberedExcerpt, ...] = ()
     actions: tuple[tuple[str, str], ...] = ()
     """Tool and outcome of each call that is still shown, oldest first."""
 
@@ -53,7 +53,7 @@ class Seen:
         return max((place for place, action in enumerate(self.actions) if action[0] == tool), default=-1)
 
 
-def seen(prompt: Prompt) -> Seen:
+def read_prompt(prompt: Prompt) -> PromptParts:
     """The parts of this prompt."""
     said = [message for message in prompt.messages if message.get("role") != "system"]
     only = str(said[0].get("content", "")) if len(said) == 1 else ""
@@ -64,9 +64,9 @@ def seen(prompt: Prompt) -> Seen:
     return _history(said)
 
 
-def _packet(sections: Mapping[str, Any]) -> Seen:
+def _packet(sections: Mapping[str, Any]) -> PromptParts:
     knowledge = sections.get("knowledge", {})
-    return Seen(
+    return PromptParts(
         knowledge=knowledge if isinstance(knowledge, Mapping) else {},
         excerpts=tuple(map(_shown, sections.get("excerpts", []))),
         actions=tuple((str(one["tool"]), str(one["outcome"])) for one in sections.get("recent_actions", [])),
@@ -74,11 +74,11 @@ def _packet(sections: Mapping[str, Any]) -> Seen:
     )
 
 
-def _shown(excerpt: Mapping[str, Any]) -> Shown:
+def _shown(excerpt: Mapping[str, Any]) -> NumberedExcerpt:
     text = str(excerpt["text"])
     # `read_file` numbers its lines itself, so that its excerpt can be read alone.
     lines = tuple(re.sub(r"^\d+: ?", "", line) if _numbered(text) else line for line in text.split("\n"))
-    return Shown(str(excerpt["label"]), int(excerpt.get("start_line", 1)), lines)
+    return NumberedExcerpt(str(excerpt["label"]), int(excerpt.get("start_line", 1)), lines)
 
 
 def _numbered(text: str) -> bool:
@@ -122,7 +122,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _history(said: list[Mapping[str, Any]]) -> Seen:
+def _history(said: list[Mapping[str, Any]]) -> PromptParts:
     """What all results of a chat come to."""
     knowledge: dict[str, Any] = {}
     excerpts: dict[str, Mapping[str, Any]] = {}
@@ -132,7 +132,7 @@ def _history(said: list[Mapping[str, Any]]) -> Seen:
         excerpts |= {str(one["label"]): one for one in value.get("excerpts") or []}
         actions.append((tool, str(value.get("outcome", "success"))))
     shown = tuple(_shown(one) for one in excerpts.values() if one.get("text"))
-    return Seen(knowledge, shown, tuple(actions))
+    return PromptParts(knowledge, shown, tuple(actions))
 
 
 def _results(said: list[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
