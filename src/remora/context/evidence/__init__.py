@@ -1,0 +1,23 @@
+"""Evidence: what was said, called and returned, kept bounded and shown as a short account."""
+
+from remora.context.evidence._account import Account, write_account
+from remora.context.evidence._entries import Entry, agent_said, called, person_said
+from remora.context.evidence._memory import Evidence, Known, remember
+from remora.context.evidence._reading import Kind, Reading, read_output
+from remora.context.evidence._words import words_of
+
+__all__ = [
+    "Account",
+    "Entry",
+    "Evidence",
+    "Kind",
+    "Known",
+    "Reading",
+    "agent_said",
+    "called",
+    "person_said",
+    "read_output",
+    "remember",
+    "words_of",
+    "write_account",
+]

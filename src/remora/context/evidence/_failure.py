@@ -1,0 +1,70 @@
+"""Whether a tool's result says that it failed. Text that only mentions errors does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+HEAD = 2_000
+"""Characters at either end of a text that are looked at."""
+SHORT = 400
+"""A shell's complaint that stands alone is no longer than this."""
+
+_FIRST = re.compile(
+    r"\s*(?:(?:fatal|error|exception|failed|failure|panic)(?: ?[\[(][^\n\])]{0,40}[\])])?[:!](?! ?0\b)"
+    r"|(?:fatal|syntax|usage|runtime|internal|server) ?error\b[^\n]{0,40}?:"
+    r"|[\w.]*(?:Error|Exception): "
+    r"|error (?:while|when|in|at|on|occurred|running|executing|parsing|reading|opening|loading|calling|during)\b"
+    r"|an? (?:\w+ )?(?:error|exception) (?:occurred|was raised)\b"
+    r"|(?:failed|unable) to \w|could not \w|(?:execution|command|request|operation) (?:timed out|failed)\b)",
+    re.IGNORECASE,
+)
+_COMPLAINT = re.compile(
+    r"^[\w./~-]+: (?:.{0,200}: )?(?:no such file or directory|command not found|not found|permission denied|"
+    r"is a directory|not a directory|cannot (?:open|access|create|stat)\b.*|unrecognized (?:option|arguments)\b.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RAISED = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::|$)", re.MULTILINE)
+_REFUSED = re.compile(
+    r"\b(?:changes? (?:have|has) not been (?:applied|made|saved)|edit (?:was )?not applied"
+    r"|has introduced new syntax error|no changes were made)\b",
+    re.IGNORECASE,
+)
+_BAD = frozenset({"error", "failed", "failure", "fail", "exception", "timeout", "denied"})
+
+
+def says_failed(value: Any) -> bool:
+    """Whether a result says that the call failed."""
+    if isinstance(value, Mapping):
+        return _record_failed(value)
+    return isinstance(value, str) and _text_failed(value)
+
+
+def _record_failed(record: Mapping[str, Any]) -> bool:
+    for key in ("error", "Error", "exception"):
+        if isinstance(record.get(key), str | Mapping) and record[key]:
+            return True
+    if any(record.get(key) is False for key in ("ok", "success", "succeeded")):
+        return True
+    if record.get("isError") is True or record.get("is_error") is True:
+        return True
+    if any(_is_code(record.get(key)) for key in ("returncode", "return_code", "exit_code", "exitcode")):
+        return True
+    # A record may describe something that failed; one that says little else describes this call.
+    status = record.get("status", record.get("outcome"))
+    return isinstance(status, str) and status.lower() in _BAD and len(record) <= 4
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value != 0
+
+
+def _text_failed(text: str) -> bool:
+    head, tail = text[:HEAD], text[-HEAD:]
+    if _FIRST.match(head) or _REFUSED.search(head) or _REFUSED.search(tail):
+        return True
+    start = text.find("Traceback (most recent call last)")
+    if start >= 0 and (start == 0 or text[start - 1] == "\n") and _RAISED.search(tail):
+        return True
+    return len(text) <= SHORT and _COMPLAINT.search(text) is not None

@@ -1,0 +1,88 @@
+"""Identifiers of an output, each with the key or label that gives it a meaning: what outlives the output itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from remora.context.evidence._words import is_identifier
+
+Identifiers = tuple[tuple[str, str], ...]
+"""Pairs of key and value."""
+
+MAX_IDENTIFIERS = 64
+"""Of one output."""
+MAX_VALUE = 80
+_SCANNED = 200
+_MAX_DEPTH = 8
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
+_SUFFIX = "py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh"
+_PATH = re.compile(rf"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:{_SUFFIX})\b")
+_DEFINED = re.compile(
+    r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*"
+    r"(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})\s*[({:<]",
+    re.MULTILINE,
+)
+_RAISED = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception))\b", re.MULTILINE)
+_NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}) ?[=:] ?[\"']?([\w./@-]{3,80})")
+
+
+def identifiers(value: Any, kind: str, lines: Sequence[str]) -> Identifiers:
+    """The identifiers of an output, without repetitions, in order."""
+    found = _of_records("", value, 0) if kind == "records" else _of_text("\n".join(lines[:_SCANNED]), kind)
+    pairs: dict[str, str] = {}
+    for key, text in found:
+        if text not in pairs and len(text) <= MAX_VALUE:
+            pairs[text] = key
+            if len(pairs) == MAX_IDENTIFIERS:
+                break
+    return tuple((key, text) for text, key in pairs.items())
+
+
+def _of_records(key: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if isinstance(item, Mapping) and is_identifier(str(name)) and any(c.isdigit() for c in str(name)):
+                yield key or "key", str(name)
+            yield from _of_records(str(name), item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _of_records(key, item, depth + 1)
+    elif isinstance(value, str) and value and "\n" not in value and (_is_key(key) or _is_value(value)):
+        yield key, value
+    elif isinstance(value, int) and not isinstance(value, bool) and _is_key(key):
+        yield key, str(value)
+
+
+def _is_value(value: str) -> bool:
+    """Whether a text names something by itself: neither prose nor a moment nor an address."""
+    return (
+        " " not in value
+        and not _MOMENT.match(value)
+        and "@" not in value
+        and not value.isdigit()
+        and is_identifier(value)
+    )
+
+
+def _is_key(key: str) -> bool:
+    name = key.lower()
+    return name in ("id", "name", "key", "code", "path", "url") or name.endswith(
+        ("_id", "id", "_number", "_key", "_path")
+    )
+
+
+def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
+    for match in _PATH.finditer(text):
+        yield "path", match[0]
+    for match in _DEFINED.finditer(text):
+        yield "defined", match[1]
+    for match in _RAISED.finditer(text):
+        yield "raised", match[1]
+    for match in _NAMED.finditer(text) if kind in ("text", "log", "table") else ():
+        if _is_value(match[2]):
+            yield match[1], match[2]

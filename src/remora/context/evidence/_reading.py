@@ -1,0 +1,151 @@
+"""Reading what a tool returned as what it is: records, numbered code, a diff, a log, a listing, HTML, or plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from remora.context.evidence._failure import says_failed
+from remora.context.evidence._html import html_lines, is_html
+from remora.context.evidence._identifiers import Identifiers, identifiers
+from remora.context.evidence._records import record_lines
+from remora.context.evidence._words import words_of
+
+Kind = Literal["records", "code", "diff", "traceback", "log", "table", "listing", "html", "text"]
+
+MAX_BYTES = 8 * 1024
+"""Of one output, in evidence."""
+MAX_LINE = 400
+"""Characters of one line."""
+MAX_READ = 256 * 1024
+"""Characters of an output that are looked at; of more, head and tail."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_NUMBERED = re.compile(r"\s*\d+(?::|\||\t| {1,2}\S)")
+_LOG = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d)"
+    r"|\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\b"
+)
+_PATH = re.compile(r"(?:[-dlrwxst]{10}\S* .*|\S*[/\\]\S*|\S+\.\w{1,8}/?)(?:\s+\S+\.\w{1,8}/?)*\s*")
+_CELLS = re.compile(r"\|.*\||[^,\t]+(?:\t[^\t]*){2,}")
+_LOOKED_AT = 200
+"""Characters of a line by which its kind is seen."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a tool returned, as lines a person can read."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+    failed: bool = False
+    omitted: int = 0
+    """Lines that did not fit."""
+    identifiers: Identifiers = ()
+
+
+def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None) -> Reading:
+    """The result of a call with `args`, bounded. Of a large one, lines that hold words of `focus` are kept first."""
+    parsed = _parsed(value)
+    if isinstance(parsed, str):
+        kind, lines = _read_text(parsed)
+    else:
+        kind, lines = "records", record_lines(parsed, args)
+    kept, omitted = bounded(_clean(lines), focus, MAX_BYTES)
+    return Reading(kind, tuple(kept), says_failed(parsed), omitted, identifiers(parsed, kind, kept))
+
+
+def _parsed(value: Any) -> Any:
+    """The value; of a text that is JSON, what it says."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text[:1] in "{[" and text[-1:] in "}]" and text:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def _read_text(text: str) -> tuple[Kind, list[str]]:
+    if len(text) > MAX_READ:
+        text = f"{text[: MAX_READ // 2]}\n…\n{text[-MAX_READ // 2 :]}"
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if is_html(text):
+        return "html", html_lines(text)
+    lines = text.split("\n")
+    return _kind(lines), lines
+
+
+def _kind(lines: Sequence[str]) -> Kind:
+    """What most of the first lines look like."""
+    seen = [line[:_LOOKED_AT] for line in lines[:200] if line.strip()][:60]
+    if any(line.startswith("Traceback (most recent call last)") for line in seen):
+        return "traceback"
+    if any(line.startswith(("diff --git ", "@@ -")) for line in seen):
+        return "diff"
+    shapes: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
+        ("code", _NUMBERED, 0.6), ("log", _LOG, 0.5), ("table", _CELLS, 0.6), ("listing", _PATH, 0.6),
+    )  # fmt: skip
+    for kind, pattern, share in shapes:
+        if len(seen) > 1 and sum(1 for line in seen if pattern.match(line)) >= share * len(seen):
+            return kind
+    return "text"
+
+
+def visible_line(text: str) -> str:
+    """The text in one line, without control characters and marks that change how it reads."""
+    return text if text.isprintable() else _CONTROL.sub("", text.replace("\t", "  ").replace("\n", " "))
+
+
+def _clean(lines: Sequence[str]) -> list[str]:
+    """Lines without what cannot be seen: control characters, trailing space, more than one blank line."""
+    found: list[str] = []
+    for line in lines:
+        line = visible_line(line.rstrip())
+        if len(line) > MAX_LINE:
+            line = f"{line[: MAX_LINE * 2 // 3]} … {line[-MAX_LINE // 3 :]}"
+        if line or (found and found[-1]):
+            found.append(line)
+    while found and not found[-1]:
+        found.pop()
+    return found
+
+
+def bounded(lines: Sequence[str], focus: frozenset[str], limit: int) -> tuple[list[str], int]:
+    """As many lines as `limit` bytes hold: the first, the last, and between them those with words of `focus`."""
+    sizes = [len(line.encode(errors="replace")) + 1 for line in lines]
+    if sum(sizes) <= limit:
+        return list(lines), 0
+    chosen: set[int] = set()
+    room = limit
+    for order, share in (
+        (range(len(lines)), 0.4),
+        (range(len(lines) - 1, -1, -1), 0.65),
+        (_by_focus(lines, focus), 1.0),
+        (range(len(lines)), 1.0),
+    ):
+        for index in order:
+            if limit - room + sizes[index] > limit * share:
+                break
+            if index not in chosen:
+                chosen.add(index)
+                room -= sizes[index]
+    return [lines[index] for index in sorted(chosen)], len(lines) - len(chosen)
+
+
+def _by_focus(lines: Sequence[str], focus: frozenset[str]) -> list[int]:
+    if not focus:
+        return []
+    shared = {index: len(words_of(line) & focus) for index, line in enumerate(lines)}
+    return sorted((index for index, count in shared.items() if count), key=lambda index: -shared[index])

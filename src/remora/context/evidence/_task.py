@@ -1,0 +1,59 @@
+"""The task within a share of the tokens: whole, or its head, its tail, and what later calls used of the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from remora.context.evidence._words import weigh, words_of
+
+HEAD, USED = 0.6, 0.85
+"""Of the share: for the head; for the head and the lines that later calls had words of. The tail gets the rest."""
+
+
+def task_text(goal: str, room: float, used: frozenset[str]) -> tuple[str, int]:
+    """The task in about `room` tokens, and its weight. Lines that hold words of `used` are kept before the tail."""
+    lines, weights, words = _looked_at(goal)
+    if sum(weights) <= room:
+        return goal, sum(weights)
+    by_use = sorted(range(len(lines)), key=lambda at: -len(words[at] & used))
+    orders: tuple[tuple[Sequence[int], float], ...] = (
+        (range(len(lines)), HEAD),
+        (by_use, USED),
+        (range(len(lines) - 1, -1, -1), 1.0),
+    )
+    chosen: set[int] = set()
+    spent = 0
+    for order, share in orders:
+        for at in order:
+            if at in chosen:
+                continue
+            if spent + weights[at] > room * share:
+                break
+            chosen.add(at)
+            spent += weights[at]
+    return (_joined(lines, chosen), spent + 2) if chosen else (_head_and_tail(goal, room), int(room))
+
+
+@lru_cache(maxsize=8)
+def _looked_at(goal: str) -> tuple[list[str], list[int], list[frozenset[str]]]:
+    """The lines of a task with their weights and words: the same in every turn of a run."""
+    lines = goal.splitlines()
+    return lines, [weigh(line) + 1 for line in lines], [words_of(line) for line in lines]
+
+
+def _joined(lines: Sequence[str], chosen: set[int]) -> str:
+    parts: list[str] = []
+    last = -1
+    for at in sorted(chosen):
+        if at > last + 1:
+            parts.append("…")
+        parts.append(lines[at])
+        last = at
+    return "\n".join([*parts, *(["…"] if last < len(lines) - 1 else [])])
+
+
+def _head_and_tail(goal: str, room: float) -> str:
+    """Of a task in one long line, so many characters from both ends."""
+    size = max(0, int(len(goal) * room / max(1, weigh(goal))))
+    return f"{goal[: size * 2 // 3]} … {goal[len(goal) - size // 3 :]}" if size > 2 else ""

@@ -1,0 +1,120 @@
+"""The account holds its budget for every counter, in the order of time, with labels, and says what it left out."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora.context.evidence import Entry, Evidence, agent_said, called, person_said, read_output, remember
+from remora.context.evidence import write_account as write
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
+def _quarters(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+_COUNTERS = st.sampled_from([_words, _bytes, _quarters])
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=2000)
+
+
+def _entry(seq: int, what: int, text: str) -> Entry:
+    if what == 0:
+        return person_said(seq, text)
+    if what == 1:
+        return agent_said(seq, text)
+    return called(seq, "look", {"what": text[:80]}, read_output(text))
+
+
+def _after(*entries: Entry) -> Evidence:
+    return reduce(remember, entries, Evidence())
+
+
+def _desk() -> Evidence:
+    cards = {"card_4711": {"amount": 5}, "card_4712": {"amount": 200}}
+    orders = [{"order_id": f"ORD{number}", "price": number} for number in range(40)]
+    return _after(
+        person_said(1, "I am mia_kim_1."),
+        called(2, "get_user", {"user_id": "mia_kim_1"}, read_output({"name": "Mia", "cards": cards})),
+        called(3, "list_orders", {"user_id": "mia_kim_1"}, read_output(orders)),
+        agent_said(4, "You have 40 orders. Which one do you mean?"),
+        person_said(5, "The one with number ORD17. Pay with the card_4712, please."),
+    )
+
+
+@given(_TEXT, st.lists(st.tuples(st.integers(0, 2), _TEXT), max_size=12), st.integers(0, 800), _COUNTERS)
+def test_the_account_is_never_over_its_budget(
+    goal: str, whats: list[tuple[int, str]], budget: int, count: object
+) -> None:
+    evidence = _after(*(_entry(seq, what, text) for seq, (what, text) in enumerate(whats)))
+    account = write(goal, evidence, budget, count)
+    assert count(account.text) == account.tokens <= budget
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), _TEXT), max_size=10), st.integers(50, 800))
+def test_items_stand_in_the_order_of_time(whats: list[tuple[int, str]], budget: int) -> None:
+    whats = [(what, re.sub("[#\r\n\x0b-\x1f\x85\u2028\u2029]", " ", text)) for what, text in whats]
+    evidence = _after(*(_entry(seq, what, text) for seq, (what, text) in enumerate(whats)))
+    seqs = [int(seq) for seq in re.findall(r"(?m)^#(\d+)", write("Task", evidence, budget, _quarters).text)]
+    assert seqs == sorted(seqs)
+
+
+def test_all_is_shown_where_it_fits() -> None:
+    account = write("Help people.", _desk(), 2000, _quarters)
+    assert account.left_out == {}
+    assert account.text.startswith("Task: Help people.\n#1 user: I am mia_kim_1.\n#2 get_user(user_id=mia_kim_1):\n")
+    assert account.text.endswith("#5 user: The one with number ORD17. Pay with the card_4712, please.")
+
+
+@pytest.mark.parametrize("budget", [90, 120, 200])
+def test_where_little_fits_the_newest_words_and_what_they_name_are_shown(budget: int) -> None:
+    text = write("Help people.", _desk(), budget, _quarters).text
+    assert "ORD17" in text
+    assert "card_4712" in text
+
+
+def test_a_row_of_a_table_is_never_without_its_head() -> None:
+    text = write("Help people.", _desk(), 120, _quarters).text
+    assert " ORD17, 17" in text
+    assert "(40): order_id, price" in text
+
+
+def test_what_was_left_out_is_counted_and_recall_is_named() -> None:
+    account = write("Help people.", _desk(), 120, _quarters)
+    assert account.left_out["lines"] > 20
+    assert f"{account.left_out['lines']} lines" in account.text
+    assert "recall" in account.text
+
+
+def test_a_failed_call_says_so() -> None:
+    evidence = _after(called(1, "pay", {"amount": 3}, read_output("Error: paid 3, price is 5")))
+    assert "#1 pay(amount=3) failed: Error: paid 3, price is 5" in write("", evidence, 200, _quarters).text
+
+
+def test_a_long_task_keeps_head_and_tail_and_leaves_room() -> None:
+    goal = "\n".join(["First of all.", *(f"Rule {number} of the house." for number in range(200)), "Finally, submit."])
+    text = write(goal, _desk(), 300, _quarters).text
+    assert "First of all." in text
+    assert "Finally, submit." in text
+    assert "card_4712" in text
+
+
+def test_identifiers_of_outputs_that_are_gone_are_shown_with_their_seq() -> None:
+    entries = [
+        called(seq, "get", {"at": seq}, read_output({"order_id": f"ORD{seq}", "notes": ["long words here"] * 200}))
+        for seq in range(200)
+    ]
+    used = called(200, "cancel", {"order_id": "ORD3"}, read_output("done"))
+    evidence = reduce(remember, [*entries, used, *entries[:60]], Evidence())
+    assert "ORD3 #3" in write("", evidence, 600, _quarters).text

@@ -1,0 +1,96 @@
+"""Evidence is bounded however long a run is, and identifiers outlive the outputs they came from."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora.context.evidence import Entry, Evidence, agent_said, called, person_said, read_output, remember
+from remora.context.evidence._memory import MAX_BYTES, MAX_ENTRIES, MAX_LEDGER
+
+
+def _order(seq: int, size: int = 5) -> Entry:
+    value = {"order_id": f"ORD{seq:05d}", "notes": [f"word{seq} nothing {number}" for number in range(size)]}
+    return called(seq, "get_order", {"number": seq}, read_output(value))
+
+
+def _after(entries: list[Entry]) -> Evidence:
+    return reduce(remember, entries, Evidence())
+
+
+_ENTRIES = st.one_of(
+    st.builds(lambda text: ("user", text), st.text(max_size=6000)),
+    st.builds(lambda text: ("agent", text), st.text(max_size=6000)),
+    st.builds(lambda text: ("call", text), st.text(max_size=12_000)),
+)
+
+
+def _made(seq: int, what: tuple[str, str]) -> Entry:
+    speaker, text = what
+    if speaker == "user":
+        return person_said(seq, text)
+    if speaker == "agent":
+        return agent_said(seq, text)
+    return called(seq, "tool", {"text": text[:500], "seq": seq}, read_output(text))
+
+
+@given(st.lists(_ENTRIES, max_size=12), st.integers(1, 30))
+def test_evidence_stays_within_its_bytes(whats: list[tuple[str, str]], times: int) -> None:
+    evidence = _after([_made(seq, what) for seq, what in enumerate(whats * times)])
+    newest = sum(entry.size for entry in evidence.entries[-3:])
+    assert evidence.size <= MAX_BYTES + newest
+    assert len(evidence.entries) <= MAX_ENTRIES
+    assert len(evidence.ledger) <= MAX_LEDGER
+
+
+@given(st.lists(_ENTRIES, max_size=12))
+def test_the_same_events_give_the_same_evidence(whats: list[tuple[str, str]]) -> None:
+    entries = [_made(seq, what) for seq, what in enumerate(whats)]
+    assert _after(entries) == _after([_made(seq, what) for seq, what in enumerate(whats)])
+
+
+def test_a_thousand_turns_take_no_more_than_a_hundred() -> None:
+    short, long = (_after([_order(seq, 40) for seq in range(turns)]) for turns in (100, 1000))
+    assert long.size <= max(short.size, MAX_BYTES)
+    assert long.dropped + len(long.entries) == 1000
+
+
+def test_the_newest_output_is_kept_whole() -> None:
+    evidence = _after([_order(seq, 60) for seq in range(300)])
+    assert evidence.entries[-1] == _order(299, 60)
+
+
+def test_older_outputs_are_shortened_before_newer_ones() -> None:
+    levels = [entry.level for entry in _after([_order(seq, 60) for seq in range(80)]).entries]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[0] > levels[-1]
+
+
+def test_an_identifier_outlives_its_output_with_its_key_and_seq() -> None:
+    evidence = _after([_order(seq, 60) for seq in range(120)])
+    known = {item.value: item for item in evidence.ledger}
+    item = known["ORD00010"]
+    assert (item.key, item.seq, item.used) == ("order_id", 10, False)
+
+
+def test_identifiers_that_calls_name_outlive_others() -> None:
+    evidence = _after([_order(seq, 60) for seq in range(100)])
+    evidence = remember(evidence, called(100, "cancel", {"order_id": "ORD00005"}, read_output("done")))
+    evidence = reduce(remember, [_order(seq, 60) for seq in range(101, 800)], evidence)
+    known = {item.value for item in evidence.ledger}
+    assert "ORD00005" in known
+    assert "ORD00006" not in known
+
+
+def test_arguments_that_the_output_shows_again_are_kept_once() -> None:
+    code = "def f():\n    return 1\n\n\ndef g():\n    return f() + 1\n"
+    entry = called(1, "edit", {"path": "a.py", "text": code}, read_output(f"File updated.\n{code}"))
+    assert entry.given == ()
+    assert "    return f() + 1" in entry.lines
+
+
+def test_a_command_line_that_names_its_tool_is_shown_as_it_was_written() -> None:
+    entry = called(1, "grep", {"command": "grep -n foo src/a.py"}, read_output("3:foo"))
+    assert entry.text == "grep -n foo src/a.py"
