@@ -1,10 +1,11 @@
-"""Parts of the reference that come from the code. `cog` runs them; `cog --check` says when a page is behind."""
+"""Generates parts of the reference pages from the code. `cog` runs it; `cog --check` fails if a page is out of date."""
 
 from __future__ import annotations
 
 import inspect
 import typing
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -38,12 +39,12 @@ def event_fields() -> str:
 
 
 def envelope() -> str:
-    """The fields that every record has."""
+    """The fields of every record."""
     return _field_table(Event, only=set(Event.ENVELOPE)) + "\n"
 
 
 def shared_values() -> str:
-    """The values that several events hold."""
+    """The values that several events contain."""
     parts = []
     for cls in (BlobRef, FileChange, Call):
         parts += [f"### {cls.__name__} {{ #{cls.__name__.lower()} }}", "", _sentence(cls), "", _field_table(cls), ""]
@@ -51,7 +52,7 @@ def shared_values() -> str:
 
 
 def error_tree() -> str:
-    """The errors as a tree, and what each one says about itself."""
+    """The tree of errors with their docstrings."""
     lines = ["| error | meaning | code in a stream |", "|---|---|---|"]
     for depth, cls in _family(errors.RemoraError, 0):
         code = f"`{cls.code}`" if issubclass(cls, errors.ToolError) else ""
@@ -60,7 +61,7 @@ def error_tree() -> str:
 
 
 def config_keys() -> str:
-    """Every setting, with its type, default, meaning, and whether a repository may set it."""
+    """Every setting: type, default, meaning, and whether a repository may set it."""
     rows = [
         f"| `{key}` | {kind} | {default} | {rule_for(key)} | {meaning} |"
         for key, kind, default, meaning in _keys(Config, "")
@@ -77,7 +78,7 @@ def script_modules() -> str:
 
 
 def commands() -> str:
-    """Every command of `remora`, from the command line's own tree."""
+    """Every command of `remora`."""
     import typer
 
     from remora.cli._main import app as cli_app
@@ -111,7 +112,7 @@ def _usage(argument: Any) -> str:
 
 
 def _help(text: str) -> str:
-    """A command's own words; a paragraph after `\\b` keeps its lines."""
+    """The help text of a command. A paragraph after `\\b` keeps its line breaks."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(
         "\n".join(f"    {line}" for line in part.split("\n")[1:]) if part.startswith("\b") else part
@@ -161,12 +162,20 @@ def _default(field: Any) -> str:
 
 
 def _kind(field: Any) -> str:
-    """A field's type in words that hold in any language: `text`, `list of text`, `a` or `b`."""
+    """A field's type in language-neutral words: `text`, `list of text`, `a` or `b`."""
     return _words(field.annotation)
 
 
 def _words(kind: Any) -> str:
-    plain = {str: "text", int: "integer", float: "number", bool: "boolean", type(None): "null", Any: "any"}
+    plain = {
+        str: "text",
+        Path: "path",
+        int: "integer",
+        float: "number",
+        bool: "boolean",
+        type(None): "null",
+        Any: "any",
+    }
     parts = typing.get_args(kind)
     origin = typing.get_origin(kind)
     if kind in plain:
@@ -183,7 +192,7 @@ def _words(kind: Any) -> str:
 
 
 def _meanings(cls: type) -> dict[str, str]:
-    """What stands beneath each field in the source."""
+    """The docstring beneath each field in the source."""
     if cls.__module__.split(".")[0] != "remora":
         return {}
     return {name: _cell(text) for name, text in meanings(cls).items()}

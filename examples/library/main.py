@@ -1,9 +1,9 @@
-"""Remora from a program: plan, run with live results, look at a change, accept one agent's, and read its trace.
+"""Use Remora from a program: plan, run with live results, show a diff, accept one agent, and read its stream.
 
     pip install "remora-agents[agents]"
     python main.py path/to/project scripted
 
-The second word is who decides: `scripted`, `embedded`, `ollama`, or a server's URL.
+The second argument is the server: `scripted` (no model), `embedded`, `ollama`, or a URL.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ async def main(folder: str, server: str) -> None:
     print(f"{len(plan.jobs)} agents")
 
     changed = []
-    async for result in project.runs.run(plan):  # each as it ends
+    async for result in project.runs.run(plan):  # each result as the agent ends
         print(f"{result.verdict:<10} {result.node_id}")
         if result.files:
             changed.append(result)

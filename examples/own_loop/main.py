@@ -1,10 +1,10 @@
-"""A loop of your own with the plain `openai` client, on both tracks.
+"""Your own loop with the plain `openai` client, on both tracks.
 
     pip install remora-agents openai
     OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_API_KEY=none python main.py qwen3:4b src
 
-It finds the longest Python file of a folder. The model sees a packet within 900 tokens at every turn; the stream holds
-everything.
+It finds the longest Python file of a folder. In every turn the model sees a prompt of at most 900 tokens. The stream
+contains everything.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Settings: what there is to set, and how a file that sets it is checked. See `remora.settings` for which one wins."""
+"""All settings, and the validation of settings files. `remora.settings` merges the sources by precedence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIG_FILE = "remora.yaml"
 MAX_S = 30 * 24 * 3600.0
 MAX_TOKENS = 100_000_000
 MAX_TURNS = 1_000
-"""What nobody means to go beyond: more is a slip, and would only break later."""
+"""Upper bounds of plausible values. Larger ones are typing errors and would fail later."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -26,83 +26,85 @@ class _Block(BaseModel):
 
 
 class DiscoveryConfig(_Block):
-    """Which code is looked at."""
+    """Which code Remora finds."""
 
     exclude: tuple[str, ...] = ()
-    """Patterns of files and folders to leave out, written as in a `.gitignore`, beside those of the project's own."""
+    """Patterns of files and folders to leave out, in `.gitignore` syntax, in addition to the project's `.gitignore`."""
     queries: Path | None = None
-    """A folder with tree-sitter queries (`<language>.scm`) that are used in place of ours."""
+    """A folder with tree-sitter queries (`<language>.scm`) that replace the built-in ones."""
 
 
 class ServerConfig(_Block):
-    """Who decides. Only your own settings, the environment and flags may say it, never a repository."""
+    """The model server. Only your own settings, the environment and flags can set it, never a repository."""
 
     server: str = "embedded"
-    """`embedded`, `ollama`, `vllm`, `llamacpp`, `lmstudio`, or a URL; or no model: `scripted`, `first-candidate`,
-    `random`."""
+    """`embedded`, `ollama`, `vllm`, `llamacpp`, `lmstudio` or a URL; or a policy without a model: `scripted`,
+    `first-candidate`, `random`."""
     model: str = ""
-    """The model's name on that server, such as `qwen3:4b`; where empty, the first that the server offers."""
+    """Name of the model on that server, such as `qwen3:4b`. Empty: the first model of the server."""
     api_key_env: str = ""
-    """The environment variable that holds the server's key."""
+    """Name of the environment variable with the server's API key."""
     mode: Literal["auto", "json", "tools"] = "auto"
-    """How calls are asked for: as JSON bound to a schema, or by native tool calling; `auto` knows the server."""
+    """How the model makes calls: as JSON constrained to a schema, or by native tool calling. `auto` picks by server."""
     timeout_s: float = Field(default=30.0, gt=0, le=MAX_S)
-    """Seconds to wait for a connection, and for the next part of a reply."""
+    """Seconds to wait for a connection and for each part of a reply."""
     deadline_s: float = Field(default=120.0, gt=0, le=MAX_S)
-    """Seconds that one decision may take in all, retries included."""
+    """Seconds for one decision, including retries."""
     max_tokens: int = Field(default=256, ge=16, le=MAX_TOKENS)
-    """Tokens that a reply may take."""
+    """Maximum tokens of a reply."""
     temperature: float = Field(default=0.0, ge=0, le=100)
+    """Sampling temperature."""
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    """What draws begin with: of `random`, and of a model where the temperature is above zero."""
+    """Random seed: of the policy `random`, and of a model with a temperature above zero."""
     context: int | None = Field(default=None, ge=512, le=MAX_TOKENS)
-    """The model's context window, where the server does not tell it."""
+    """The model's context window in tokens, if the server does not report it."""
     gguf: Path | None = None
-    """Weights for the embedded server in place of ours."""
+    """A GGUF file with weights for the embedded model, instead of the default ones."""
     adapter: Literal["bundled", "none"] | Path | None = "bundled"
-    """The LoRA adapter of the embedded server: `bundled`, which came with the package, `none`, or a GGUF file."""
+    """The LoRA adapter of the embedded model: `bundled` (part of the package), `none`, or a GGUF file."""
     adapters: dict[str, Literal["bundled", "none"] | Path] = Field(default_factory=dict)
-    """Other adapters for single operations, by their names."""
+    """Adapters for single operations, by operation name."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """Threads of the embedded server; by itself it leaves a core free when the machine is busy."""
+    """Threads of the embedded model. By default it uses the idle cores and leaves one free on a busy machine."""
 
 
 class SandboxConfig(_Block):
-    """How code of the project may run. Only your own settings and flags may say it, never a repository."""
+    """How project code may run. Only your own settings and flags can set it, never a repository."""
 
     allow_unsandboxed: bool = False
-    """Whether tests may run without an OS sandbox; every such run is recorded."""
+    """Allow tests to run without an OS sandbox. Every such run is recorded."""
 
 
 class OperationConfig(_Block):
-    """One operation's own limits."""
+    """Settings of one operation."""
 
     enabled: bool = True
+    """Whether `-o` may run it."""
     priority: int = Field(default=0, ge=-1_000_000, le=1_000_000)
-    """Operations with a higher number are run first."""
+    """Operations with a higher number run first."""
     max_turns: int | None = Field(default=None, ge=1, le=MAX_TURNS)
-    """Caps the agent definition's own limit."""
+    """Maximum turns. The agent definition's limit applies if it is lower."""
 
 
 class MemoryConfig(_Block):
     """The two tracks."""
 
     enabled: bool = True
-    """False gives the same agent plain chat history: the baseline to compare with."""
+    """If false, agents use plain chat history instead of the packet: the baseline for comparisons."""
     packet_size_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
-    """Tokens that the whole prompt may take: system text, tool schemas, packet, template.
+    """Maximum tokens of the whole prompt: system text, tool schemas, packet, chat template.
 
-    Where it is not set, the model decides: 1,000 for the embedded one, else 3,000 for the packet beside system text and
-    tools.
+    The default depends on the model: 1,000 for the embedded one; for others 3,000 for the packet, in addition to system
+    text and tools.
     """
     trace_store: Literal["jsonl", "kv"] = "jsonl"
-    """`kv` also keeps the specification's trace keys in a view beside the streams, `trace.kv`, as each agent ends."""
+    """`kv` also writes the specification's trace keys into a view, `trace.kv`, when an agent ends."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
-    """Who sums up a result without a summary of its own: the tool's summarizer, or only the generic one."""
+    """What summarizes results without a summary: the tool's own summarizer, or only the generic one."""
     history_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
-    """Without the packet: tokens to which chat history is cut; by default it is sent whole, up to the window."""
+    """Without the packet: maximum tokens of chat history. By default all of it is sent, up to the context window."""
     trace_indexing: tuple[Literal["node", "run", "operation"], ...] = ("node", "run", "operation")
-    """By what that view can be listed."""
+    """The indexes of that view."""
 
 
 class RunnerConfig(_Block):
@@ -110,28 +112,28 @@ class RunnerConfig(_Block):
 
     memory: MemoryConfig = MemoryConfig()
     max_turns: int | None = Field(default=None, ge=1, le=MAX_TURNS)
-    """Caps every agent definition's own limit."""
+    """Maximum turns of every agent. An agent definition's limit applies if it is lower."""
     max_concurrent: int = Field(default=4, ge=1, le=1024)
-    """Agents that run at once."""
+    """Number of agents that run concurrently."""
     max_errors: int = Field(default=5, ge=1, le=10_000)
-    """Failed tool calls in a row after which an agent is stopped."""
+    """Stop an agent after this many failed tool calls in a row."""
     max_repeats: int = Field(default=5, ge=1, le=10_000)
-    """Equal calls with equal results in a row, after which an agent is stopped."""
+    """Stop an agent after this many equal calls with equal results in a row."""
     retries: int = Field(default=2, ge=0, le=100)
-    """How often a model is asked again when it says nothing that is a call."""
+    """How often to ask a model again if its reply contains no valid call."""
     deadline_s: float | None = Field(default=None, gt=0, le=MAX_S)
-    """Seconds that one agent may take."""
+    """Maximum seconds for one agent."""
     total_deadline_s: float | None = Field(default=None, gt=0, le=MAX_S)
-    """Seconds that a whole run may take."""
+    """Maximum seconds for a whole run."""
 
 
 class WorkspaceConfig(_Block):
-    """Limits of what an agent may write."""
+    """Limits for the files that an agent writes."""
 
     max_file_bytes: int = Field(default=4 * 1024 * 1024, ge=1, le=1024**3)
-    """Bytes of one file."""
+    """Maximum bytes of one file."""
     max_files: int = Field(default=200, ge=1, le=100_000)
-    """Files in all."""
+    """Maximum number of files."""
 
 
 class EventStreamConfig(_Block):
@@ -140,35 +142,36 @@ class EventStreamConfig(_Block):
     sync: Annotated[
         Literal["always", "turn", "off"], BeforeValidator(lambda value: "off" if value is False else value)
     ] = "always"  # YAML reads a bare `off` as false
-    """When an event is on the disk: before it is acknowledged, at turn boundaries and side effects, or whenever."""
+    """When events are synced to disk: each one before it is acknowledged, at turn boundaries and before tool calls, or
+    when the operating system decides."""
 
 
 class WatchConfig(_Block):
-    """How `remora watch` waits."""
+    """Settings of `remora watch`."""
 
     debounce_ms: int = Field(default=300, ge=10, le=60_000)
-    """Milliseconds of quiet after a change before agents are run."""
+    """Milliseconds without a change before agents run."""
 
 
 class HubConfig(_Block):
-    """The live index of the code."""
+    """The index of the code."""
 
     enabled: bool = True
-    """Whether runs pull facts from it."""
+    """Whether runs pull facts from the Hub into packets."""
     mode: Literal["auto", "read"] = "auto"
-    """`auto` indexes beside a run where no daemon does; `read` only reads what is there."""
+    """`auto` updates the index during a run if no daemon does; `read` only reads it."""
 
 
 class Config(_Block):
     """All settings of a project."""
 
     agents_dir: Path = Path("agents")
-    """A folder with agents of the project's own; until you trust them (`remora trust`) they may do less."""
+    """A folder with the project's own agents. They have fewer rights until you trust them (`remora trust`)."""
     discovery: DiscoveryConfig = DiscoveryConfig()
     server: ServerConfig = ServerConfig()
     sandbox: SandboxConfig = SandboxConfig()
     operations: dict[str, OperationConfig] = Field(default_factory=dict)
-    """Limits by operation; those that are not named have the defaults."""
+    """Settings by operation. Others have the defaults."""
     runner: RunnerConfig = RunnerConfig()
     workspace: WorkspaceConfig = WorkspaceConfig()
     event_stream: EventStreamConfig = EventStreamConfig()
@@ -177,11 +180,11 @@ class Config(_Block):
 
 
 NOT_FOR_REPOSITORIES = tuple(name for name, rule in FOR_REPOSITORIES.items() if rule.never)
-"""What a cloned repository must not set at all: blocks that decide where code and keys go, and some single settings."""
+"""What a repository cannot set at all: blocks that decide where code and keys go, and some single settings."""
 
 
 def setting_paths(model: type[BaseModel] = Config, before: str = "") -> list[str]:
-    """Every setting by its path, such as `runner.max_turns`; `*` stands for any name, as in `operations.*.enabled`."""
+    """The path of every setting, such as `runner.max_turns`. `*` is a placeholder, as in `operations.*.enabled`."""
     paths: list[str] = []
     for name, field in model.model_fields.items():
         inner = _models_in(field.annotation)
@@ -194,7 +197,7 @@ def setting_paths(model: type[BaseModel] = Config, before: str = "") -> list[str
 
 
 def config_values(text: str, file: Path | str, *, of_repository: bool) -> dict[str, Any]:
-    """What a settings file holds, checked by itself. Raises `ConfigError` naming the place of every problem."""
+    """Parse and validate one settings file. Raises `ConfigError` with the place of every problem."""
     value = parse_yaml(text, file)
     given = {} if value is None else value
     if of_repository and isinstance(given, dict) and (closed := [key for key in NOT_FOR_REPOSITORIES if key in given]):
@@ -206,7 +209,7 @@ def config_values(text: str, file: Path | str, *, of_repository: bool) -> dict[s
 
 
 def _beyond(block: BaseModel, before: str) -> Iterator[str]:
-    """What a repository has set and may not, each with its place."""
+    """Settings that a repository may not set, each with its place."""
     for name in sorted(block.model_fields_set):
         path, value = f"{before}{name}", getattr(block, name)
         if isinstance(value, BaseModel):
@@ -219,7 +222,7 @@ def _beyond(block: BaseModel, before: str) -> Iterator[str]:
 
 
 def parse_yaml(text: str, file: Path | str) -> Any:
-    """What a YAML text holds. Raises `ConfigError` with file, line and column."""
+    """Parse a YAML text. Raises `ConfigError` with file, line and column."""
     try:
         import yaml
     except ImportError as error:
@@ -235,7 +238,7 @@ def parse_yaml(text: str, file: Path | str) -> Any:
 
 
 def validate(model: type[Model], value: Any, file: Path | str, *, hint: str | None = None) -> Model:
-    """`value` as a `model`. Raises `ConfigError` that names each problem by its path, such as `$.tools[2].path`."""
+    """Validate `value` as a `model`. Raises `ConfigError` with the path of each problem, such as `$.tools[2].path`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -255,12 +258,12 @@ def _problem(model: type[BaseModel], loc: tuple[int | str, ...], kind: str, mess
 
 
 def _at(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[type[BaseModel], list[int | str]]:
-    """The innermost model around a place that pydantic names, and that place as the value itself has it."""
+    """The innermost model around a pydantic location, and the location without union tags."""
     path: list[int | str] = []
     tagged: dict[str, type[BaseModel]] = {}
     for number, part in enumerate(loc):
         if str(part) in tagged:
-            model, tagged = tagged[str(part)], {}  # the kind of a union: it says which, and is no part of the value
+            model, tagged = tagged[str(part)], {}  # a union tag: not part of the value
             continue
         path.append(part)
         field = model.model_fields.get(str(part))
@@ -278,7 +281,7 @@ def _by_tag(models: Sequence[type[BaseModel]], tag: str) -> dict[str, type[BaseM
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """The models that a field may hold, by itself or in a list."""
+    """The models in a field's annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [found for each in get_args(annotation) for found in _models_in(each)]

@@ -1,39 +1,39 @@
-"""Everything Remora raises on purpose, sorted by who must act.
+"""All errors that Remora raises on purpose, grouped by who must act.
 
-RemoraError                    stops the run; says what happened, what was expected, and a hint
-├── ConfigError                a person must act, before anything runs
-│   ├── DefinitionError        an agent definition or a tool script is wrong, with its path inside the file
-│   └── MissingExtra           an optional part is not installed
-├── ToolError                  the model reads it and goes on
-│   ├── ToolNotFound           no such tool in this agent
-│   ├── ToolArgumentsInvalid   the arguments do not fit the tool's schema
-│   ├── ToolFailed             the tool itself failed
-│   └── ToolLimitExceeded      time, memory, output: the limit is named
-├── DecisionError              the policy gave no valid call; carries what was said so far
-│   ├── ServerUnreachable      no answer, or an answer that says to try later, until the retries were used up
-│   ├── ServerRefused          the server answered that it will not: a person must act
+RemoraError                    stops the run; has a message and a hint
+├── ConfigError                a person must fix something; nothing has run yet
+│   ├── DefinitionError        an agent definition or a tool script is invalid
+│   └── MissingExtra           an optional dependency is not installed
+├── ToolError                  the tool's result is an error; the model reads it and the run continues
+│   ├── ToolNotFound           the agent has no such tool
+│   ├── ToolArgumentsInvalid   the arguments do not match the tool's schema
+│   ├── ToolFailed             the tool failed
+│   └── ToolLimitExceeded      the tool exceeded a limit of time, memory or output
+├── DecisionError              the policy gave no valid call; has the partial reply
+│   ├── ServerUnreachable      no usable answer after all retries
+│   ├── ServerRefused          the server rejected the request; a person must act
 │   ├── DecisionLate           the deadline passed
-│   ├── ReplyBroken            the reply ended in the middle, or is not what the protocol says
-│   ├── ReplyTooLarge          the reply reached the limit of its size
-│   └── ReplyInvalid           the model spoke, and nothing in it is a valid call
-├── AgentError                 an agent came to no result; `code` says why
-│   └── TargetChanged          the code that it was to work on was saved meanwhile: it is left as it is
-├── BudgetError                the prompt cannot fit, whatever is left out
-│   └── CountingFailed         tokens could not be counted, so no prompt is known to fit
+│   ├── ReplyBroken            the reply is incomplete or violates the protocol
+│   ├── ReplyTooLarge          the reply exceeds a size limit
+│   └── ReplyInvalid           the reply contains no valid call
+├── AgentError                 an agent ended without a result; `code` is the reason
+│   └── TargetChanged          the target code was changed before the agent could start or resume
+├── BudgetError                the prompt cannot fit its token limit
+│   └── CountingFailed         tokens could not be counted
 ├── TraceError                 a stream cannot be written or read
 │   ├── TraceNotFound          no stream has that id
 │   ├── TraceDamaged           a stream is damaged, with file, line and seq
-│   ├── TraceLocked            another writer has the stream
-│   ├── TracePoisoned          a write or sync failed: nothing more is acknowledged
-│   └── TraceSealed            the stream has ended: nothing can follow
-├── HubError                   the Hub's index or daemon cannot be used; a run never sees this
+│   ├── TraceLocked            another process is writing the stream
+│   ├── TracePoisoned          a write or sync failed; the writer accepts no more events
+│   └── TraceSealed            the stream is sealed; nothing can be appended
+├── HubError                   the Hub's index or daemon cannot be used; never stops a run
 ├── KVError                    a key-value file cannot be read or written
-│   ├── KVBusy                 another process is writing it
-│   ├── KVConflict             somebody changed the record meanwhile: nothing was written
-│   ├── KVDamaged              the file is damaged, or is not one of ours
-│   └── KVRecordInvalid        a record does not fit its model
-└── WorkspaceError             a path leads outside, or a file cannot be changed
-    └── WorkspaceConflict      the project changed meanwhile: nothing was overwritten
+│   ├── KVBusy                 another process is writing the file
+│   ├── KVConflict             the record was changed concurrently; nothing was written
+│   ├── KVDamaged              the file is damaged or not a key-value file of Remora
+│   └── KVRecordInvalid        a record does not match its model
+└── WorkspaceError             a path is outside the workspace, or a file cannot be changed
+    └── WorkspaceConflict      the project was changed in the same lines; nothing was overwritten
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from typing import Any
 
 
 class RemoraError(Exception):
-    """Stops the run. `message` says what happened and what was expected; `hint` says what to do."""
+    """Base class; stops the run. `message` says what happened and what was expected; `hint` says what to do."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -53,11 +53,11 @@ class RemoraError(Exception):
 
 
 class ConfigError(RemoraError):
-    """A person must act, before anything runs."""
+    """A setting, path or definition is wrong. A person must fix it; nothing has run yet."""
 
 
 class DefinitionError(ConfigError):
-    """An agent definition or a tool script is wrong. `problems` holds every one found, each with its place."""
+    """An agent definition or a tool script is invalid. `problems` lists every problem with its place in the file."""
 
     def __init__(self, file: Path | str, problems: Sequence[str], *, hint: str | None = None) -> None:
         self.file = str(file)
@@ -66,7 +66,7 @@ class DefinitionError(ConfigError):
 
 
 class MissingExtra(ConfigError):
-    """An optional part is needed and not installed."""
+    """A required optional dependency is not installed."""
 
     def __init__(self, what: str, *, extra: str, distribution: str = "remora-agents") -> None:
         super().__init__(f"{what} is not installed", hint=f'Install it with `pip install "{distribution}[{extra}]"`')
@@ -74,17 +74,17 @@ class MissingExtra(ConfigError):
 
 
 class ToolError(RemoraError):
-    """The model reads it and goes on."""
+    """The tool's result is an error. The model reads it, and the run continues."""
 
     code = "tool_error"
     prints: str = ""
     """What the tool printed before it failed."""
     outputs: tuple[tuple[str, bytes | Iterable[bytes]], ...] = ()
-    """Full outputs of the commands that it ran, by name."""
+    """Full outputs of the commands it ran, by name."""
 
 
 class ToolNotFound(ToolError):
-    """The model asked for a tool its agent does not have."""
+    """The model called a tool that its agent does not have."""
 
     code = "tool_not_found"
 
@@ -98,7 +98,7 @@ class ToolNotFound(ToolError):
 
 
 class ToolArgumentsInvalid(ToolError):
-    """The arguments do not fit the tool's schema."""
+    """The arguments do not match the tool's schema."""
 
     code = "tool_arguments_invalid"
 
@@ -108,13 +108,13 @@ class ToolArgumentsInvalid(ToolError):
 
 
 class ToolFailed(ToolError):
-    """The tool itself failed."""
+    """The tool failed."""
 
     code = "tool_failed"
 
 
 class ToolLimitExceeded(ToolError):
-    """A tool reached one of its limits, which `limit` names."""
+    """A tool exceeded one of its limits. `limit` names it."""
 
     code = "tool_limit_exceeded"
 
@@ -124,11 +124,11 @@ class ToolLimitExceeded(ToolError):
 
 
 class DecisionError(RemoraError):
-    """The policy gave no valid call. What was said until then is in `text`, `usage`, `finish` and `model`."""
+    """The policy gave no valid call. `text`, `usage`, `finish` and `model` contain the reply as far as it came."""
 
     code = "no_decision"
     ask_again = False
-    """Whether the same model may give a valid call when it is told what was wrong and asked once more."""
+    """Whether to ask the same model again, with a message about what was wrong."""
 
     def __init__(
         self,
@@ -148,50 +148,50 @@ class DecisionError(RemoraError):
 
 
 class ServerUnreachable(DecisionError):
-    """No answer, or an answer that says to try later, until the retries were used up."""
+    """The server gave no usable answer, even after all retries."""
 
     code = "server_unreachable"
     retry_after_s: float | None = None
-    """How long the server asked to wait."""
+    """Seconds that the server asked to wait."""
 
 
 class ServerRefused(DecisionError):
-    """The server answered that it will not do this: a wrong key, an unknown model, a redirect. A person must act."""
+    """The server rejected the request: a wrong key, an unknown model, a redirect. A person must act."""
 
     code = "server_refused"
     status: int = 0
-    """The HTTP status that it answered with."""
+    """The HTTP status of the answer."""
 
 
 class DecisionLate(DecisionError):
-    """The deadline passed before there was a decision."""
+    """The deadline passed before the decision was complete."""
 
     code = "decision_late"
 
 
 class ReplyBroken(DecisionError):
-    """The reply ended in the middle, or is not what the protocol says."""
+    """The reply is incomplete or violates the protocol."""
 
     code = "reply_broken"
     ask_again = True
 
 
 class ReplyTooLarge(DecisionError):
-    """The reply reached the limit of its size, or of its number of calls."""
+    """The reply exceeds the limit of its size or of its number of calls."""
 
     code = "reply_too_large"
     ask_again = True
 
 
 class ReplyInvalid(DecisionError):
-    """The model spoke, and nothing in it is a valid call."""
+    """The reply is complete but contains no valid call."""
 
     code = "reply_invalid"
     ask_again = True
 
 
 class AgentError(RemoraError):
-    """An agent came to no result. `code` is the reason that its stream ends with."""
+    """An agent ended without a result. `code` is the reason in the stream's `agent_end`."""
 
     def __init__(self, message: str, *, code: str = "", hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -199,15 +199,15 @@ class AgentError(RemoraError):
 
 
 class TargetChanged(AgentError):
-    """The code that an agent was to work on was saved meanwhile, and the agent cannot go on from there."""
+    """The target code was changed before the agent could start or resume."""
 
 
 class BudgetError(RemoraError):
-    """The prompt cannot fit its token limit, whatever is left out."""
+    """The prompt cannot fit its token limit, even after leaving out everything optional."""
 
 
 class CountingFailed(BudgetError):
-    """Tokens could not be counted, so no prompt is known to fit."""
+    """Tokens could not be counted, so the limit cannot be checked."""
 
 
 class TraceError(RemoraError):
@@ -215,7 +215,7 @@ class TraceError(RemoraError):
 
 
 class TraceNotFound(TraceError):
-    """No stream has that id."""
+    """No stream has this id."""
 
 
 class TraceDamaged(TraceError):
@@ -231,19 +231,19 @@ class TraceDamaged(TraceError):
 
 
 class TraceLocked(TraceError):
-    """Another writer has the stream."""
+    """Another process is writing the stream."""
 
 
 class TracePoisoned(TraceError):
-    """A write or a sync failed, so nothing more is acknowledged on this stream."""
+    """A write or a sync failed. The writer accepts no more events for this stream."""
 
 
 class TraceSealed(TraceError):
-    """The stream has ended, so nothing can follow."""
+    """The stream is sealed. Nothing can be appended."""
 
 
 class ProjectionStopped(TraceError):
-    """The stream holds a delta of a version that this Remora cannot read: no packet exists from `seq` on."""
+    """The stream contains a delta version that this Remora does not support. The packet ends before `seq`."""
 
     def __init__(self, *, seq: int, version: int) -> None:
         super().__init__(
@@ -255,7 +255,7 @@ class ProjectionStopped(TraceError):
 
 
 class HubError(RemoraError):
-    """The Hub's index or daemon cannot be used. A run never sees this: it goes on without."""
+    """The Hub's index or daemon cannot be used. It never stops a run."""
 
 
 class KVError(RemoraError):
@@ -263,20 +263,20 @@ class KVError(RemoraError):
 
 
 class KVBusy(KVError):
-    """Another process is writing the file, and did not end in time."""
+    """Another process is writing the file and did not finish in time."""
 
     def __init__(self, file: Path | str) -> None:
-        super().__init__(f"`{file}` is being written by another process", hint="Try again when that has ended")
+        super().__init__(f"`{file}` is being written by another process", hint="Try again when it has finished")
         self.file = str(file)
 
 
 class KVConflict(KVError):
-    """Somebody changed the record meanwhile. Nothing was written."""
+    """The record was changed concurrently. Nothing was written."""
 
     def __init__(self, key: str, *, expected: int, found: int) -> None:
         super().__init__(
             f"{key[:80]!r} has version {found}: expected {expected}. Nothing was written",
-            hint="Load the record again, and decide on what it holds now",
+            hint="Load the record again and repeat the change",
         )
         self.key = key
         self.expected = expected
@@ -284,16 +284,16 @@ class KVConflict(KVError):
 
 
 class KVDamaged(KVError):
-    """A key-value file is damaged, or is not one of ours."""
+    """The file is damaged or is not a key-value file of Remora."""
 
     def __init__(self, file: Path | str, *, problem: str) -> None:
-        super().__init__(f"`{file}` cannot be believed: {problem}", hint="Move it away: a view is made anew")
+        super().__init__(f"`{file}` cannot be used: {problem}", hint="Move it away: Remora rebuilds it")
         self.file = str(file)
         self.problem = problem
 
 
 class KVRecordInvalid(KVError):
-    """A record does not fit the model that it is loaded as."""
+    """A record does not match the model it is loaded as."""
 
     def __init__(self, key: str, *, model: str, problems: Sequence[str]) -> None:
         super().__init__(f"{key[:80]!r} is not a `{model}`: {'; '.join(problems)}")
@@ -302,25 +302,25 @@ class KVRecordInvalid(KVError):
 
 
 class WorkspaceError(RemoraError):
-    """A path leads outside the workspace, or a file cannot be changed."""
+    """A path is outside the workspace, or a file cannot be changed."""
 
 
 class WorkspaceConflict(WorkspaceError):
-    """The project changed meanwhile. `paths` names the files, `lines` where in them; nothing was overwritten."""
+    """The project was changed in the same lines. `paths` and `lines` say where. Nothing was overwritten."""
 
     def __init__(self, paths: Sequence[str], lines: Mapping[str, Sequence[range]] | None = None) -> None:
         self.lines = dict(lines or {})
-        """By path: the lines of the file as it is now. A file that came, went or holds no text has none."""
+        """By path, the lines in the current file. A file that was added, removed or is not text has none."""
         where = self.places(paths, self.lines)
         super().__init__(
             f"Changed since the agent read it, in the same lines: {where}. Nothing was written",
-            hint="Run the agent again on the new text, or take over the lines by hand from `remora diff`",
+            hint="Run the agent again on the new text, or copy the lines by hand from `remora diff`",
         )
         self.paths = tuple(paths)
 
     @staticmethod
     def places(paths: Sequence[str], lines: Mapping[str, Sequence[range]]) -> str:
-        """The files by name, each with its lines where it has some."""
+        """The files, each with its line numbers where known."""
         return ", ".join(f"`{path}`{_lines_told(lines.get(path, ()))}" for path in paths)
 
 

@@ -42,8 +42,9 @@ def read_below(folder: Path, name: str, most: int) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        problem = _link_error(place) if place.is_symlink() else ConfigError(f"`{place}` cannot be read: {error.strerror}")
-        raise problem from error
+        if place.is_symlink():
+            raise _link_error(place) from error
+        raise ConfigError(f"`{place}` cannot be read: {error.strerror}") from error
     try:
         return _read(last, folder / name, most, handle, links=False)
     finally:

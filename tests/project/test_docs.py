@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import remora
+from remora.app import Project
 from remora.events import EVENT_TYPES
 
 ROOT = Path(__file__).parents[2]
@@ -89,3 +92,27 @@ def test_pages_name_only_files_that_exist() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} names {target}"
+
+
+def test_the_library_page_has_every_public_method_with_exactly_its_parameters(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
+    project = remora.open_project(tmp_path)
+    rooms = ("runs", "review", "streams", "agents", "hub", "tools", "library")
+    classes = [remora.TwoTrack, Project, *(type(getattr(project, room)) for room in rooms)]
+    for cls in classes:
+        for name, method in inspect.getmembers(cls, lambda each: inspect.isfunction(each) or inspect.ismethod(each)):
+            if name.startswith("_"):
+                continue
+            anchor = f"#{cls.__name__.lower()}-{name.replace('_', '-')} }}"
+            assert anchor in page, f"{cls.__name__}.{name}"
+            block = page.split(anchor)[1].split("```")[1]
+            documented = re.findall(r"[(,\n] *\*{0,2}(\w+)(?=: )", block)
+            assert documented == [each for each in inspect.signature(method).parameters if each != "self"], anchor
+
+
+def test_pages_name_only_methods_of_a_project_that_exist(tmp_path: Path) -> None:
+    project = remora.open_project(tmp_path)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for room, name in re.findall(r"\bproject\.([a-z]+)\.([a-z_]+)", text):
+            assert hasattr(getattr(project, room), name), f"{page.name} names project.{room}.{name}"

@@ -1,4 +1,4 @@
-"""The command line: each command parses, calls one method of `Project`, renders, exits."""
+"""The command line. Each command parses its arguments, calls one method of a `Project`, prints the result and exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that run agents."""
+"""`remora analyze` and `remora resume`: run agents and report the results."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ run = typer.Typer(add_completion=False, rich_markup_mode=None)
 Operations = Annotated[str, typer.Option("--operations", "-o", help="Agents to run, comma-separated")]
 Server = Annotated[
     str | None,
-    typer.Option(help="Who decides: embedded, ollama, vllm, llamacpp, lmstudio, a URL, or a policy without a model"),
+    typer.Option(help="Model server: embedded, ollama, vllm, llamacpp, lmstudio or a URL; or a policy without a model"),
 ]
-Model = Annotated[str | None, typer.Option(help="The model's name on that server, such as qwen3:4b")]
+Model = Annotated[str | None, typer.Option(help="Name of the model on that server, such as qwen3:4b")]
 Policy = Annotated[
     str | None, typer.Option(help="Decide without a model: scripted, first-candidate or random", metavar="NAME")
 ]
-NoMemory = Annotated[bool, typer.Option("--no-memory", help="The same agents on plain chat history, to compare")]
-MaxTurns = Annotated[int | None, typer.Option(help="Turns that an agent may take")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what failed")]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="Use plain chat history instead of the packet, to compare")]
+MaxTurns = Annotated[int | None, typer.Option(help="Maximum number of turns for each agent")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only failed agents")]
 
 
 @run.command()
@@ -70,16 +70,16 @@ def analyze(
     policy: Policy = None,
     changed: Annotated[
         str | None,
-        typer.Option(metavar="[REF]", help="Only code that differs from a commit or branch; by itself, from the last"),
+        typer.Option(metavar="[REF]", help="Only code that differs from a commit or branch; default: the last commit"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which agents would run, and run none")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the agents that would run, and run none")] = False,
     no_memory: NoMemory = False,
     max_turns: MaxTurns = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
     state_dir: StateDir = None,
 ) -> None:
-    """Run an agent on every function and file below PATHS. Your files stay as they are until you accept.
+    """Run an agent on every function and file below PATHS. Your files do not change until you accept.
 
     \b
     Examples:
@@ -104,7 +104,9 @@ def analyze(
 
 @run.command()
 def resume(
-    run_id: Annotated[str | None, typer.Argument(help="A run, by the beginning or end of its id; the latest")] = None,
+    run_id: Annotated[
+        str | None, typer.Argument(help="A run, by the start or end of its id; default: the latest")
+    ] = None,
     server: Server = None,
     model: Model = None,
     policy: Policy = None,
@@ -113,7 +115,7 @@ def resume(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Go on with a run that was interrupted: by a crash, a kill, a power cut. It is decided as it was begun.
+    """Continue a run that was interrupted by a crash, a kill or a power loss. It uses the same model and settings.
 
     \b
     Examples:
@@ -129,7 +131,7 @@ def resume(
         opened = open_project(project, state_dir=state_dir, settings=given)
         plan, results = opened.runs.resume(run_id)
         if plan.is_over:
-            print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing was interrupted")
+            print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing to resume: the run is complete")
             return
         done = _told(opened, plan, results, quiet=quiet, json=json)
     raise typer.Exit(_exit_code(done))
@@ -138,11 +140,12 @@ def resume(
 def run_flags(
     server: str | None, policy: str | None, model: str | None, no_memory: bool, max_turns: int | None
 ) -> dict[str, Any]:
-    """The settings that the flags of a run stand for."""
+    """Translate the flags of a run into settings."""
     if policy is not None and policy not in NO_MODEL:
         known = ", ".join(f"`{name}`" for name in NO_MODEL)
         raise ConfigError(
-            f"There is no policy `{policy}`: expected one of {known}", hint="A model is named by `--server`"
+            f"There is no policy `{policy}`: expected one of {known}",
+            hint="To use a model, name a server with `--server`",
         )
     return {
         "server.server": policy or server,
@@ -155,7 +158,7 @@ def run_flags(
 def _told(
     project: Project, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool, json: bool
 ) -> list[AgentResult]:
-    """The results of a run, while it is told in the way that was asked for."""
+    """Run the agents, print progress and results as the flags say, and return the results."""
     fetch_weights(project, quiet=json or quiet)
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
@@ -172,7 +175,7 @@ def _told(
 
 
 def fetch_weights(project: Project, *, quiet: bool) -> None:
-    """The embedded model's weights are there, if this run will ask it; with a bar, as it takes a while once."""
+    """Download the embedded model's weights if this run needs them and they are missing, with a progress bar."""
     if needs_weights(project.config.server):
         with fetching(quiet=quiet) as progress:
             ensure_weights(project.config.server, progress)
@@ -198,12 +201,12 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
 
 
 async def _tell(project: Project, results: Sequence[AgentResult]) -> None:
-    """The run as a newcomer should see it: one agent on both tracks, the rest in a line each, then what is next."""
+    """Print one agent on both tracks, one line for each agent, the verdicts, a diff and the next steps."""
     if not results:
-        say("No code found there that this operation works on")
+        say("No code found that these operations work on")
         return
-    # The one with the most to see; an agent that failed before its start has no stream.
-    # One that builds on others would be shown without what it builds on.
+    # Show the agent with the most changes. One that failed before its start has no stream, and one of the last
+    # pass would be shown without the changes that it builds on.
     shown = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
     if shown.last_seq >= 0:
         summary = project.streams.show(shown.agent_id)
@@ -219,7 +222,7 @@ async def _tell(project: Project, results: Sequence[AgentResult]) -> None:
 
 
 def review_options(project: Project) -> str:
-    """What commands need beside their name, here, to mean this project and its state."""
+    """The options that review commands need in this folder to use the same project and state folder."""
     words = [] if project_root(HERE) == project.root else ["-C", os.path.relpath(project.root)]
     if project.state_dir != default_state_dir(project.root):
         words += ["--state-dir", os.path.relpath(project.state_dir)]
@@ -227,7 +230,7 @@ def review_options(project: Project) -> str:
 
 
 def operation_names(operations: str) -> list[str]:
-    """What `-o` named, each once. Raises `ConfigError` if that is nothing."""
+    """Parse the value of `-o` and drop duplicates. Raises `ConfigError` if it is empty."""
     names = [name.strip() for name in operations.split(",") if name.strip()]
     if not names:
         raise ConfigError("No operation was named", hint="Name one with `-o lint`")

@@ -1,4 +1,4 @@
-"""What every command shares: data to stdout, talk to stderr, errors as sentences, no meaning by colour alone."""
+"""Helpers that all commands share. Data goes to stdout and messages to stderr; nothing depends on colour alone."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ HERE = Path()
 SLOW_S = 1.0
 SOME_FAILED, ALL_FAILED, BAD_CONFIG, CANCELLED = 1, 2, 3, 130
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Give JSON on stdout")]
-ProjectDir = Annotated[
-    Path, typer.Option("--project", "-C", help="A folder of the project; by default the current one")
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON on stdout")]
+ProjectDir = Annotated[Path, typer.Option("--project", "-C", help="A folder in the project; default: the current one")]
+StateDir = Annotated[
+    Path | None, typer.Option("--state-dir", help="Folder for streams; default: `.agentfs` in the project")
 ]
-StateDir = Annotated[Path | None, typer.Option("--state-dir", help="Where streams lie; `.agentfs` in the project")]
 
-# Where no terminal sets a width, tables should be whole rather than narrow.
+# Without a terminal there is no width: print whole tables instead of narrow ones.
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def errors_as_sentences() -> Iterator[None]:
-    """A user's mistake ends in a sentence and an exit code, never in a traceback."""
+    """Print an error as one sentence with a hint and exit with its code, instead of a traceback."""
     try:
         yield
     except RemoraError as error:
@@ -54,7 +54,7 @@ def errors_as_sentences() -> Iterator[None]:
 
 @contextmanager
 def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr once a second has passed, moved by calls with how many are done, and of how many."""
+    """Show a progress bar on stderr after one second. Call the result with the number done and the total."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # slow to load
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -73,34 +73,34 @@ def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
 
 
 def print_json(value: Any) -> None:
-    """`value` as JSON on stdout."""
+    """Print `value` as JSON on stdout."""
     sys.stdout.write(json_text(orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2)) + "\n")
 
 
 def print_json_line(value: Any) -> None:
-    """`value` as one line of JSON on stdout, at once."""
+    """Print `value` as one line of JSON on stdout and flush."""
     sys.stdout.write(json_text(orjson.dumps(value, default=plain)) + "\n")
     sys.stdout.flush()
 
 
 def json_text(data: bytes) -> str:
-    """JSON that can be shown: the same value, and nothing in it steers the terminal."""
+    """Decode JSON for printing, with control characters escaped. The value stays the same."""
     return escaped_json(data.decode())
 
 
 def say(text: str, style: str = "") -> None:
-    """A line on stdout in which nothing from outside can steer the terminal."""
+    """Print a line on stdout, with control characters made visible."""
     out.print(Text(visible(text), style=style))
 
 
 def tell(notices: Iterable[str]) -> None:
-    """What went on behind, on stderr."""
+    """Print notices on stderr."""
     for notice in notices:
         err.print(Text(visible(f"notice: {notice}")))
 
 
 def plain(value: Any) -> Any:
-    """What JSON is made of, for a value that it cannot hold itself."""
+    """Convert a value that JSON cannot represent."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     return str(value)

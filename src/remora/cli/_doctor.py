@@ -1,4 +1,4 @@
-"""What this machine has, and what anything missing would be needed for."""
+"""`remora doctor`: what is installed, and what each missing part is needed for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding:
 
 
 def diagnose() -> list[Finding]:
-    """What this machine has, part by part, and what anything missing would be needed for."""
+    """Check each part of the installation."""
     found = [Finding("python", True, platform.python_version()), Finding("remora", True, __version__)]
     found += [_package(name, extra) for extra, names in _EXTRAS.items() for name in names]
     return [*found, *_sandbox()]
@@ -46,7 +46,7 @@ def _package(name: str, extra: str) -> Finding:
 
 
 def _sandbox() -> list[Finding]:
-    """The one that applies, then each there could be."""
+    """The sandbox that Remora uses, then every candidate."""
     report = sandbox_report()
     applies = report.applies
     found = [

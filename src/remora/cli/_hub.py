@@ -1,4 +1,4 @@
-"""`remora hub`: the live index of the code."""
+"""`remora hub`: the index of the project's code."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from remora.cli._console import (
 )
 from remora.context.text import number
 
-hub = typer.Typer(help="The live index of the code.", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+hub = typer.Typer(
+    help="Manage the index of the code.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 
 @hub.command()
 def index(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
-    """Bring the index up to date with the files, once. Only what changed is read.
+    """Update the index once. Only changed files are read.
 
     \b
     Examples:
@@ -46,7 +48,7 @@ def index(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDi
 
 @hub.command()
 def start(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
-    """Start a daemon that keeps the index fresh while you write. It indexes first, and returns when that is done.
+    """Start a daemon that updates the index when you save a file. Returns after the first full update.
 
     \b
     Examples:
@@ -59,7 +61,7 @@ def start(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDi
 
 @hub.command()
 def stop(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
-    """Stop the daemon. The index stays, and runs bring it up to date themselves."""
+    """Stop the daemon. The index stays, and runs update it themselves."""
     with errors_as_sentences():
         pid = open_project(project, state_dir=state_dir).hub.stop()
         told = "no daemon was running" if pid is None else f"stopped: process {pid}"
@@ -68,7 +70,7 @@ def stop(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir
 
 @hub.command()
 def status(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
-    """Say whether a daemon runs and what the index holds. Exits with 1 where the index cannot be used."""
+    """Show whether a daemon is running and what the index contains. Exit code 1 if the index cannot be used."""
     with errors_as_sentences():
         found = asyncio.run(open_project(project, state_dir=state_dir).hub.status())
         print_json(asdict(found)) if json else render.status(found)
@@ -83,7 +85,7 @@ def query(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Show all that is known of a node, proven against its file as it is now.
+    """Show everything known about a node, verified against the current file.
 
     \b
     Examples:

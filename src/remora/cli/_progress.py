@@ -1,4 +1,4 @@
-"""How far a command is, for whoever waits at a terminal."""
+"""Progress bar for commands that read or write many streams."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ A_MOMENT_S = 0.5
 
 
 class watching:  # noqa: N801 - used as a block, like a function
-    """A bar on stderr for what takes longer than a moment: `with watching() as progress: work(progress)`."""
+    """Progress bar on stderr after half a second: `with watching() as progress: work(progress)`."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        """`quiet`, or without a terminal, there is none."""
+        """With `quiet`, or without a terminal, no bar is shown."""
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=err, transient=True)
         self._task = self._bar.add_task("", total=None)
@@ -27,11 +27,11 @@ class watching:  # noqa: N801 - used as a block, like a function
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar.live.is_started:  # one that never was would print an empty line
+        if self._bar.live.is_started:  # stopping a bar that never started prints an empty line
             self._bar.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """So many of so many are done."""
+        """Update the bar."""
         if self._shown and time.monotonic() - self._started > A_MOMENT_S:
             self._bar.start()
             self._bar.update(self._task, description=what, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""Results as text. Each function takes a result and prints it; none of them decides anything."""
+"""Print results. Each function takes a result and prints it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BAR_WIDTH = 60
 
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
-    """What is about to run, and under which limits."""
+    """Print what is about to run, and its limits."""
     local = plan.policy in (*app.NO_MODEL, app.EMBEDDED)
     network = "not used" if local else f"only {plan.policy}"
     say(f"remora {__version__} · {_who(plan)} · sandbox {sandbox} · network {network}", "bold")
@@ -45,7 +45,7 @@ def heading(plan: Plan, command: str, sandbox: str) -> None:
 
 
 def dry_run(plan: Plan) -> None:
-    """Which agents would run."""
+    """Print the agents that would run."""
     for job in plan.jobs:
         say(f" {job.operation:<11} {job.node.node_id}")
     tell(f"skipped: {problem}" for problem in plan.problems)
@@ -56,7 +56,7 @@ def _who(plan: Plan) -> str:
     if plan.policy in app.NO_MODEL:
         return f"no model: policy {plan.policy}"
     return (
-        f"{plan.model or 'its first model'} ({plan.policy})"
+        f"{plan.model or 'first model of the server'} ({plan.policy})"
         if plan.policy != app.EMBEDDED
         else f"{plan.model} (embedded, CPU)"
     )
@@ -68,9 +68,9 @@ def _agents(plan: Plan) -> str:
 
 
 def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "") -> None:
-    """One agent, turn by turn: what was shown, what was chosen, what really came back."""
+    """Print one agent turn by turn: what the model saw, what it chose, what the tool returned."""
     say(f"{summary.node_id} · {summary.operation} · agent {short_id(summary.agent_id)}", "bold")
-    say(f"turn  {'SHORT TRACK  all that was shown':<46} {'it chose':<18} LONG TRACK  what really came back", "bold")
+    say(f"turn  {'SHORT TRACK  all the model saw':<46} {'it chose':<18} LONG TRACK  what the tool returned", "bold")
     for row in summary.turns:
         _turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
     if summary.check:
@@ -115,7 +115,7 @@ def _compare(last: TurnRow, history: Mapping[int, int], how: str) -> None:
 
 
 def agent_line(result: AgentResult) -> str:
-    """How one agent ended, in one line."""
+    """One line about how an agent ended."""
     numbers = ""
     if result.check:
         numbers = f"{result.check.get('before')} → {result.check.get('after')}"
@@ -130,8 +130,8 @@ def agent_line(result: AgentResult) -> str:
 
 
 def verdicts(results: Sequence[AgentResult]) -> None:
-    """How the agents did, by the files."""
-    say(f"\n{number(len(results), 'agent')}, judged by the files, not by anyone's word:")
+    """Print the verdicts by operation."""
+    say(f"\n{number(len(results), 'agent')}, judged by the files, not by the model's word:")
     for operation in sorted({result.operation for result in results}):
         mine = [result for result in results if result.operation == operation]
         counts = Counter(result.verdict or result.outcome for result in mine)
@@ -147,7 +147,7 @@ def verdicts(results: Sequence[AgentResult]) -> None:
 
 
 def _same_for_many(results: Sequence[AgentResult]) -> list[str]:
-    """What is true of most agents that did not do well, or that their checks note, in a line each."""
+    """The reason, and the note, that more than half of the agents share."""
     failed = [str(result.check["why"]) for result in results if result.check.get("why")]
     notes = [str(note) for result in results for note in result.check.get("notes", ())]
     lines = []
@@ -169,11 +169,11 @@ def _best_first(counted: tuple[str, int]) -> tuple[int, str]:
 _STREAM_TITLES = ("agent", "run", "started", "operation", "node", "events", "bytes", "outcome")
 _NUMBERS = ("events", "bytes")
 _TABLE_ROWS = 1000
-"""Above this, rows are lines: a table that fits its terminal takes a millisecond a row."""
+"""Above this, rows are printed as plain lines: a rich table takes a millisecond for each row."""
 
 
 def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
-    """One row a stream; `older`: how many before them are not shown."""
+    """Print one row for each stream. `older` is the number of older streams that are not shown."""
     cells = [[visible(cell) for cell in _stream_cells(row)] for row in rows]
     if len(rows) > _TABLE_ROWS:
         out.out(_lines([list(_STREAM_TITLES), *cells]), highlight=False)
@@ -185,7 +185,7 @@ def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
             table.add_row(*map(Text, row))
         out.print(table)
     if older:
-        tell([f"{number(older, 'older stream')} not shown: `--all` shows every one, `--limit` more or fewer"])
+        tell([f"{number(older, 'older stream')} not shown: `--all` shows every one, `--limit` changes the number"])
 
 
 def _stream_cells(row: StreamInfo) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def _stream_cells(row: StreamInfo) -> tuple[str, ...]:
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell."""
+    """Rows as lines, with columns as wide as their widest cell."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(_padded(*cell) for cell in zip(row, widths, _STREAM_TITLES, strict=True)) for row in rows
@@ -215,20 +215,20 @@ def _padded(cell: str, width: int, title: str) -> str:
 
 
 def event_line(event: Event) -> None:
-    """An event in one line."""
+    """Print an event in one line."""
     detail = one_line(str({key: value for key, value in event.body().items() if key != "messages"}), 140)
     say(f"{event.seq:>4}  {event.ts[11:23]}  turn {event.turn:<3} {event.type:<16} {detail}")
 
 
 def event_json(event: Event) -> None:
-    """An event as one line of JSON: on a terminal with escapes, else byte for byte as its stream holds it."""
+    """Print an event as one line of JSON: escaped on a terminal, else byte for byte as in the stream."""
     line = events.encode(event)
     sys.stdout.write((json_text(line) if out.is_terminal else line.decode()) + "\n")
     sys.stdout.flush()
 
 
 def hits(found: Sequence[Hit]) -> None:
-    """Each event that was found, with a line of where."""
+    """Print each event found, with an excerpt."""
     for hit in found:
         event = hit.event
         say(
@@ -240,41 +240,41 @@ def hits(found: Sequence[Hit]) -> None:
 
 
 def pruned(plan: PrunePlan, result: PruneResult | None) -> None:
-    """What would go, or what went."""
+    """Print what would be deleted, or what was."""
     for stream in plan.streams:
         say(f"{short_id(stream.stream_id)}  {stream.size:>12,} B  {stream.reason}")
     what = "blobs of streams" if plan.blobs_only else "streams"
     if result is None:
-        say(f"Would go: {len(plan.streams)} {what}, {len(plan.blobs)} blobs, {plan.bytes_freed:,} bytes")
+        say(f"Would delete: {len(plan.streams)} {what}, {len(plan.blobs)} blobs, {plan.bytes_freed:,} bytes")
         say("Nothing was deleted")
         return
     for line in result.skipped:
-        say(f"stayed: {line}", "yellow")
-    say(f"Gone: {len(result.streams)} streams, {len(result.blobs)} blobs, {result.bytes_freed:,} bytes")
+        say(f"kept: {line}", "yellow")
+    say(f"Deleted: {len(result.streams)} streams, {len(result.blobs)} blobs, {result.bytes_freed:,} bytes")
 
 
 def replayed(result: Replay) -> None:
-    """The packet, and whether the receipts agree with it."""
+    """Print the packet, and whether the receipts match it."""
     say(events.readable(result.packet.model_dump(mode="json", exclude_defaults=True)))
     if result.first_difference is None:
-        tell([f"{result.receipts} receipts name exactly the packets folded now"])
+        tell([f"{result.receipts} receipts match the folded packets"])
     else:
-        tell([f"the receipt at seq {result.first_difference} names another packet than the one folded now"])
+        tell([f"the receipt at seq {result.first_difference} does not match the folded packet"])
 
 
 def explained(found: Explanation, raw: str) -> None:
-    """Where a value came from, down to the raw bytes."""
+    """Print where a value came from, down to the raw result."""
     if not found.known:
         say(f"{found.key} is not in the packet at turn {found.turn}")
         return
-    say(f"{found.key} = {one_line(str(found.value), 160)}    as of turn {found.turn}", "bold")
+    say(f"{found.key} = {one_line(str(found.value), 160)}    at turn {found.turn}", "bold")
     for source in found.sources:
         over = f", in place of {source.supersedes}" if source.supersedes else ""
         what = f"{source.type} {source.tool}: {one_line(str(source.value), 100)}"
         say(f"  turn {source.turn}  seq {source.seq}  {what}{over}")
     lines = raw.splitlines()
     if lines:
-        say(f"What {found.sources[-1].tool} really returned at seq {found.sources[-1].seq}, {len(raw):,} characters:")
+        say(f"What {found.sources[-1].tool} returned at seq {found.sources[-1].seq}, {len(raw):,} characters:")
     for line in lines[:RAW_LINES]:
         say(f"  {line[:160]}")
     if len(lines) > RAW_LINES:
@@ -282,7 +282,7 @@ def explained(found: Explanation, raw: str) -> None:
 
 
 def verified(found: Verification) -> None:
-    """What the bytes prove, a line a stream; then what was looked at, and what was not."""
+    """Print one line for each stream, then the blobs, then what could not be checked."""
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
     for report in found:
         mark, style = marks[report.status]
@@ -307,12 +307,12 @@ def _blobs(counts: BlobCounts) -> str:
 
 
 def _state(report: StreamReport) -> str:
-    # Accept and undo are recorded after a run has ended, so its own stream is never sealed.
+    # Accept and undo are recorded after a run has ended, so a run's stream is never sealed.
     return "open run" if report.kind == "runs" and report.status == "unsealed" else report.status
 
 
 def findings(found: Sequence[Finding]) -> None:
-    """What this machine has, and what the rest would be needed for."""
+    """Print the findings of `remora doctor`."""
     for item in found:
         mark, style = ("✓", "green") if item.ok else ("-", "yellow")
         needed = f"  ({item.needed_for})" if item.needed_for else ""
@@ -320,12 +320,12 @@ def findings(found: Sequence[Finding]) -> None:
 
 
 def next_steps(shown: AgentResult, options: str) -> None:
-    """What a reader may want to do now, as it can be typed where they are."""
+    """Print commands to continue with, ready to paste."""
     say("Next:")
     steps = [
         ("diff", "all changes"),
-        ("accept -i", "choose what to write into your files"),
-        ("trace verify", "prove from the bytes that no event and no blob is missing"),
+        ("accept -i", "choose what to keep"),
+        ("trace verify", "check that no event and no blob is missing or changed"),
     ]
     if shown.last_seq >= 0:
         short, key = short_id(shown.agent_id), shown.check.get("key")
@@ -345,7 +345,7 @@ _OTHERS = (
 
 
 def imports(done: Imports) -> None:
-    """Each conversation that is a stream now."""
+    """Print each imported conversation."""
     for item in done.streams:
         say(f"✓ {short_id(item.agent_id)}  {item.turns:>4} turns  {item.source}  {one_line(item.goal, 60)}", "green")
     skipped = f", {len(done.problems)} skipped" if done.problems else ""
@@ -355,22 +355,22 @@ def imports(done: Imports) -> None:
 
 
 def tokens(report: TokenReport) -> None:
-    """A bar a turn: what was sent, and how much longer chat history would have been."""
+    """Print a bar for each turn: the packet, and how much longer chat history would have been."""
     how = "exact" if report.exact else "estimated"
     say(f"agent {short_id(report.agent_id)} · counted by {report.counter} ({how})", "bold")
     if not report.rows:
         say("No prompt was sent in this stream")
         return
-    say("turn   history    packet  █ packet  ░ more by chat history", "bold")
+    say("turn   history    packet  █ packet  ░ more with chat history", "bold")
     widest = max(report.largest_history, report.largest_packet, 1)
     for row in report.rows:
         told = ", ".join(f"{name} {count}" for name, count in row.left_out.items())
         missing = f"  left out: {told}" if told else ""
         say(f"{row.turn:>4} {row.history:>9,} {row.packet:>9,}  {_bar(row, widest)}{missing}")
     times = report.history_sent / max(report.sent, 1)
-    kept = "" if report.kept_by == report.counter else f", which {report.kept_by} kept"
+    kept = "" if report.kept_by == report.counter else f", counted by {report.kept_by}"
     say(f"Largest packet {report.largest_packet:,} tokens; the limit was {report.rows[-1].limit:,}{kept}")
-    say(f"All turns together: {report.sent:,} sent; chat history {report.history_sent:,} ({times:.1f} times as much)")
+    say(f"All turns: {report.sent:,} tokens sent; chat history {report.history_sent:,} ({times:.1f} times as much)")
 
 
 def _bar(row: TokenRow, widest: int) -> str:

@@ -1,4 +1,4 @@
-"""How the Hub's answers look."""
+"""Print the Hub's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 10
 
 
 def status(found: HubStatus) -> None:
-    """The daemon, and the index."""
+    """Print the state of the daemon and of the index."""
     who = f" (process {found.pid}, since {found.since})" if found.pid else ""
     say(f"daemon  {found.daemon}{who}")
     held = f"{_many(found.files, 'file')}, {_many(found.nodes, 'node')}, {found.bytes / 1e6:.1f} MB"
@@ -24,7 +24,7 @@ def status(found: HubStatus) -> None:
 
 
 def node(found: NodeState) -> None:
-    """One node, a line for each thing that is known."""
+    """Print one node, one line for each fact."""
     rows = {
         "node": f"{found.node_id} ({found.kind}, line {found.line})",
         "signature": found.signature,

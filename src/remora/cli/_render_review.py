@@ -1,4 +1,4 @@
-"""Changes of agents as text. Each function takes a result and prints it; none of them decides anything."""
+"""Print agents' changes. Each function takes a result and prints it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from remora.events import short_id
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 MAX_HINTS = 3
-_NOTHING = "No changes that nobody has decided on"
+_NOTHING = "No open changes"
 
 
 def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
-    """Each agent's changes as a unified diff."""
+    """Print each agent's changes as a unified diff."""
     if not out.is_terminal and limit is None:
-        sys.stdout.write("".join(diff.text for diff in found))  # a patch, for `git apply` and the like
+        sys.stdout.write("".join(diff.text for diff in found))  # a patch that `git apply` accepts
         return
     for diff in found:
         say(f"# {diff.summary.node_id} · {diff.summary.operation} · agent {short_id(diff.summary.agent_id)}", "bold")
@@ -30,27 +30,27 @@ def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
 
 
 def patch(lines: Sequence[str]) -> None:
-    """Lines of a unified diff."""
+    """Print lines of a unified diff."""
     for line in lines:
         say(line, _STYLES.get(line[:1], ""))
 
 
 def accepted(done: Sequence[Accepted]) -> None:
-    """What was written, and what was not."""
+    """Print what was written and which changes were refused."""
     _outcomes(done, "accepted")
     if not done:
         say(_NOTHING)
 
 
 def undone(done: Sequence[Accepted]) -> None:
-    """What was taken back, and what was not."""
+    """Print what was undone and what was refused."""
     _outcomes(done, "undone")
     if not done:
-        say("Nothing that was accepted is left to undo")
+        say("Nothing to undo")
 
 
 def rejected(done: Sequence[Rejected]) -> None:
-    """What was turned down."""
+    """Print what was rejected."""
     for item in done:
         say(f"✓ rejected  {short_id(item.agent_id)}  {item.node_id}  {', '.join(item.paths)}", "green")
     if not done:
@@ -69,4 +69,4 @@ def _outcomes(done: Sequence[Accepted], word: str) -> None:
     for hint in [*hints][:MAX_HINTS]:
         say(f"hint: {hint}")
     if len(hints) > MAX_HINTS:
-        say(f"… {len(hints) - MAX_HINTS} more of the kind; `--json` has them all")
+        say(f"… {len(hints) - MAX_HINTS} more hints; `--json` lists them all")

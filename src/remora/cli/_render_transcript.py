@@ -1,4 +1,4 @@
-"""A transcript as text."""
+"""Print a transcript."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TITLES = {"prompt": "prompt", "reply": "reply", "call": "call", "result": "resu
 
 
 def transcript(entries: Sequence[Entry]) -> None:
-    """Each thing that was said or done, under a line that says what it is."""
+    """Print each entry under a heading with its kind and `seq`."""
     turn = 0
     for entry in entries:
         if entry.turn != turn:

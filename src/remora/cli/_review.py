@@ -1,4 +1,4 @@
-"""The commands for agents' changes: look, take over, turn down, take back."""
+"""The commands for agents' changes: diff, accept, reject, undo."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ review = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 AgentId = Annotated[
     str | None,
-    typer.Argument(help="Agent or run, by the beginning or end of its id; the latest run that has something open"),
+    typer.Argument(help="Agent or run, by the start or end of its id; default: the latest run with open changes"),
 ]
-Files = Annotated[list[str] | None, typer.Option("--file", "-f", help="Only this file; may be given again")]
-Interactive = Annotated[bool, typer.Option("--interactive", "-i", help="Show each file's changes and ask")]
+Files = Annotated[list[str] | None, typer.Option("--file", "-f", help="Only this file; can be repeated")]
+Interactive = Annotated[
+    bool, typer.Option("--interactive", "-i", help="Show each file's changes and ask whether to accept")
+]
 
 
 @review.command()
@@ -45,7 +47,7 @@ def diff(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Show what agents would change and nobody has decided on.
+    """Show open changes: those that are neither accepted nor rejected.
 
     \b
     Examples:
@@ -69,9 +71,9 @@ def accept(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Write agents' changes into your files. What you changed meanwhile is merged, or refused as a conflict.
+    """Write agents' changes into your files. Your own edits are merged, or the agent is refused as a conflict.
 
-    Each agent's files are written all or none, also if the command is killed. `remora undo` takes them back.
+    All files of an agent are written or none, even if the command is killed. `remora undo` reverts an accept.
 
     \b
     Examples:
@@ -81,7 +83,7 @@ def accept(
     """
     with errors_as_sentences():
         if interactive and json:
-            raise ConfigError("`--interactive` asks a person and `--json` answers a program: expected one of them")
+            raise ConfigError("`--interactive` and `--json` cannot be combined: expected one of them")
         opened = open_project(project, state_dir=state_dir)
         chosen = _choose(asyncio.run(opened.review.diff(agent, file or ()))) if interactive else None
         with watching(quiet=json) as progress:
@@ -99,7 +101,7 @@ def reject(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Turn agents' changes down: they are no longer open. Your files stay as they are.
+    """Reject agents' changes, so that they are no longer open. Your files do not change.
 
     \b
     Examples:
@@ -115,12 +117,14 @@ def reject(
 
 @review.command()
 def undo(
-    agent: Annotated[str | None, typer.Argument(help="Agent whose accept is taken back; the latest accept")] = None,
+    agent: Annotated[
+        str | None, typer.Argument(help="Agent whose latest accept to undo; default: the latest accept of all")
+    ] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Take back what the latest accept wrote. What you changed since is kept, or refused as a conflict.
+    """Undo the latest accept. Your later edits are kept, or the undo is refused as a conflict.
 
     \b
     Examples:
@@ -146,7 +150,7 @@ def _exit_code(done: Sequence[Accepted]) -> int:
 
 
 def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
-    """The files that a person said yes to, by agent. `q`, or the end of the input, leaves the rest open."""
+    """Ask about each file and collect the accepted ones by agent. `q` or the end of the input leaves the rest open."""
     chosen: dict[str, list[str]] = {}
     for item in found:
         for change, text in zip(item.changes, item.patches, strict=True):
@@ -161,7 +165,7 @@ def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
 
 
 def _answer(path: str) -> str:
-    """`y`, `n` or `q`."""
+    """Ask until the answer is `y`, `n` or `q`."""
     while True:
         say(f"Accept the changes of {path}? y: yes, n: not now, q: stop asking")
         answer = sys.stdin.readline()

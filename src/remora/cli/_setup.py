@@ -1,4 +1,4 @@
-"""Commands about the project itself: its settings and its agents."""
+"""Commands for the project's settings and agents."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from remora.settings import Setting
 
 setup = typer.Typer(add_completion=False, rich_markup_mode=None)
 agents = typer.Typer(
-    help="Agents that can be run here, and new ones.", invoke_without_command=True, rich_markup_mode=None
+    help="List the available agents, or create one.", invoke_without_command=True, rich_markup_mode=None
 )
 setup.add_typer(agents, name="agents")
 
 
 @setup.command()
 def config(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
-    """Show every setting and where it came from.
+    """Show every setting, its value and where the value comes from.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def config(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateD
 
 @setup.command()
 def init(project: ProjectDir = HERE) -> None:
-    """Write a commented `remora.yaml`, and change nothing that is there.
+    """Write a `remora.yaml` with every setting as a comment. An existing file is not changed.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def init(project: ProjectDir = HERE) -> None:
     """
     with errors_as_sentences():
         written = open_project(project).init()
-        say(f"Wrote {written}. Every line is a comment: take away the # of what you want to set.")
+        say(f"Wrote {written}. Every line is a comment: remove the # from what you want to set.")
 
 
 @setup.command()
@@ -56,10 +56,10 @@ def trust(
     path: Annotated[Path, typer.Argument(help="An agent's folder, a folder of agents, or a state folder")],
     json: JsonFlag = False,
 ) -> None:
-    """Let a project's agents do what the bundled ones may, as long as they stay exactly as they are now.
+    """Trust a project's agents: give them the same rights as bundled ones until one of their files changes.
 
-    Read them first: a trusted agent may name Python code to import, and further programs to run. A state folder
-    (`.agentfs`) that you copied from elsewhere is made your own, so that its runs can be accepted and resumed.
+    Read them first: a trusted agent can import Python code and run further programs. For a state folder (`.agentfs`)
+    that you copied from elsewhere, trust it so that you can accept and resume its runs.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def trust(
 def list_agents(
     context: typer.Context, json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir = None
 ) -> None:
-    """List the agents that can be run here.
+    """List the available agents.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def list_agents(
             print_json(rows)
             return
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for title in ("agent", "from", "works on", "tools", "what it does"):
+        for title in ("agent", "from", "targets", "tools", "description"):
             table.add_column(title)
         for row in rows:
             cells = (row.name, row.origin, row.targets, row.tools, row.description)
@@ -109,10 +109,10 @@ def list_agents(
 
 @agents.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Small letters, digits and _")],
+    name: Annotated[str, typer.Argument(help="Lowercase letters, digits and _")],
     project: ProjectDir = HERE,
 ) -> None:
-    """Begin an agent of your own: a definition, a tool, and a test that passes.
+    """Create an agent of your own: a definition, two tools and a passing test.
 
     \b
     Examples:
@@ -137,7 +137,7 @@ def _settings(listed: list[Setting]) -> None:
 
 @setup.command()
 def doctor(json: JsonFlag = False) -> None:
-    """Say what this machine has, and what anything missing would be needed for.
+    """Check the installation, and show what each missing part is needed for.
 
     \b
     Examples:

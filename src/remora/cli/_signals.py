@@ -1,4 +1,4 @@
-"""How a command ends when it is told to: once, by sealing what is open; twice, or when that takes too long, at once."""
+"""Signals: the first one seals open streams and ends the command; a second one, or a timeout, ends it at once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from typing import Any, NoReturn, TextIO
 Handler = Callable[[int, Any], Any] | signal.Handlers
 CANCELLED = 130
 STOP_S = 1.5
-"""What sealing may take. A stream that is not sealed by then is whole up to its last event, and can be resumed."""
+"""Seconds that sealing may take. A stream that is not sealed by then is intact up to its last event: resume it."""
 
 
 class _Terminal(io.FileIO):
-    """A terminal to write to. Once it is closed, what is said to it goes nowhere: nobody is there to hear it."""
+    """A terminal's output stream. Writes to a closed terminal are discarded instead of raising."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -35,36 +35,36 @@ class _Terminal(io.FileIO):
 
 
 class _Heard:
-    """Which signals came, and how often."""
+    """Counts the signals received."""
 
     def __init__(self) -> None:
         self.times: Counter[int] = Counter()
         self._raised = 0
 
     def end(self, *_: object) -> None:
-        """Begin to end, as Ctrl-C does; if the command ends already, that goes on."""
+        """Start to end the command, as Ctrl-C does, unless it is ending already."""
         if not self._raised and not self.times[signal.SIGINT]:
             self._raised += 1
             signal.raise_signal(signal.SIGINT)
 
     @property
     def impatient(self) -> bool:
-        """Whether somebody asked twice. A terminal does not ask: the kernel and a shell may both say that it closed."""
+        """Whether the user asked twice. SIGHUP does not count: the kernel and a shell may both send it."""
         return self.times[signal.SIGINT] - self._raised + self.times[signal.SIGTERM] > 1
 
 
 def listen() -> None:
-    """From here on, Ctrl-C, a polite kill and a closed terminal end the command alike; asked twice, it ends now.
+    """Install handlers: Ctrl-C, SIGTERM and SIGHUP end the command; a second Ctrl-C or SIGTERM ends it at once.
 
-    A thread of its own counts them, so that it ends even where the main one is stuck. Under `nohup` a closed terminal
-    ends nothing. SIGQUIT (Ctrl-\\) ends at once, as the system does it: streams are whole, and not sealed.
+    A separate thread counts signals, so the command ends even if the main thread is stuck. Under `nohup` SIGHUP is
+    ignored. SIGQUIT (Ctrl-\\) ends the process by default action: streams are intact but not sealed.
     """
     sys.stdout, sys.stderr = _outlives(sys.stdout), _outlives(sys.stderr)
     heard = _Heard()
     for number in _ending():
         if number != signal.SIGINT:
             signal.signal(number, heard.end)
-    # Else the interpreter's last steps would be the system's to end, and a finished command would look killed.
+    # Without this, a signal during interpreter shutdown makes a finished command look killed.
     atexit.register(_set, signal.SIG_IGN)
     hear, told = os.pipe()
     os.set_blocking(told, False)
@@ -73,12 +73,12 @@ def listen() -> None:
 
 
 def leave() -> None:
-    """The command has ended: Ctrl-C no longer interrupts the interpreter's own end, and still bounds it."""
+    """Stop interrupting after the command has ended. The counting thread still limits the time of the shutdown."""
     _set(lambda *_: None)
 
 
 def _ending() -> list[signal.Signals]:
-    """The signals that end a command. `nohup` starts it deaf to a closed terminal, and so it stays."""
+    """The signals that end a command. SIGHUP stays ignored if it is ignored at the start, as under `nohup`."""
     ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([] if ignored else [signal.SIGHUP])]
 
@@ -89,7 +89,7 @@ def _set(handler: Handler) -> None:
 
 
 def _outlives(stream: TextIO) -> TextIO:
-    """The same stream; a terminal's does not fail when the terminal is closed."""
+    """The same stream; one of a terminal no longer fails when the terminal is closed."""
     try:
         if not stream.isatty():
             return stream
@@ -111,9 +111,9 @@ def _count(hear: int, heard: _Heard) -> None:
 
 
 def end_now() -> NoReturn:
-    """What was said is out, no child is left, nor are we.
+    """Flush output, end all child processes, and exit.
 
-    Without the interpreter's own end: native threads of the script pool can abort the process there (seen with 1.4.0).
+    Skips interpreter shutdown, where native threads of the script pool can abort the process (seen with 1.4.0).
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -122,7 +122,7 @@ def end_now() -> NoReturn:
 
 
 def _end() -> NoReturn:
-    """No child is left, nor are we. What was acknowledged is on the disk."""
+    """End all child processes and exit. Acknowledged events are on disk."""
     try:
         if sys.platform == "linux":
             from remora.sandbox import end_descendants

@@ -1,4 +1,4 @@
-"""The commands for authors of tools: check a script, run it by hand, write its stubs."""
+"""`remora tool`: check a tool script, run it by hand, write its type stubs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from remora.context.text import number, visible
 from remora.errors import ConfigError
 
 tool = typer.Typer(
-    help="Check, run and describe tool scripts (`.pym`).",
+    help="Check and run tool scripts (`.pym`).",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-Scripts = Annotated[list[Path], typer.Argument(help="Scripts, and folders that hold some")]
+Scripts = Annotated[list[Path], typer.Argument(help="Scripts, or folders with scripts")]
 
 
 @tool.command()
 def check(paths: Scripts, json: JsonFlag = False, project: ProjectDir = HERE) -> None:
-    """Name every problem of every script, with its place and a hint: declarations, unsupported Python, types.
+    """List every problem of every script: declarations, unsupported Python, types. Exit code 3 if there is one.
 
     \b
     Examples:
@@ -63,19 +63,19 @@ def check(paths: Scripts, json: JsonFlag = False, project: ProjectDir = HERE) ->
 def run(
     path: Annotated[Path, typer.Argument(help="The script")],
     inputs: Annotated[
-        list[str] | None, typer.Option("--input", "-i", help="`name=value`; JSON where it is JSON, else text")
+        list[str] | None, typer.Option("--input", "-i", help="`name=value`; parsed as JSON if possible, else text")
     ] = None,
     node: Annotated[str | None, typer.Option(help="Code to work on, as `path:qualified.name`")] = None,
     file: Annotated[str | None, typer.Option(help="File to work on, as its path in the project")] = None,
-    limits: Annotated[str | None, typer.Option(help="strict, default or permissive; else as its agent says")] = None,
-    command: Annotated[
-        list[str] | None, typer.Option(help="A program that it may run, beside those of its agent")
+    limits: Annotated[
+        str | None, typer.Option(help="strict, default or permissive; default: the agent's own setting")
     ] = None,
+    command: Annotated[list[str] | None, typer.Option(help="A further program that the script may run")] = None,
     write: Annotated[bool, typer.Option("--write", help="Write its changes into the project")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
 ) -> None:
-    """Run a script as an agent would, on a copy-on-write workspace of the project that is then thrown away.
+    """Run a script as an agent would, on a temporary copy-on-write workspace. Changes are discarded without `--write`.
 
     \b
     Examples:
@@ -95,11 +95,11 @@ def run(
 @tool.command()
 def stubs(
     paths: Scripts,
-    out: Annotated[Path, typer.Option("--out", help="Folder for what is made of the scripts")] = Path(".grail"),
+    out: Annotated[Path, typer.Option("--out", help="Output folder")] = Path(".grail"),
     json: JsonFlag = False,
     project: ProjectDir = HERE,
 ) -> None:
-    """Write what a type checker needs to understand scripts: their inputs and host functions as `.pyi` files.
+    """Write type stubs (`.pyi`) for the inputs and host functions of scripts.
 
     \b
     Examples:
@@ -116,11 +116,11 @@ def stubs(
 
 
 def _inputs(words: Sequence[str]) -> dict[str, Any]:
-    """The values by name. Raises `ConfigError` for a word without a name."""
+    """Parse `name=value` options. Raises `ConfigError` for one without a name."""
     pairs = [word.partition("=") for word in words]
     wrong = [word for word, (name, sign, _) in zip(words, pairs, strict=True) if not sign or not name]
     if wrong:
-        raise ConfigError(f"`{wrong[0]:.80}` is no input: expected `name=value`")
+        raise ConfigError(f"`{wrong[0]:.80}` is not an input: expected `name=value`")
     return {name: _value(text) for name, _, text in pairs}
 
 
@@ -149,7 +149,7 @@ def _as_json(done: ToolRun) -> dict[str, Any]:
 
 
 def _show(done: ToolRun) -> None:
-    """The result as its author wants to see it; what a script prints goes where talk goes."""
+    """Print the result. What the script printed goes to stderr."""
     delta = done.distilled.delta
     if done.prints:
         err.print(visible(done.prints.rstrip("\n")), markup=False)
@@ -166,5 +166,5 @@ def _show(done: ToolRun) -> None:
     print_json(done.value)
     patch(done.diff.splitlines())
     if done.changes:
-        kept = "written" if done.written else "thrown away: use `--write`"
+        kept = "written" if done.written else "discarded (use `--write` to keep them)"
         say(f"{number(len(done.changes), 'file')} changed, {kept}")

@@ -1,4 +1,4 @@
-"""`remora trace`: reading the Long Track."""
+"""`remora trace`: read, check and prune streams."""
 
 from __future__ import annotations
 
@@ -28,21 +28,26 @@ from remora.cli._render_transcript import transcript as render_transcript
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
 
-trace = typer.Typer(help="Read the Long Track.", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+trace = typer.Typer(
+    help="Read, check and prune streams (the Long Track).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
-StreamId = Annotated[str, typer.Argument(help="Agent or run, by the beginning or end of its id")]
-Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the beginning or end of its id")]
+StreamId = Annotated[str, typer.Argument(help="Agent or run, by the start or end of its id")]
+Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the start or end of its id")]
 Node = Annotated[str | None, typer.Option("--node", help="Only this node, such as src/cart.py:load")]
 Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only this operation, such as lint")]
-Tool = Annotated[str | None, typer.Option("--tool", help="Only where this tool was used")]
+Tool = Annotated[str | None, typer.Option("--tool", help="Only streams or events with this tool")]
 Outcome = Annotated[str | None, typer.Option("--outcome", help="Only with this outcome, such as success or error")]
-Since = Annotated[str | None, typer.Option("--since", help="From this moment on, such as 2026-11-15T18:00")]
+Since = Annotated[str | None, typer.Option("--since", help="Only from this time on, such as 2026-11-15T18:00")]
 Tokenizer = Annotated[
-    Path | None, typer.Option(help="Count by this GGUF file or `tokenizer.json`; estimated without one")
+    Path | None, typer.Option(help="GGUF file or `tokenizer.json` to count tokens with; default: an estimate")
 ]
 SHOWN = 100
-"""Streams that `ls` shows unless it is asked for more: what a person looks through."""
-Until = Annotated[str | None, typer.Option("--until", help="Before this moment")]
+"""Streams that `ls` shows by default."""
+Until = Annotated[str | None, typer.Option("--until", help="Only before this time")]
 
 
 @trace.command()
@@ -55,14 +60,14 @@ def ls(
     since: Since = None,
     until: Until = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"At most this many, the newest; {SHOWN} by default, with --json all")
+        int | None, typer.Option(min=1, help=f"Show this many of the newest; default: {SHOWN}, or all with --json")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="However many there are")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show all streams")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """List the newest agents' streams, in the order in which they were recorded.
+    """List the newest agent streams in the order of recording.
 
     \b
     Examples:
@@ -72,7 +77,7 @@ def ls(
     """
     with errors_as_sentences():
         if every and limit is not None:
-            raise ConfigError("`--all` and `--limit` contradict each other: expected one of them")
+            raise ConfigError("`--all` and `--limit` cannot be combined: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
         opened = app.open_project(project, state_dir=state_dir)
         with shown_indexing(opened, quiet=json):
@@ -86,14 +91,14 @@ def ls(
 @trace.command()
 def show(
     stream: StreamId,
-    events: Annotated[bool, typer.Option("--events", help="Every event, one line each")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Print every event in one line")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show an agent's run on both tracks, turn by turn, or every event of a stream.
 
-    Of a damaged stream, all before the damage is shown; then the damage is named, and the exit code is 1.
+    For a damaged stream, print everything before the damage, then the damage, and exit with code 1.
 
     \b
     Examples:
@@ -118,12 +123,12 @@ def show(
 @trace.command()
 def tail(
     stream: StreamId,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is still to come")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new events")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Show a stream's events as they come, until it is sealed or you stop it.
+    """Print a stream's events; with `-f`, also new ones until the stream is sealed or you press Ctrl-C.
 
     \b
     Examples:
@@ -140,7 +145,7 @@ def tail(
 
 @trace.command()
 def search(
-    words: Annotated[list[str], typer.Argument(help="Words that an event's texts must all hold")],
+    words: Annotated[list[str], typer.Argument(help="Words that an event must contain")],
     run: Run = None,
     node: Node = None,
     operation: Operation = None,
@@ -148,12 +153,12 @@ def search(
     outcome: Outcome = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most this many")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results")] = 50,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Find events by the words in their summaries and in the beginning of their raw results, newest stream first.
+    """Search summaries and the first part of raw results. The newest stream comes first.
 
     \b
     Examples:
@@ -173,16 +178,14 @@ def search(
 @trace.command()
 def replay(
     stream: StreamId,
-    to: Annotated[
-        int | None, typer.Option("--to", help="The packet after this turn; after the last one if left out")
-    ] = None,
+    to: Annotated[int | None, typer.Option("--to", help="The packet after this turn; default: after the last")] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Fold a stream again: the packet at any turn, held against what each receipt says was shown.
+    """Fold a stream again, print the packet at any turn, and check it against every receipt.
 
-    Exit code 1 if a receipt names another packet than the one folded now.
+    Exit code 1 if the digest in a receipt differs from the digest of the folded packet.
 
     \b
     Examples:
@@ -198,12 +201,12 @@ def replay(
 def explain(
     key: Annotated[str, typer.Argument(help="A knowledge key, an extension, or a field such as last_error")],
     stream: StreamId,
-    at: Annotated[int | None, typer.Option("--at", help="As of this turn; the last one if left out")] = None,
+    at: Annotated[int | None, typer.Option("--at", help="At this turn; default: the last")] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Why did it believe this? From the packet to the event to the raw result.
+    """Show why the packet contains a value: the events that set it and the raw result behind the last one.
 
     \b
     Examples:
@@ -217,20 +220,19 @@ def explain(
 
 @trace.command()
 def verify(
-    stream: Annotated[str | None, typer.Argument(help="Agent or run; all of them if left out")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Look whether blobs are there, and do not read them")] = False,
+    stream: Annotated[str | None, typer.Argument(help="Agent or run; default: all")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Check that blobs exist, without reading them")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Prove from the bytes that streams are whole, with every blob that they name. Exit code 1 if one is damaged.
+    """Verify the hash chain of streams and the digest of every blob they reference. Exit code 1 if one is damaged.
 
-    Every line is held against the next, the last ones against the heads that were noted in `heads.log` when a stream
-    was closed. A stream without its last event is called unsealed, never intact.
+    Each line is checked against the next one. The last lines are checked against the heads that `heads.log` recorded
+    when a stream was closed. A stream without `agent_end` is reported as unsealed, never as intact.
 
-    What is not found: changes that were made by someone with your own rights who also rewrote `heads.log`, and a
-    change in the very last line of a stream that nobody has closed yet. What else could not be checked is said at the
-    end.
+    Not detected: changes by someone with your own rights who also rewrote `heads.log`, and a change in the last line
+    of a stream that is not closed yet. The output ends with everything that could not be checked.
 
     \b
     Examples:
@@ -248,21 +250,21 @@ def verify(
 
 @trace.command()
 def prune(
-    older_than: Annotated[float | None, typer.Option(metavar="DAYS", help="Streams older than this go")] = None,
-    max_bytes: Annotated[int | None, typer.Option(help="The oldest go until all together take no more")] = None,
-    keep_last: Annotated[
-        int | None, typer.Option(help="The newest of each operation stay; alone, the rest goes")
+    older_than: Annotated[float | None, typer.Option(metavar="DAYS", help="Delete streams older than this")] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(help="Delete the oldest streams until all together take at most this")
     ] = None,
-    keep_failed: Annotated[bool, typer.Option(help="Failed runs stay")] = True,
-    blobs_only: Annotated[
-        bool, typer.Option("--blobs-only", help="Only large values go; streams still verify")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go")] = False,
+    keep_last: Annotated[
+        int | None, typer.Option(help="Keep this many of each operation; without other rules, delete the rest")
+    ] = None,
+    keep_failed: Annotated[bool, typer.Option(help="Keep failed runs")] = True,
+    blobs_only: Annotated[bool, typer.Option("--blobs-only", help="Delete only blobs; streams still verify")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Delete whole sealed streams that the rules let go, and the blobs that no other stream names.
+    """Delete sealed streams by age, size or number, and the blobs that no other stream references.
 
     \b
     Examples:
@@ -289,9 +291,9 @@ def import_(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Turn chat logs of other programs into streams: one conversation, one sealed stream.
+    """Import chat logs of other programs. Each conversation becomes one sealed stream.
 
-    Exit code 1 if a conversation could not be read, 2 if none could; those that could are kept.
+    Exit code 1 if some conversations could not be read, 2 if none could. The others are imported.
 
     \b
     Examples:
@@ -314,7 +316,7 @@ def tokens(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Show what each turn sent, and what chat history would have sent in its place.
+    """Compare the tokens that each turn sent with what chat history would have sent.
 
     \b
     Examples:
@@ -329,14 +331,14 @@ def tokens(
 @trace.command()
 def transcript(
     stream: StreamId,
-    full: Annotated[bool, typer.Option("--full", help="Results whole, however long")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print results in full")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Show a run as a conversation: each prompt exactly as sent, each reply, each call and what came back.
+    """Show a run as a conversation: each prompt exactly as sent, each reply, each call and its result.
 
-    The system text stands where it is first sent, and again only where it changes.
+    The system text is printed the first time, and again only when it changes.
 
     \b
     Examples:

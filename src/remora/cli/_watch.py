@@ -1,4 +1,4 @@
-"""`remora watch`: agents on what you change, while you change it."""
+"""`remora watch`: run agents on code when you save it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def watch(
     json: JsonFlag = False,
     state_dir: StateDir = None,
 ) -> None:
-    """Run agents on the functions and files below PATHS whenever you save a change to them. Ctrl-C stops it.
+    """Run agents on the functions and files below PATHS each time you save a change. Press Ctrl-C to stop.
 
-    With `--json`, a line for each agent as it ends. Your files stay as they are until you accept.
+    With `--json`, print one line for each agent. Your files do not change until you accept.
 
     \b
     Examples:
@@ -80,4 +80,4 @@ async def _run(project: Project, plan: Plan, *, json: bool) -> None:
     if changed and not json:
         options = f" {review_options(project)}".rstrip()
         run = short_id(plan.run_id)
-        say(f"Review: remora diff {run}{options}    Take over: remora accept {run}{options}")
+        say(f"Review: remora diff {run}{options}    Accept: remora accept {run}{options}")
