@@ -35,8 +35,8 @@ results = st.fixed_dictionaries(
 class AnAgent(RuleBasedStateMachine):
     """Someone's loop, driven at random."""
 
-    @initialize(goal=texts)
-    def start(self, goal: str) -> None:
+    @initialize(goal=texts, style=st.sampled_from(["json", "markdown", "account"]))
+    def start(self, goal: str, style: Any) -> None:
         clock = TickingClock()
         self.writer = MemoryTrace(clock=clock)
         self.track = TwoTrack.of(
@@ -45,7 +45,7 @@ class AnAgent(RuleBasedStateMachine):
                 goal=goal,
                 tools=[ToolSpec(name="look")],
                 system_prompt="Look.",
-                prompts=PromptSettings(LIMIT),
+                prompts=PromptSettings(LIMIT, style=style),
                 writer=self.writer,
                 blobs=MemoryBlobs(),
                 counter=EstimatedCounter(),
@@ -61,6 +61,11 @@ class AnAgent(RuleBasedStateMachine):
     @rule(result=results | json_values)
     def call(self, result: Any) -> None:
         asyncio.run(self.track.call(Call(call_id="c", tool="look"), lambda: result))
+
+    @rule(lines=st.integers(1, 400), word=st.sampled_from(["src/a.py", "order_77", "value"]))
+    def read(self, lines: int, word: str) -> None:
+        text = "\n".join(f"{number}: {word}_{number}" for number in range(lines))
+        asyncio.run(self.track.call(Call(call_id="c", tool="look", args={"path": word}), lambda **_: text))
 
     @rule(text=texts)
     def hear(self, text: str) -> None:

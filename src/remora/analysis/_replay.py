@@ -62,7 +62,10 @@ def replay(events: Iterable[Event], to: int | None = None) -> Replay:
 
 
 def explain(events: Iterable[Event | Change], key: str, at: int | None = None) -> Explanation:
-    """The value of `key` after turn `at`, and the events that set it. Raises `ProjectionStopped`."""
+    """The value of `key` after turn `at`, and the events that set it. Raises `ProjectionStopped`.
+
+    A key like `#12` is a piece of the account: what was kept of event 12.
+    """
     sources: list[Source] = []
 
     def collect() -> Iterator[Event | Change]:
@@ -81,6 +84,9 @@ def _set_by(event: Event | Change, delta: PacketDelta | PlainDelta, key: str) ->
     if key in delta.knowledge:
         item = delta.knowledge[key]
         return Source(event.seq, event.turn, event.type, tool, item.value, item.supersedes)
+    if delta.evidence is not None and key == f"#{event.seq}":
+        kept = delta.evidence
+        return Source(event.seq, event.turn, event.type, tool, "\n".join((kept.text, *kept.given, *kept.lines)).strip())
     value = {
         "last_error": delta.error.set if delta.error else None,
         "state_summary": delta.state_summary,
@@ -98,5 +104,8 @@ def _held(packet: DecisionPacket, key: str) -> Any:
         return packet.knowledge[key].value
     if key in packet.extensions:
         return packet.extensions[key]
+    if key.startswith("#"):
+        entries = (entry for entry in packet.evidence.entries if key == f"#{entry.seq}")
+        return next(("\n".join((entry.text, *entry.given, *entry.lines)).strip() for entry in entries), None)
     shown = packet.model_dump(mode="json", exclude_defaults=True)
     return shown.get(key)
