@@ -22,7 +22,7 @@ Count = Callable[[str], int]
 TASK_SHARE = 0.3
 SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.08}
 """Of the room beside the task, at most, until all kinds had their turn."""
-FIRST_FILL = 0.72
+FIRST_FILL = 0.8
 """Of that room, before identifiers of what is not shown get theirs."""
 LEDGER_SHARE = 0.06
 NOTES = 30

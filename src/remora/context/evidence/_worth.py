@@ -26,8 +26,8 @@ SMALL_OUTPUT = 16
 CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 80.0, 60.0, 60.0, 45.0, 65.0, 9.0
 """What lines are worth before they are looked at."""
 NEWEST_USER = 90.0
-CALL_DECAY, USER_DECAY, LINE_DECAY = 2.0, 3.0, 0.8
-"""What each later call takes away."""
+CALL_DECAY, USER_DECAY, LINE_DECAY = 4.0, 6.0, 0.8
+"""What each later call takes away. The first two are for 1,000 tokens: with more, calls and words stay longer."""
 RECENT = 12.0
 """More for the second newest output, half of it for the one before, and so on."""
 
@@ -90,10 +90,11 @@ class _Judge:
 
     def pieces(self, budget: int) -> Iterator[Piece]:
         seen, ranks = 0, Counter[str]()
+        scale = min(4.0, 1000 / max(1, budget))
         for index in range(len(self._entries) - 1, -1, -1):
             entry, age = self._entries[index], ranks["call"]
             if entry.speaker == "call":
-                worth = CALL - CALL_DECAY * age
+                worth = CALL - CALL_DECAY * scale * age
                 yield Piece(worth, worth - LATER["call"], index, -1, entry.weight, "call")
                 ranks["call"] += 1
             if not entry.view:
@@ -103,7 +104,8 @@ class _Judge:
             if seen > budget * HORIZON and share not in ("user", "call"):
                 continue
             seen += min(budget, entry.view_weight)
-            yield from self._lines(index, base - (USER_DECAY if share == "user" else LINE_DECAY) * age, share)
+            decay = USER_DECAY * scale if share == "user" else LINE_DECAY
+            yield from self._lines(index, base - decay * age, share)
             self._covered |= entry.all_words
 
     def _base(self, entry: Entry, index: int, rank: int) -> tuple[float, str]:
