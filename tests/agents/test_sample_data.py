@@ -192,3 +192,16 @@ async def test_a_case_that_does_not_fit_the_projects_classes_is_refused(
     value = await _call(tools, "write_fixture_file", cases=[case])
     assert value["outcome"] == "error"
     assert not [path for path in _written(tmp_path) if path.endswith(".json")]
+
+
+async def test_a_relative_import_is_followed_from_the_file_that_has_it(agent_tools: Make) -> None:
+    files = {
+        "app/main.py": "from app.parts.box import Box\n\n\ndef weigh(box: Box) -> int:\n    return box.lid.weight\n",
+        "app/parts/box.py": (
+            "from dataclasses import dataclass\n\nfrom .lid import Lid\n\n\n@dataclass\nclass Box:\n    lid: Lid\n"
+        ),
+        "app/parts/lid.py": "from dataclasses import dataclass\n\n\n@dataclass\nclass Lid:\n    weight: int\n",
+    }
+    tools = agent_tools("sample_data", files, "app/main.py:weigh", sandbox=False)
+    value = await _call(tools, "write_fixture_file")
+    assert value["result"]["fixture"]["cases"][0] == {"box": {"lid": {"weight": 3}}}

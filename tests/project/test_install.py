@@ -65,9 +65,15 @@ def test_the_command_of_the_bare_wheel_says_what_to_install(bare: Path) -> None:
 
 
 def test_the_wheel_ships_the_agents(bare: Path) -> None:
-    code = "from remora.app import bundled_agents; print(*sorted(p.name for p in bundled_agents().rglob('*.*')))"
+    code = (
+        "from remora.app import bundled_agents as agents; import remora, pathlib\n"
+        "shared = pathlib.Path(remora.__file__).parent / 'scripts' / 'shared'\n"
+        "print(*(p.relative_to(base) for base in (agents(), shared) for p in base.rglob('*.*')))"
+    )
     done = subprocess.run([bare, "-c", code], check=True, capture_output=True, text=True)
-    assert {"subagent.yaml", "run_linter.pym", "apply_fix.pym"} <= set(done.stdout.split())
+    shipped = set(done.stdout.split())
+    assert {"lint/subagent.yaml", "lint/tools/run_linter.pym", "lint/tools/findings.py"} <= shipped
+    assert {"test/sandboxed/changes.py", "samples.py", "sandbox.py", "README.md"} <= shipped
 
 
 def test_the_wheel_of_the_core_holds_nothing_of_the_lab(bare: Path) -> None:

@@ -27,12 +27,13 @@ async def pytest_files(
 ) -> dict[str, str]:
     """The files of one run: a test file at `path`, the modules of `sandboxed/` that it needs, and their spec.
 
-    The test file makes `folders` importable, then holds `text`, then imports `imports` from the package, such as
-    `search.test_search`: what is imported is collected as if it stood in the test file.
+    The test file makes `folders` and its own folder importable, then holds `text`, then imports `imports` from the
+    package, such as `search.test_search`: pytest collects what is imported as if the test file defined it.
     """
-    lead = f"import os, sys; sys.path[:0] = [os.path.abspath(one) for one in {json.dumps(folders)}]\n"
-    module, _, names = imports.partition(".")
     here = path.rpartition("/")[0]
+    paths = json.dumps(list(dict.fromkeys([*folders, here or "."])))
+    lead = f"import os, sys; sys.path[:0] = [os.path.abspath(one) for one in {paths}]\n"
+    module, _, names = imports.partition(".")
     package = f"{here}/{PACKAGE}" if here else PACKAGE
     files = {path: f"{lead}{text}from {PACKAGE}.{module} import {names}\n"}
     for name in modules:
