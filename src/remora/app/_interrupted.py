@@ -118,7 +118,7 @@ class Interrupted:
     def _node_now(self, node_id: str) -> CodeNode:
         """The node as the project has it now, for an agent that had not begun."""
         file = self._project.root / node_id.partition(":")[0]
-        found = self._project.runs.discovery().find([file]) if file.exists() else ()
+        found = self._project.discovery().find([file]) if file.exists() else ()
         for node in found:
             if node.node_id == node_id:
                 return node

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.config import CONFIG_FILE, Config
+from remora.config import CONFIG_FILE, Config, OperationConfig
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.settings import Settings
@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from remora.app._runs import Runs
     from remora.app._streams import Streams
     from remora.app._tools import ProjectTools
+    from remora.discovery import TreeSitterDiscovery
     from remora.ports import Clock, TokenCounter
     from remora.trace import KVTraceView
+    from remora.workspaces import OverlayWorkspace
 
 STATE_DIR = ".agentfs"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
@@ -197,6 +199,34 @@ class Project:
     def library(self) -> Library:
         """All streams of the project."""
         return Library(self.state_dir, own=self.is_own_state, progress=self.indexing)
+
+    def discovery(self) -> TreeSitterDiscovery:
+        """Finds the code nodes of the files that the settings include."""
+        from remora.discovery import TreeSitterDiscovery
+
+        settings = self.config.discovery
+        return TreeSitterDiscovery(
+            self.root,
+            state_dir=self.state_dir,
+            queries=self.agents.folder_of("discovery.queries", settings.queries) if settings.queries else None,
+            exclude=settings.exclude,
+        )
+
+    def workspace(self, agent_id: str) -> OverlayWorkspace:
+        """The copy-on-write files of one agent."""
+        from remora.workspaces import OverlayWorkspace, workspace_folder
+
+        limits = self.config.workspace
+        return OverlayWorkspace(
+            self.root,
+            workspace_folder(self.own_state_dir, agent_id),
+            max_file_bytes=limits.max_file_bytes,
+            max_files=limits.max_files,
+        )
+
+    def operation(self, name: str) -> OperationConfig:
+        """The settings of one operation."""
+        return self.config.operations.get(name, OperationConfig())
 
     def trace_view(self) -> KVTraceView:
         """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""

@@ -16,7 +16,6 @@ from remora.app._merging import Merging
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._session import Session, open_session
-from remora.config import OperationConfig
 from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
@@ -25,9 +24,7 @@ from remora.ports import AgentResult, Job
 from remora.trace import new_stream_id, read_events
 
 if TYPE_CHECKING:
-    from remora.discovery import TreeSitterDiscovery
     from remora.sandbox import SandboxReport
-    from remora.workspaces import OverlayWorkspace
 
 
 class Runs:
@@ -43,10 +40,10 @@ class Runs:
         only: Callable[[CodeNode], bool] | None = None,
     ) -> Plan:
         """What a run over `paths` would do. Raises `ConfigError` before anything has run."""
-        wanted = [name for name in operations if self.operation(name).enabled]
+        wanted = [name for name in operations if self._project.operation(name).enabled]
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
-        discovery = self.discovery()
+        discovery = self._project.discovery()
         found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
         nodes = [node for node in found if only is None or only(node)]
         run_id = new_stream_id(self._project.state_dir, self._project.clock.now())
@@ -137,35 +134,11 @@ class Runs:
         events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl")
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
-    def discovery(self) -> TreeSitterDiscovery:
-        """Finds the code nodes of the files that the settings include."""
-        from remora.discovery import TreeSitterDiscovery
-
-        settings = self._project.config.discovery
-        return TreeSitterDiscovery(
-            self._project.root,
-            state_dir=self._project.state_dir,
-            queries=self._project.agents.folder_of("discovery.queries", settings.queries) if settings.queries else None,
-            exclude=settings.exclude,
-        )
-
     def _drop_workspace(self, agent_id: str) -> None:
         """Nothing is left of the workspace of an agent that was not needed."""
         from remora.workspaces import workspace_folder
 
         shutil.rmtree(workspace_folder(self._project.state_dir, agent_id), ignore_errors=True)
-
-    def workspace(self, agent_id: str) -> OverlayWorkspace:
-        """The copy-on-write files of one agent."""
-        from remora.workspaces import OverlayWorkspace, workspace_folder
-
-        limits = self._project.config.workspace
-        return OverlayWorkspace(
-            self._project.root,
-            workspace_folder(self._project.own_state_dir, agent_id),
-            max_file_bytes=limits.max_file_bytes,
-            max_files=limits.max_files,
-        )
 
     def _recorded_settings(self) -> dict[str, Any]:
         server, runner = self._project.config.server, self._project.config.runner
@@ -183,10 +156,6 @@ class Runs:
             return server.model
         return server.gguf.stem if server.gguf else "SmolLM2-135M"
 
-    def operation(self, name: str) -> OperationConfig:
-        """The settings of one operation."""
-        return self._project.config.operations.get(name, OperationConfig())
-
     def prompt_limit(self) -> int | None:
         """The tokens of a whole prompt, where they are known before the model is asked about its window."""
         server = self._project.config.server
@@ -194,7 +163,7 @@ class Runs:
         return self._project.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
 
     def _rank(self, name: str) -> int:
-        return -self.operation(name).priority
+        return -self._project.operation(name).priority
 
     def _check_state_dir(self) -> None:
         """Raises `ConfigError` if nothing could be recorded."""

@@ -66,7 +66,7 @@ class Session:
         """The runner of one agent, on its target as it is now, or as its stream `past` left it."""
         agent = self.agents[job.operation]
         definition = self.overrides.definition(agent.definition)
-        workspace = self.project.runs.workspace(job.agent_id)
+        workspace = self.project.workspace(job.agent_id)
         target = await self._target(workspace, job, past)
         job = replace(job, node=target.node)
         tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
@@ -129,7 +129,7 @@ class Session:
             return Target(job.node, over.get(job.node.file_path.as_posix()))
         if not job.node.digest:  # made by hand, not found by discovery: taken as it is
             return Target(job.node, None)
-        return await begin(workspace, job.node, project.runs.discovery)
+        return await begin(workspace, job.node, project.discovery)
 
     def _tools(self, agent: Agent, job: Job, workspace: OverlayWorkspace, base: bytes | None) -> Tools:
         from remora.discovery import PythonCode
@@ -194,7 +194,7 @@ class Session:
     def _limits(self, definition: SubagentDefinition) -> RunLimits:
         project = self.project
         left = None if self.until is None else max(0.001, self.until - project.clock.monotonic())
-        return run_limits(definition, project.config.runner, project.runs.operation(definition.name).max_turns, left)
+        return run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
 
 
 @asynccontextmanager

@@ -139,7 +139,7 @@ class ProjectTools:
         agent_id = new_id(self._project.clock.now())
         with tempfile.TemporaryDirectory(prefix="remora-") as folder:
             workspace = OverlayWorkspace(self._project.root, workspace_folder(Path(folder), agent_id))
-            target = await begin(workspace, node, self._project.runs.discovery) if node.digest else Target(node, None)
+            target = await begin(workspace, node, self._project.discovery) if node.digest else Target(node, None)
             async with ScriptPool(max_processes=1) as pool:
                 yield (
                     ScriptTools(
@@ -168,7 +168,7 @@ class ProjectTools:
                     hint="Name the code with `--node path:qualified.name` or `--file path`",
                 )
             return _nowhere()
-        found = self._project.runs.discovery().find([self._project.root / wanted.partition(":")[0]])
+        found = self._project.discovery().find([self._project.root / wanted.partition(":")[0]])
         names = [each.node_id for each in found]
         if wanted not in names:
             known = ", ".join(f"`{name}`" for name in names[:20]) or "none"

@@ -76,7 +76,7 @@ class Watcher:
         return self._plan_files(seen, seen.written(files), operations)
 
     def _files(self, paths: Sequence[Path]) -> list[Path]:
-        return [self._project.root / file for file in self._project.runs.discovery().files(paths)]
+        return [self._project.root / file for file in self._project.discovery().files(paths)]
 
     def _plan_files(self, seen: Seen, files: Sequence[Path], operations: Sequence[str]) -> Plan:
         try:
