@@ -77,6 +77,10 @@ class ProjectChanges:
         """What became of changes that were cut off."""
         return []
 
+    def note(self, *notices: str) -> None:
+        """Add notices that are not there yet."""
+        self.notices.extend(notice for notice in notices if notice not in self.notices)
+
     @property
     def is_cut_off(self) -> bool:
         """Whether a change of the project was begun and not ended: by a kill, or by a process still at it."""
@@ -186,7 +190,7 @@ class ProjectChanges:
         if found.taken is not None and found.note["kind"] != BY_HAND:
             await self._record(writer, self._unrecorded(found.note))
         forget(self._project.journal_dir)
-        self.notices.append(_settled_notice(found))
+        self.note(_settled_notice(found))
 
     def _unrecorded(self, note: Mapping[str, Any]) -> Mapping[str, Any]:
         """The note without the agents that their runs' streams tell of."""

@@ -84,9 +84,9 @@ class Review:
         self, fragment: str | None = None, files: Sequence[str] = (), *, progress: Progress = silent
     ) -> list[AgentDiff]:
         """What one agent, or every agent of the latest run that has something open, would change."""
-        self._project.changes.notices += self._project.library.notices
+        self._project.changes.note(*self._project.library.notices)
         if self._project.changes.is_cut_off:
-            self._project.changes.notices.append(CUT_OFF)
+            self._project.changes.note(CUT_OFF)
         contents, found = Contents(self._project.blobs), []
         chosen = self._chosen(fragment, files, progress)
         for at, each in enumerate(chosen):
@@ -231,7 +231,7 @@ class Review:
         for info in library.agents():
             if info.changes or info.problem:
                 found.setdefault(info.run_id, set()).add(Path(info.stream_id).name)
-        self._project.changes.notices.extend(library.notices)
+        self._project.changes.note(*library.notices)
         return found
 
     def _streams(self, run: Path) -> list[Path]:

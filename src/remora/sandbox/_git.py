@@ -19,7 +19,7 @@ MAX_NAMES = 64 * 1024 * 1024
 """Bytes of the list of new files."""
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat", "-c", "diff.external=")
 _GIT_ENVIRONMENT = {**ENVIRONMENT, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-_HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def changed_lines(root: Path, reference: str) -> dict[str, list[tuple[int, int]]]:
@@ -65,12 +65,17 @@ def _lines(output: IO[bytes]) -> Iterator[str]:
 
 
 def _hunks(diff: Iterator[str]) -> Iterator[tuple[str, int, int]]:
-    path = ""
+    """Path, first line and number of lines of each hunk."""
+    path, code_lines = "", 0
     for line in diff:
-        if line.startswith("+++ "):
+        if code_lines and line[:1] in ("+", "-"):
+            code_lines -= 1  # an added line that begins with `++ ` looks like a header
+        elif line.startswith("+++ "):
             path = line[4:].rstrip("\t").strip('"').removeprefix("b/")
         elif hunk := _HUNK.match(line):
-            yield path, int(hunk[1]), int(hunk[2] or "1")
+            removed, first, added = int(hunk[1] or "1"), int(hunk[2]), int(hunk[3] or "1")
+            code_lines = removed + added
+            yield path, first, added
 
 
 def _git(output: IO[bytes], root: Path, *words: str) -> None:
