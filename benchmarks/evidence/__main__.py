@@ -76,9 +76,7 @@ def table(results: dict[str, Any]) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=__doc__)
-    parser.add_argument(
-        "--data", type=Path, required=True, help="a folder of chat logs, one folder a suite"
-    )
+    parser.add_argument("--data", type=Path, required=True, help="a folder of chat logs, one folder a suite")
     parser.add_argument(
         "--budgets", type=lambda text: [int(part) for part in text.split(",")], default=[500, 1000, 2000, 4000]
     )

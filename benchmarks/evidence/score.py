@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.evidence.data import Suite, output_text
 from benchmarks.evidence.rows import Count, Memory
-from benchmarks.evidence.words import call_words, words_of
-from remora.analysis import AssistantTurn, Chat
+from remora.analysis import AssistantTurn, Chat, call_words, words_in
 
 Make = Callable[[str, Count], Memory]
 
@@ -54,7 +53,7 @@ def score(suite: Suite, make: Make, budgets: Sequence[int], count: Count, *, nam
 
 
 def _run(chat: Chat, make: Make, scores: dict[int, Score], count: Count, names: bool) -> None:
-    memory, before, fixed = make(chat.goal, count), words_of(chat.goal), words_of(chat.system)
+    memory, before, fixed = make(chat.goal, count), words_in(chat.goal), words_in(chat.system)
     turn, heard = 0, 0.0
     for step in chat.steps:
         if isinstance(step, AssistantTurn) and step.calls:
@@ -77,7 +76,7 @@ def _judge(
     kept.cpu.append(time.process_time() - began + heard)
     if not needed:
         return
-    missing = needed - words_of(shown)
+    missing = needed - words_in(shown)
     kept.recalls.append(1 - len(missing) / len(needed))
     kept.tokens.append(count(shown))
     if missing:
@@ -87,6 +86,6 @@ def _judge(
 def _words(step: object) -> set[str]:
     """What a step adds to what stood before: a person's words, calls, outputs. The agent's own words are no source."""
     if not isinstance(step, AssistantTurn):
-        return words_of(getattr(step, "text", ""))
+        return words_in(getattr(step, "text", ""))
     found = call_words(step.calls, names=True)
-    return found.union(*(words_of(output_text(result)) for result in step.results.values()))
+    return found.union(*(words_in(output_text(result)) for result in step.results.values()))

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, read_chats
     from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
@@ -20,6 +21,7 @@ __all__ = [
     "ChatProblem",
     "Entry",
     "Explanation",
+    "Grounding",
     "LlmConversationLogger",
     "Replay",
     "Source",
@@ -28,18 +30,22 @@ __all__ = [
     "TokenRow",
     "TurnRow",
     "UserMessage",
+    "call_words",
     "chat_tokens",
     "explain",
     "fold_files",
+    "grounding",
     "history_tokens",
     "read_chats",
     "replay",
     "summarize",
     "token_report",
     "transcript",
+    "words_in",
 ]
 
 _MODULES = {
+    "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat read_chats",
     "_messages": "ChatProblem UserMessage AssistantTurn",
     "_replay": "Explanation Replay Source explain replay",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
+from remora.analysis._grounding import Grounding, grounding
 from remora.analysis._turns import history_tokens
 from remora.context.contracts import ToolSpec
 from remora.context.render import MESSAGE_OVERHEAD
@@ -29,6 +30,10 @@ class TokenRow:
     limit: int
     left_out: dict[str, int] = field(default_factory=dict)
     """Parts of the packet that were left out, by field."""
+    needed: int = 0
+    """Words that the turn's calls took from the past: identifiers and numbers."""
+    missing: tuple[str, ...] = ()
+    """Those that the prompt did not show."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,10 @@ class TokenReport:
     """The same for chat history."""
     left_out: dict[str, int]
     """By field, in how many turns some of it was left out."""
+    recall: float | None = None
+    """Of the words that calls took from the past, the mean share that their prompts showed; None without such words."""
+    grounded: float | None = None
+    """The share of turns in which none of them was missing."""
 
 
 def token_report(
@@ -59,7 +68,17 @@ def token_report(
     history = chat_tokens(events, system, raw_text, counter)
     before = counter.count(system) + counter.count(tools_beside(events, system))
     requests = [event for event in events if isinstance(event, ModelRequestEvent)]
-    rows = tuple(_row(event, history.get(event.turn, 0), before, counter) for event in requests)
+    found = grounding(events, system, raw_text)
+    rows = tuple(
+        replace(
+            _row(event, history.get(event.turn, 0), before, counter),
+            needed=used.needed,
+            missing=used.missing,
+        )
+        for event in requests
+        for used in [found.get(event.turn, Grounding(0))]
+    )
+    scored = list(found.values())
     return TokenReport(
         agent_id=events[0].agent_id if events else "",
         counter=counter.name,
@@ -71,6 +90,8 @@ def token_report(
         sent=sum(row.packet for row in rows),
         history_sent=sum(row.history for row in rows),
         left_out=dict(Counter(name for row in rows for name in row.left_out)),
+        recall=sum(used.shown / used.needed for used in scored) / len(scored) if scored else None,
+        grounded=sum(not used.missing for used in scored) / len(scored) if scored else None,
     )
 
 

@@ -361,15 +361,21 @@ def tokens(report: TokenReport) -> None:
     if not report.rows:
         say("No prompt was sent in this stream")
         return
-    say("turn   history    packet  █ packet  ░ more with chat history", "bold")
+    say("turn   history    packet    used  █ packet  ░ more with chat history", "bold")
     widest = max(report.largest_history, report.largest_packet, 1)
     for row in report.rows:
         told = ", ".join(f"{name} {count}" for name, count in row.left_out.items())
         missing = f"  left out: {told}" if told else ""
-        say(f"{row.turn:>4} {row.history:>9,} {row.packet:>9,}  {_bar(row, widest)}{missing}")
+        used = f"{row.needed - len(row.missing)}/{row.needed}" if row.needed else "-"
+        say(f"{row.turn:>4} {row.history:>9,} {row.packet:>9,} {used:>7}  {_bar(row, widest)}{missing}")
     times = report.history_sent / max(report.sent, 1)
     kept = "" if report.kept_by == report.counter else f", counted by {report.kept_by}"
     say(f"Largest packet {report.largest_packet:,} tokens; the limit was {report.rows[-1].limit:,}{kept}")
+    if report.recall is not None and report.grounded is not None:
+        say(
+            f"Used next: {report.recall:.0%} of the identifiers and numbers that calls took from the past were shown; "
+            f"{report.grounded:.0%} of turns had all of theirs"
+        )
     say(f"All turns: {report.sent:,} tokens sent; chat history {report.history_sent:,} ({times:.1f} times as much)")
 
 
