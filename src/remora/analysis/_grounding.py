@@ -28,8 +28,8 @@ _WORD = re.compile(r"[A-Za-z0-9_]{3,}|(?<![A-Za-z0-9_])[0-9]{2}(?![A-Za-z0-9_])"
 _ESCAPE = re.compile(r'\\[nrt"]')
 _COMMON = (
     "the and for are was were with that this from have has had not but you your can will would should all any one two",
-    "its our out what when which who how then than them they there here into also more some such only just been being did",
-    "does done use used using get let see now new yes may",
+    "its our out what when which who how then than them they there here into also more some such only just been being",
+    "did does done use used using get let see now new yes may",
 )
 COMMON = frozenset(word for line in _COMMON for word in line.split())
 """Words that say nothing about what a call needs."""
