@@ -66,7 +66,7 @@ class ToolResultBuilder:
         self._rules = wiring.rules
         self._goal = wiring.goal
         self._shows_all = wiring.prompts.style == "account"
-        """Whether every result is kept as evidence, and not only those without a summary of their own."""
+        """Whether every result is kept as evidence, and not only those that neither tool nor summarizer sums up."""
         self._repeats = RepeatGuard()
 
     async def build(
@@ -76,7 +76,7 @@ class ToolResultBuilder:
         kept = self._redacted(output.value)
         distilled = await self.distilled(call.tool, kept.value)
         offered = self._offered(distilled.delta, known)
-        if self._shows_all or not states_outcome(kept.value):
+        if self._shows_all or not (states_outcome(kept.value) or call.tool in self._summarizers):
             args = self._secrets.clean(call.args)
             offered = with_evidence(offered, call_evidence(call, args, kept.value, distilled, self._goal))
         delta = checked(offered, self._tools, self._extensions, kept.notes)
