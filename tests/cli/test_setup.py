@@ -24,7 +24,7 @@ def test_init_writes_settings_that_change_nothing_and_never_twice(remora: Remora
     before = json.loads(remora("config", "--json", cwd=tmp_path).stdout)
     assert remora("init", cwd=tmp_path).returncode == 0
     text = (tmp_path / "remora.yaml").read_text()
-    assert "packet_size_limit: 1000" in text
+    assert "packet_size_limit: null" in text
     assert "server:" not in text.replace("`server`", "")
     after = json.loads(remora("config", "--json", cwd=tmp_path).stdout)
     assert after == before
