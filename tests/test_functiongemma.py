@@ -92,7 +92,7 @@ BUNDLED = ("lint", "docstring", "test", "sample_data")
 async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(name: str, tmp_path: Path) -> None:
     (tmp_path / "remora.yaml").touch()
     (tmp_path / "cart.py").write_text("import os\n\n\ndef total(prices):\n    return sum(prices)\n")
-    project = remora.open_project(tmp_path, {"server.server": "first-candidate"})
+    project = remora.open_project(tmp_path, {"server.server": "first-candidate", "runner.max_turns": 3})
     job = project.runs.plan([tmp_path / "cart.py"], [name]).jobs[0]
     (analyzed,) = [one for one in await project.runs.analyze([tmp_path], [name]) if one.node_id == job.node.node_id]
     agent = runner(
@@ -100,6 +100,7 @@ async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(nam
         node=job.node,
         ctx=make_ctx("01SAME", operation=name, node_id="elsewhere.py:other"),
         server_config=make_server_config(server="first-candidate"),
+        runner_config=make_runner_config(max_turns=3),
         root=tmp_path,
         state_dir=tmp_path / ".agentfs",
     )
