@@ -109,7 +109,7 @@ def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit:
     for taken in range(low, steps + 1):
         if fitted := fits(taken):
             return fitted
-    raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+    raise BudgetError(f"The prompt exceeds its limit of {limit} tokens even without its optional parts")
 
 
 def _search_bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:

@@ -156,7 +156,7 @@ def _render_account(
             break
         budget = min(budget - (total - limit), budget * 9 // 10)
     if total > limit:
-        raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+        raise BudgetError(f"The prompt exceeds its limit of {limit} tokens even without its optional parts")
     tokens = {name: count(_markdown({name: part})) for name, part in fitted.sections.items()}
     left_out = fitted.left_out | dict(account.left_out)
     return Rendered(system, user, {"system": fixed, "account": account.tokens, **tokens, "total": total}, left_out)
