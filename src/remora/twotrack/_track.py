@@ -390,8 +390,7 @@ class TwoTrack:
         """Stamp the drafts with identity and turn, redact secrets, and write all of them with one append."""
         identity, turn = self.identity.fields(), self.packet.turn
         stamped = [
-            self._offloader.redact(draft).model_copy(update=identity | {"turn": draft.turn or turn})
-            for draft in drafts
+            self._offloader.redact(draft).model_copy(update=identity | {"turn": draft.turn or turn}) for draft in drafts
         ]
         events = await self._writer.append(self.identity.stream_id, stamped)
         for event in events:
