@@ -132,7 +132,7 @@ class Coordinator:
     async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
         """Yield each agent's result once it is recorded."""
         if not plan.taken_up:
-            await self._record(plan, _run_start(plan), *(_scheduled(job) for job in plan.jobs))
+            await self._record(plan, _run_start(plan), *(_scheduled_event(job) for job in plan.jobs))
         counts: Counter[str] = Counter()
         done, completed = list(plan.ended), False
         try:
@@ -141,7 +141,7 @@ class Coordinator:
                 stages = {job.agent_id: job.stage for job in jobs}
                 async for result in self._engine.run(jobs):
                     counts[result.outcome] += 1
-                    await self._record(plan, _finished(result))
+                    await self._record(plan, _finished_event(result))
                     done.append(replace(result, stage=stages[result.agent_id]))
                     yield done[-1]
             completed = True
@@ -155,7 +155,7 @@ class Coordinator:
             return ()
         last = await self._look_again(done)
         notices = [NoticeEvent(code="last_pass", message=problem) for problem in last.problems]
-        drafts = [*notices, *map(_scheduled, last.jobs)]
+        drafts = [*notices, *map(_scheduled_event, last.jobs)]
         if drafts:
             await self._record(plan, *drafts)
         return last.jobs
@@ -183,7 +183,7 @@ def _run_start(plan: Plan) -> RunStartEvent:
     )
 
 
-def _scheduled(job: Job) -> AgentScheduledEvent:
+def _scheduled_event(job: Job) -> AgentScheduledEvent:
     return AgentScheduledEvent(
         agent_id=job.agent_id,
         operation=job.operation,
@@ -195,7 +195,7 @@ def _scheduled(job: Job) -> AgentScheduledEvent:
     )
 
 
-def _finished(result: AgentResult) -> AgentFinishedEvent:
+def _finished_event(result: AgentResult) -> AgentFinishedEvent:
     return AgentFinishedEvent(
         agent_id=result.agent_id,
         operation=result.operation,

@@ -162,15 +162,15 @@ class Runner:
                 ending = await self._finish_last_turn()
                 while ending is None and self.track.packet.turn < self._limits.max_turns:
                     ending = await self.step()
-                return ending or self._stopped("max_turns", f"{self._limits.max_turns} turns")
+                return ending or self._limit_ending("max_turns", f"{self._limits.max_turns} turns")
         except TraceError:
             raise
         except TimeoutError:
-            return self._stopped("deadline", f"{self._limits.deadline_s:g} s")
+            return self._limit_ending("deadline", f"{self._limits.deadline_s:g} s")
         except RemoraError as error:
-            return await self._failed(type(error).__name__, error.message)
+            return await self._fail(type(error).__name__, error.message)
         except Exception as error:  # noqa: BLE001 - a policy may raise anything, and the stream must still be sealed
-            return await self._failed("internal_error", f"{type(error).__name__}: {error}")
+            return await self._fail("internal_error", f"{type(error).__name__}: {error}")
 
     async def _finish_last_turn(self) -> Ending | None:
         """Finish the last turn of an interrupted run."""
@@ -219,11 +219,11 @@ class Runner:
         """The ending if the agent reached a limit on consecutive failures, repeats or replies without a call."""
         limits = self._limits
         if self._failures >= limits.max_errors:
-            return self._stopped("error_limit", f"{self._failures} failed calls in a row")
+            return self._limit_ending("error_limit", f"{self._failures} failed calls in a row")
         if self.track.repeats >= limits.max_repeats:
-            return self._stopped("repeat_limit", f"{self.track.repeats} equal calls with equal results in a row")
+            return self._limit_ending("repeat_limit", f"{self.track.repeats} equal calls with equal results in a row")
         if self._undecided > limits.retries:
-            return self._stopped("undecided", f"{self._undecided} replies in a row without a call")
+            return self._limit_ending("undecided", f"{self._undecided} replies in a row without a call")
         return None
 
     async def _record_undecided(self, error: DecisionError) -> Ending | None:
@@ -231,12 +231,12 @@ class Runner:
         self._undecided += 1
         if error.ask_again and self._undecided <= self._limits.retries:
             return None
-        return await self._failed(error.code, error.message)
+        return await self._fail(error.code, error.message)
 
-    def _stopped(self, reason: str, after: str) -> Ending:
+    def _limit_ending(self, reason: str, after: str) -> Ending:
         return Ending("partial", reason, f"Stopped after {after} without `{SUBMIT_RESULT_TOOL}`")
 
-    async def _failed(self, code: str, message: str) -> Ending:
+    async def _fail(self, code: str, message: str) -> Ending:
         await self.track.fail(code, message)
         return Ending("error", code, message)
 

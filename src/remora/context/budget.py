@@ -191,7 +191,7 @@ class _View:
         self._hidden = out_of_window(packet)
         self._actions = _actions(packet, count)[self._hidden :]
         self._shortest = cut(packet.recent_actions[-1].summary, SHORT_ACTION_CAP, count) if self._actions else ""
-        self._excerpts = _ranked([excerpt.label for excerpt in packet.excerpts])
+        self._excerpts = _ranks([excerpt.label for excerpt in packet.excerpts])
         self._hub = list((packet.hub_context or {}).items())
         self._extensions = list(packet.extensions.items())
         self._knowledge = list(packet.knowledge.items())
@@ -239,7 +239,7 @@ class _View:
         return [*shown[:-1], shown[-1] | {"summary": self._shortest}] if short else shown
 
 
-def _ranked(keys: Iterable[str]) -> dict[str, int]:
+def _ranks(keys: Iterable[str]) -> dict[str, int]:
     """The position of each key, by its first occurrence."""
     ranks: dict[str, int] = {}
     for rank, key in enumerate(keys):

@@ -94,7 +94,7 @@ class ContextManager:
         """Use this Hub from now on; None for no Hub."""
         self._pulling = None if client is None else Pulling(client)
 
-    async def pulled(self, turn: int) -> list[Event]:
+    async def hub_events(self, turn: int) -> list[Event]:
         """Ask the Hub and return the events to record before a turn's prompt; empty if nothing changed."""
         if self._pulling is None:
             return []
@@ -102,7 +102,7 @@ class ContextManager:
 
     async def pull_hub_context(self) -> None:
         """Fetch fresh facts about the nodes in play into the packet. Failures of the Hub never raise."""
-        await self.record(*await self.pulled(self.packet.turn))
+        await self.record(*await self.hub_events(self.packet.turn))
 
     def run_middleware(self, hooks: Iterable[Hook]) -> None:
         """Fold the changes of each hook to its copy of the packet. Raises `TraceError` if changes are recorded."""

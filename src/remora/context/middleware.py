@@ -34,12 +34,15 @@ def difference(before: DecisionPacket, after: DecisionPacket) -> PacketDelta | N
         action=action,
         knowledge=_knowledge(before, after),
         error=_error(before, after),
-        diagnostics=(*(line for line in after.diagnostics if line not in before.diagnostics), *_refused(before, after)),
+        diagnostics=(
+            *(line for line in after.diagnostics if line not in before.diagnostics),
+            *_refused_changes(before, after),
+        ),
         candidate_actions=_candidates(before, after, action),
         state_summary=after.state_summary if after.state_summary != before.state_summary else None,
         excerpts=tuple(excerpt for excerpt in after.excerpts if excerpt not in before.excerpts),
         hub=_hub(before, after),
-        extensions=_changed(before.extensions, after.extensions),
+        extensions=_changed_items(before.extensions, after.extensions),
     )
     try:
         delta = storable(delta)
@@ -48,7 +51,7 @@ def difference(before: DecisionPacket, after: DecisionPacket) -> PacketDelta | N
     return None if delta == PacketDelta() else delta
 
 
-def _refused(before: DecisionPacket, after: DecisionPacket) -> list[str]:
+def _refused_changes(before: DecisionPacket, after: DecisionPacket) -> list[str]:
     """A diagnostic for each change that no delta can make."""
     names = [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
     replaced = {entry.supersedes for entry in after.knowledge.values()}
@@ -65,7 +68,7 @@ def _action(before: DecisionPacket, after: DecisionPacket) -> ActionDelta | None
 
 
 def _knowledge(before: DecisionPacket, after: DecisionPacket) -> dict[str, KnowledgeDelta]:
-    changed = _changed(before.knowledge, after.knowledge)
+    changed = _changed_items(before.knowledge, after.knowledge)
     return {
         key: KnowledgeDelta(value=entry.value, supersedes=entry.supersedes, pinned=entry.pinned)
         for key, entry in changed.items()
@@ -84,7 +87,7 @@ def _error(before: DecisionPacket, after: DecisionPacket) -> ErrorDelta | None:
 def _hub(before: DecisionPacket, after: DecisionPacket) -> HubDelta | None:
     old, new = before.hub_context or {}, after.hub_context or {}
     gone = tuple(node for node in old if node not in new)
-    return HubDelta(set=_changed(old, new), remove=gone) if old != new else None
+    return HubDelta(set=_changed_items(old, new), remove=gone) if old != new else None
 
 
 def _candidates(
@@ -96,5 +99,5 @@ def _candidates(
     return tuple(after.candidate_actions)
 
 
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def _changed_items(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in new.items() if key not in old or old[key] != value}

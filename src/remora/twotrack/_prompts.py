@@ -122,7 +122,7 @@ class PromptBuilder:
         )
         return built.messages, offered, receipt
 
-    def miscounted(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
+    def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""
         read = usage.get("prompt_tokens")
         if not isinstance(read, int) or isinstance(read, bool) or read <= 0:

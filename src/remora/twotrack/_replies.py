@@ -56,7 +56,7 @@ class ReplyRecorder:
             error=error,
             delta=agent_evidence(text, delta) if self._prompts.settings.style == "account" else delta,
         )
-        miscounted = self._prompts.miscounted(decision.usage)
+        miscounted = self._prompts.usage_notice(decision.usage)
         await self._context.record(answer, *([miscounted] if miscounted else []))
 
     async def _record_bad_call(self, bad: BadCall) -> None:

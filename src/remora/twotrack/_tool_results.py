@@ -74,7 +74,7 @@ class ToolResultBuilder:
     ) -> ToolResultEvent:
         """Build the event of a finished call. Its large parts are already in blobs; the event is not recorded yet."""
         redacted = self._redact(output.value)
-        distilled = await self.distilled(call.tool, redacted.value)
+        distilled = await self.distill(call.tool, redacted.value)
         proposed = self._add_candidates(distilled.delta, known)
         if self._shows_all or not (states_outcome(redacted.value) or call.tool in self._summarizers):
             args = self._secrets.clean(call.args)
@@ -99,7 +99,7 @@ class ToolResultBuilder:
     ) -> ToolResultEvent:
         """Build the event of the agent's check. It has no delta, so that the check never reaches the packet."""
         redacted = self._redact(output.value)
-        distilled = await self.distilled(call.tool, redacted.value)
+        distilled = await self.distill(call.tool, redacted.value)
         stored = await self._stored_fields(redacted, output, changes)
         return ToolResultEvent(
             call_id=call.call_id,
@@ -146,7 +146,7 @@ class ToolResultBuilder:
         takes_nothing = not tool.parameters.get("properties")
         return takes_nothing and self._repeats.is_worn_out(CandidateAction(tool=tool.name))
 
-    async def distilled(self, tool: str, safe: Any) -> Distilled:
+    async def distill(self, tool: str, safe: Any) -> Distilled:
         """Distill a result of `tool` that has no secrets."""
         made = await summarize_guarded(tool, safe, self._summarizers, self._guard, self._fallback)
         return distill(tool, safe, made)

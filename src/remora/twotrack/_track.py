@@ -215,7 +215,7 @@ class TwoTrack:
         """
         begun = resumed is not None and resumed.turn_begun
         drafts: list[Event] = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
-        if pulled := await self.context.pulled(self.packet.turn + len(drafts)):
+        if pulled := await self.context.hub_events(self.packet.turn + len(drafts)):
             await self.context.record(*drafts, *pulled)
             drafts = []
         # One append records the start of the turn and its prompt, unless the Hub has news between them.
@@ -272,7 +272,7 @@ class TwoTrack:
         self, call: Call, use: Callable[..., Any], *, changes: Callable[[], Changes] = tuple, unknown: bool = False
     ) -> ToolResultEvent:
         """Run a call whose intent is already recorded, and record its result. `unknown` sets that outcome."""
-        output, duration = await self._timed(use, call)
+        output, duration = await self._run_timed(use, call)
         event = await self._results.build(call, output, changes(), duration, self.packet.knowledge)
         return await self._record_result(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
 
@@ -299,7 +299,7 @@ class TwoTrack:
         unknown: bool = False,
     ) -> ToolResultEvent:
         """Like `finish_call`, for the agent's check."""
-        output, duration = await self._timed(use, call)
+        output, duration = await self._run_timed(use, call)
         event = await self._results.build_check(call, output, changes(), duration, key)
         return await self._record_result(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
 
@@ -307,7 +307,7 @@ class TwoTrack:
         spec = next((spec for spec in self.tools if spec.name == tool), None)
         return spec.effects if spec else "outside"
 
-    async def _timed(self, use: Callable[..., Any], call: Call) -> tuple[Any, float]:
+    async def _run_timed(self, use: Callable[..., Any], call: Call) -> tuple[Any, float]:
         began = self._clock.monotonic()
         output = await call_tool(use, call.args)
         return output, max(0.0, self._clock.monotonic() - began) * 1000
@@ -384,7 +384,7 @@ class TwoTrack:
 
     async def distill(self, tool: str, value: Any) -> Distilled:
         """Distill `value` as a result of `tool`, without recording anything."""
-        return await self._results.distilled(tool, self._secrets.clean(value))
+        return await self._results.distill(tool, self._secrets.clean(value))
 
     async def _append(self, drafts: Sequence[Event]) -> Sequence[Event]:
         """Stamp the drafts with identity and turn, redact secrets, and write all of them with one append."""

@@ -46,8 +46,8 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
         outcome = "error"
     problems = [f"Summarizer of {tool} {problem}" for problem in summarized.problems]
     summary = _summary(tool, result, summarized)
-    candidates = _parsed(_CANDIDATES, tool, "candidate_actions", result.get("candidate_actions"), problems)
-    excerpts = _parsed(_EXCERPTS, tool, "excerpts", result.get("excerpts", summarized.excerpts), problems)
+    candidates = _parse(_CANDIDATES, tool, "candidate_actions", result.get("candidate_actions"), problems)
+    excerpts = _parse(_EXCERPTS, tool, "excerpts", result.get("excerpts", summarized.excerpts), problems)
     extensions = {key: item for key, item in _mapping(result.get("extensions")).items() if _is_json({key: item})}
     delta = PacketDelta(
         action=ActionDelta(tool=tool, summary=summary, outcome=outcome),
@@ -147,7 +147,7 @@ def _error_text(result: Mapping[str, Any], summary: str) -> str:
     return one_line(str(text.get("message", text)) if isinstance(text, Mapping) else str(text))
 
 
-def _parsed(adapter: TypeAdapter[Any], tool: str, name: str, given: Any, problems: list[str]) -> Any:
+def _parse(adapter: TypeAdapter[Any], tool: str, name: str, given: Any, problems: list[str]) -> Any:
     if not given:
         return ()
     try:

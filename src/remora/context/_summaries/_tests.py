@@ -27,7 +27,7 @@ class _Run:
     bad: Sequence[tuple[str, str]]
     """Name and reason."""
 
-    def summarized(self, shown: tuple[dict[str, Any], ...]) -> Summarized:
+    def summarize(self, shown: tuple[dict[str, Any], ...]) -> Summarized:
         failed, errors = self.counts.get("failed", 0), self.counts.get("error", 0)
         knowledge: dict[str, Any] = {"tests_passed": self.counts.get("passed", 0), "tests_failed": failed}
         knowledge |= {"tests_errors": errors} if errors else {}
@@ -59,7 +59,7 @@ def read_pytest(raw: Any) -> Summarized | None:
         return None
     kinds = ("FAILED ", "ERROR ")
     bad = [_name_and_reason(line.removeprefix(kind)) for kind in kinds for line in lines if _names_a_test(line, kind)]
-    return _Run(counts, bad).summarized(_first_failure(lines))
+    return _Run(counts, bad).summarize(_first_failure(lines))
 
 
 def _counts(line: str) -> dict[str, int] | None:
@@ -107,7 +107,7 @@ def read_junit(raw: Any) -> Summarized | None:
         return None
     counts = {kind: sum(case.kind == kind for case in cases) for kind in ("passed", "failed", "error", "skipped")}
     bad = sorted((case for case in cases if case.kind in ("failed", "error")), key=lambda case: case.kind != "failed")
-    return _Run(counts, [(case.name, case.reason) for case in bad]).summarized(_report(bad))
+    return _Run(counts, [(case.name, case.reason) for case in bad]).summarize(_report(bad))
 
 
 def _report(bad: Sequence[Case]) -> tuple[dict[str, Any], ...]:
