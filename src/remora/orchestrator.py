@@ -1,4 +1,4 @@
-"""Nodes × operations → agents, many at once, and a stream of the run that says which ran and how each ended."""
+"""Plans one agent for each node and operation, runs them concurrently, and records the run in a stream of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from remora.subagent import SubagentDefinition
 
 @dataclass(frozen=True)
 class Plan:
-    """What one run will do."""
+    """The work of one run."""
 
     run_id: str
     root: str
@@ -32,47 +32,47 @@ class Plan:
     operations: tuple[str, ...]
     policy: str
     limit: int | None
-    """Tokens of a whole prompt; None where the model decides."""
+    """Tokens of a whole prompt; None to use the model's own limit."""
     jobs: tuple[Job, ...]
     problems: tuple[str, ...] = ()
-    """Files that could not be read; the run goes on without them, and says so."""
+    """Files that could not be read. The run reports them and continues without them."""
     model: str = ""
-    """The name of the model that decides, where one does and it is known."""
+    """The model's name, if the policy uses one and it is known."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Who decides and how, for whoever goes on with it."""
+    """Settings of the policy, recorded so that the run can be resumed."""
     taken_up: bool = False
-    """Whether the run began earlier and was interrupted: then its jobs are those that had not ended."""
+    """Whether this resumes an interrupted run. `jobs` then holds only the unfinished ones."""
     ended: tuple[AgentResult, ...] = ()
-    """Then also what had ended."""
+    """Results of the jobs that finished before the interruption."""
     is_over: bool = False
-    """Whether it had come to its end by itself: then nothing is left to do."""
+    """Whether the run already finished, so that nothing is left to do."""
 
     def in_order(self, results: Iterable[AgentResult]) -> list[AgentResult]:
-        """The results in the order of the jobs; those of agents that were needed later come after them."""
+        """The results in the order of the jobs, then those of the last pass."""
         order = {job.agent_id: place for place, job in enumerate(self.jobs)}
         return sorted(results, key=lambda result: (order.get(result.agent_id, len(order)), result.agent_id))
 
 
 LAST = "last"
-"""The stage of an agent that works on what the others' changes come to together."""
+"""The stage of an agent that works on the combined changes of other agents."""
 
 
 @dataclass(frozen=True)
 class LastPass:
-    """What is left to do once all agents of a run have ended, and what could not be looked at, a sentence each."""
+    """Jobs on the combined changes of all agents, and one sentence for each file that could not be checked."""
 
     jobs: tuple[Job, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 LookAgain = Callable[[Sequence[AgentResult]], Awaitable[LastPass]]
-"""Finds what is wrong in what the agents' changes come to together."""
+"""Checks the combined changes of all agents."""
 
 
 def plan_jobs(
     run_id: str, nodes: Sequence[CodeNode], definitions: Mapping[str, SubagentDefinition], ids: Iterator[str]
 ) -> tuple[Job, ...]:
-    """One job for every node that an operation targets, operation by operation, the agents named by `ids`."""
+    """One job for every node that an operation targets, grouped by operation. `ids` supplies the agent ids."""
     return tuple(
         Job(run_id=run_id, agent_id=next(ids), operation=operation, node=node)
         for operation, definition in definitions.items()
@@ -83,7 +83,7 @@ def plan_jobs(
 
 @dataclass(frozen=True)
 class Meeting:
-    """A file that agents of one operation changed, each on a copy of its own, in the order of accepting."""
+    """A file that agents of one operation changed, each in its own workspace. `results` are in accept order."""
 
     operation: str
     path: str
@@ -91,18 +91,18 @@ class Meeting:
 
     @property
     def fixed(self) -> int:
-        """How many things fewer the agents' own checks found wrong afterwards, all together."""
-        return sum(_number(result, "before") - _number(result, "after") for result in self.results)
+        """By how much the agents' own checks decreased, in total."""
+        return sum(_count_of(result, "before") - _count_of(result, "after") for result in self.results)
 
 
 def meetings(
     results: Sequence[AgentResult], definitions: Mapping[str, SubagentDefinition], not_taken: Sequence[str]
 ) -> list[Meeting]:
-    """The changed files of every operation that can look at a whole file: by a check, with agents that target files.
+    """The changed files of every operation that has a check and targets whole files.
 
-    Work that accept leaves out, by its outcome or a verdict in `not_taken`, is left out here too.
+    Skips results that `accept` would skip: those with a failed outcome, or with a verdict in `not_taken`.
     """
-    found: dict[tuple[str, str], list[AgentResult]] = {}
+    changed: dict[tuple[str, str], list[AgentResult]] = {}
     for result in results:
         definition = definitions.get(result.operation)
         if definition is None or definition.check is None or NodeType.FILE not in definition.targets:
@@ -110,12 +110,12 @@ def meetings(
         if result.outcome not in ("success", "partial") or result.verdict in not_taken:
             continue
         for change in result.files:
-            found.setdefault((result.operation, change.path), []).append(result)
-    looked_at = {(result.operation, result.node_id) for result in results if result.stage == LAST}
-    return [Meeting(*key, tuple(mine)) for key, mine in found.items() if key not in looked_at]
+            changed.setdefault((result.operation, change.path), []).append(result)
+    checked = {(result.operation, result.node_id) for result in results if result.stage == LAST}
+    return [Meeting(*key, tuple(group)) for key, group in changed.items() if key not in checked]
 
 
-def _number(result: AgentResult, name: str) -> int:
+def _count_of(result: AgentResult, name: str) -> int:
     value = result.check.get(name)
     return value if isinstance(value, int) else 0
 
@@ -124,41 +124,41 @@ class Coordinator:
     """Runs a plan through an engine and records the run."""
 
     def __init__(self, writer: TraceWriter, engine: Engine, look_again: LookAgain | None = None) -> None:
-        """`look_again` is asked once all agents have ended; what it finds is run too, in the same run."""
+        """`look_again` is called once all agents have finished. Its jobs run in the same run."""
         self._writer = writer
         self._engine = engine
         self._look_again = look_again
 
     async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
-        """The agents' results, each as it ends and is recorded."""
+        """Yield each agent's result once it is recorded."""
         if not plan.taken_up:
-            await self._record(plan, _start(plan), *(_scheduled(job) for job in plan.jobs))
+            await self._record(plan, _run_start(plan), *(_scheduled_event(job) for job in plan.jobs))
         counts: Counter[str] = Counter()
-        done, whole = list(plan.ended), False
+        done, completed = list(plan.ended), False
         try:
             for stage in ("", LAST):
                 jobs = await self._last_pass(plan, done) if stage == LAST else plan.jobs
                 stages = {job.agent_id: job.stage for job in jobs}
                 async for result in self._engine.run(jobs):
                     counts[result.outcome] += 1
-                    await self._record(plan, _finished(result))
+                    await self._record(plan, _finished_event(result))
                     done.append(replace(result, stage=stages[result.agent_id]))
                     yield done[-1]
-            whole = True
+            completed = True
         finally:
-            await self._record(plan, RunEndEvent(outcome="finished" if whole else "cancelled", counts=dict(counts)))
+            await self._record(plan, RunEndEvent(outcome="finished" if completed else "cancelled", counts=dict(counts)))
             await self._writer.close(f"runs/{plan.run_id}")
 
     async def _last_pass(self, plan: Plan, done: Sequence[AgentResult]) -> tuple[Job, ...]:
-        """The agents that are needed for the whole, recorded like any."""
+        """Record and return the jobs on the combined changes."""
         if self._look_again is None:
             return ()
-        found = await self._look_again(done)
-        notices = [NoticeEvent(code="last_pass", message=problem) for problem in found.problems]
-        drafts = [*notices, *map(_scheduled, found.jobs)]
+        last = await self._look_again(done)
+        notices = [NoticeEvent(code="last_pass", message=problem) for problem in last.problems]
+        drafts = [*notices, *map(_scheduled_event, last.jobs)]
         if drafts:
             await self._record(plan, *drafts)
-        return found.jobs
+        return last.jobs
 
     async def _record(self, plan: Plan, *drafts: Event) -> None:
         stamped = [draft.model_copy(update={"run_id": plan.run_id}) for draft in drafts]
@@ -166,11 +166,11 @@ class Coordinator:
 
 
 def not_run(job: Job, reason: str, message: str) -> AgentResult:
-    """The result of a job that was never begun: there is no stream of it."""
+    """The result of a job that never started and has no stream."""
     return AgentResult(job.agent_id, job.node.node_id, job.operation, "cancelled", reason, message, verdict="failed")
 
 
-def _start(plan: Plan) -> RunStartEvent:
+def _run_start(plan: Plan) -> RunStartEvent:
     return RunStartEvent(
         format=FORMAT,
         remora=__version__,
@@ -183,7 +183,7 @@ def _start(plan: Plan) -> RunStartEvent:
     )
 
 
-def _scheduled(job: Job) -> AgentScheduledEvent:
+def _scheduled_event(job: Job) -> AgentScheduledEvent:
     return AgentScheduledEvent(
         agent_id=job.agent_id,
         operation=job.operation,
@@ -195,7 +195,7 @@ def _scheduled(job: Job) -> AgentScheduledEvent:
     )
 
 
-def _finished(result: AgentResult) -> AgentFinishedEvent:
+def _finished_event(result: AgentResult) -> AgentFinishedEvent:
     return AgentFinishedEvent(
         agent_id=result.agent_id,
         operation=result.operation,

@@ -1,6 +1,6 @@
-"""The shape of the system: what the thinking parts need from the world, one Protocol a need.
+"""Protocols for everything that touches the outside world, and the values that they exchange.
 
-The runner and everything above it know only these. `app.py` picks the parts that stand behind them.
+The runner and everything above it depend only on these. `remora.app` chooses the implementations.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ Draft = Event
 
 
 class Clock(Protocol):
-    """What time it is."""
+    """Wall-clock and monotonic time."""
 
     def now(self) -> datetime:
-        """The moment, with its time zone."""
+        """The current time, timezone-aware."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only grow, for durations."""
+        """Seconds of a monotonic clock, for durations."""
         ...
 
 
 class TraceWriter(Protocol):
-    """Where streams grow. Append and read: no update, no delete of one event.
+    """Appends to streams and reads them. Events are never updated or deleted.
 
     A stream id is `traces/{agent_id}` or `runs/{run_id}`.
     """
 
     async def append(self, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
-        """Durable once this returns, with `seq`, `ts` and `prev` assigned. Raises `TraceError` once poisoned."""
+        """Assign `seq`, `ts` and `prev`, and write the events durably. Raises `TraceError` after a failed write."""
         ...
 
     def read(self, stream_id: str, *, after: int = -1) -> AsyncIterator[Event]:
@@ -52,57 +52,57 @@ class TraceWriter(Protocol):
         ...
 
     async def close(self, stream_id: str) -> None:
-        """Let go of the stream: another writer may have it."""
+        """Release the stream, so that another writer can open it."""
         ...
 
 
 def blob_limit(reference: BlobRef) -> int:
-    """How far a blob is unpacked into memory: as far as its event says, and no further than `MAX_BLOB`."""
+    """How many bytes of a blob may be unpacked into memory: the size in its event, at most `MAX_BLOB`."""
     return min(reference.size, MAX_BLOB)
 
 
 class BlobStore(Protocol):
-    """Bytes by their own digest."""
+    """A content-addressed store: bytes by their digest."""
 
     async def put(self, data: bytes) -> str:
-        """The digest under which `data` is durable once this returns."""
+        """Write `data` durably and return its digest."""
         ...
 
     async def put_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        """Digest and size of all chunks together, durable once this returns; they are never all in memory."""
+        """Write the chunks durably as one blob and return its digest and size. Never holds all of them in memory."""
         ...
 
     async def get(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
-        """The bytes, checked against their digest. Raises `TraceError` if they are gone, damaged, or over `limit`."""
+        """The bytes, verified by their digest. Raises `TraceError` if they are missing, damaged or over `limit`."""
         ...
 
 
 class TokenCounter(Protocol):
-    """How many tokens a text takes."""
+    """Counts the tokens of a text."""
 
     @property
     def name(self) -> str:
-        """What counts, as receipts say it."""
+        """The name that prompt receipts record."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether this is the served model's own count. If not, the budget is called estimated."""
+        """Whether it uses the served model's own tokenizer. If not, the count is an estimate."""
         ...
 
     @property
     def digest(self) -> str:
-        """Which tokenizer it is; empty where there is none to name."""
+        """The digest of the tokenizer; empty without one."""
         ...
 
     def count(self, text: str) -> int:
-        """Tokens of `text`."""
+        """The number of tokens in `text`."""
         ...
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a policy decides on: the messages as sent, and the calls that are offered."""
+    """The input of a policy: the messages as sent, and the tools that it may call."""
 
     messages: tuple[Mapping[str, Any], ...]
     tools: tuple[ToolSpec, ...]
@@ -110,13 +110,13 @@ class Prompt:
     turn: int = 0
 
     def openai_tools(self) -> list[dict[str, Any]]:
-        """The offered calls as the `tools` of an OpenAI-compatible request."""
+        """The tools as the `tools` of an OpenAI-compatible request."""
         return [tool.openai() for tool in self.tools]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy chose."""
+    """The output of a policy."""
 
     calls: tuple[Call, ...]
     text: str = ""
@@ -124,30 +124,30 @@ class Decision:
     usage: Mapping[str, Any] = field(default_factory=dict)
     finish: str = ""
     bad: tuple[BadCall, ...] = ()
-    """Calls that cannot be made: for the stream as they were written, and for the model as its errors."""
+    """Calls that cannot be made. The stream records them as written; the model reads their errors."""
 
 
 class Policy(Protocol):
-    """Who decides: a model, or something without one."""
+    """Chooses the next calls, with or without a model."""
 
     @property
     def name(self) -> str:
-        """Who it is, as streams say it."""
+        """The name that streams record."""
         ...
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The next calls. Raises `DecisionError` when there is no valid one."""
+        """Choose the next calls. Raises `DecisionError` if the reply has no valid call."""
         ...
 
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """What came out of a tool: its value, and what else a developer should find in the stream."""
+    """The output of a tool: its return value, and what else the stream records of it."""
 
     value: Any
     prints: str = ""
     outputs: tuple[tuple[str, bytes | Iterable[bytes]], ...] = ()
-    """Full outputs of the commands it ran, by name; a large one in chunks."""
+    """Full outputs of its commands by name. A large one is an iterable of chunks."""
 
 
 class Tools(Protocol):
@@ -155,200 +155,204 @@ class Tools(Protocol):
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What is offered to the model."""
+        """The tools that the model may call."""
         ...
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        """Run a tool. Raises `ToolError`, which the model will read."""
+        """Run a tool. Raises `ToolError`; the model reads its message."""
         ...
 
 
 class Written(NamedTuple):
-    """One file that an agent changed: its content before and after, None where there is no file, and its mode."""
+    """One file that an agent changed: its content before and after (None if there is no file), and its mode."""
 
     path: str
     before: bytes | None
     after: bytes | None
     mode: int = 0o644
-    """Permissions that the file has, or would have, in the project."""
+    """The file's permissions in the project; those of a new file if it does not exist there."""
 
 
 class Workspace(Protocol):
-    """A project as one agent sees it: reads fall through, writes stay apart."""
+    """A copy-on-write view of the project for one agent: it reads the project's files and writes its own."""
 
     @property
     def upper(self) -> Path:
-        """The folder that holds the changed files, and only those."""
+        """The folder that holds only the changed files."""
         ...
 
     async def read(self, path: str) -> bytes:
-        """The file's bytes, from now on the same. Raises `FileNotFoundError`, or `WorkspaceError` for one outside."""
+        """The file's bytes. Later reads return the same bytes, even if someone saves the file.
+
+        Raises `FileNotFoundError`, or `WorkspaceError` for a path outside the project.
+        """
         ...
 
     def look(self, path: str) -> bytes:
-        """As `read`, where the agent gets no more than a part of the file: it may be another the next time."""
+        """Like `read`, for a caller that shows the agent only part of the file. Later reads may return newer bytes."""
         ...
 
     def moved(self) -> Mapping[str, bytes]:
-        """Files that someone has saved since the agent read them, as the agent read them."""
+        """Files that someone saved after the agent read them, with the bytes that the agent read."""
         ...
 
     async def write(self, path: str, data: bytes) -> None:
-        """Put `data` at `path`, for this agent only.
+        """Write `data` to `path` in this workspace only.
 
-        Raises `WorkspaceError` also for a file that was saved after the agent began, if no earlier call has read it.
+        Raises `WorkspaceError` for a path outside the project, and for a file that someone saved after the agent
+        started and that no earlier call has read.
         """
         ...
 
     async def exists(self, path: str) -> bool:
-        """Whether there is a file at `path`."""
+        """Whether `path` is a file."""
         ...
 
     async def files(self, under: str = "") -> list[str]:
-        """Every file at and below `under`, in order: the project's that are not ignored, and all of its own."""
+        """Every file at or below `under`, sorted: the project's files that are not ignored, and all changed ones."""
         ...
 
     async def list_dir(self, path: str = "") -> list[str]:
-        """Names in a folder, in order, those of folders with a `/` at the end. Raises `FileNotFoundError`."""
+        """Sorted names in a folder. Names of folders end with `/`. Raises `FileNotFoundError`."""
         ...
 
     def take_changes(self) -> tuple[Written, ...]:
-        """What was written since this was last asked."""
+        """The files written since the previous call of this method."""
         ...
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ended."""
+    """A command that finished."""
 
     argv: tuple[str, ...]
     returncode: int
     stdout: bytes
-    """What it said, or the beginning of it: see `full`."""
+    """Its output, or the beginning of it: see `full`."""
     stderr: bytes
     full: Mapping[str, Iterable[bytes]] = field(default_factory=dict)
-    """All of `stdout` or `stderr`, in chunks, where it is too large to hold."""
+    """All of `stdout` or `stderr` in chunks, if it is too large for memory."""
     sandbox: str = ""
-    """How the project's code was shut in: `bubblewrap`, `landlock` or `none`. Empty where none of it ran."""
+    """The sandbox that ran the project's code: `bubblewrap`, `landlock` or `none`. Empty if none of its code ran."""
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
-    """Files that the program was asked for and wrote, by name, such as pytest's JUnit XML."""
+    """Requested output files by name, such as pytest's JUnit XML."""
 
 
 class Spawner(Protocol):
-    """The one place that starts programs."""
+    """Starts programs. Nothing else does."""
 
     async def run(
         self, argv: Sequence[str], *, cwd: Path, stdin: bytes = b"", limit_s: float = 30.0, over: Path | None = None
     ) -> Completed:
-        """Run an allowed program to its end. Raises `ToolError` if it is not allowed or reaches a limit.
+        """Run an allowed program. Raises `ToolError` if it is not allowed or exceeds a limit.
 
-        What runs the project's code sees `cwd` with the files below `over` in their places, and writes to neither.
+        A program that runs the project's code sees `cwd` overlaid with the files of `over`. It can write to neither.
         """
         ...
 
 
 class CodeReader(Protocol):
-    """Facts about the definitions of one source text, and edits by their positions.
+    """Reads facts about definitions in a source text, and edits them.
 
     `node` is the part of a node id after the colon, such as `Order.total` or `load#2`; empty for the file itself.
-    What is refused is a `ValueError` that says what is there or what was expected.
+    Methods raise `ValueError`, which says what was found or expected.
     """
 
     def facts(self, source: bytes, node: str) -> dict[str, Any]:
-        """Kind, names, lines, signature, parameters, docstring and so on of a definition, as plain JSON."""
+        """Kind, names, lines, signature, parameters, docstring and other facts of a definition, as plain JSON."""
         ...
 
     def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
-        """The source with the `docstring`, `body` or `whole` of a definition replaced by `text`. It still parses."""
+        """Replace the `docstring`, `body` or `whole` of a definition by `text`. The result parses."""
         ...
 
     def replace_lines(self, source: bytes, first: int, last: int, text: str) -> bytes:
-        """The source with lines `first` to `last` replaced by `text`; `last = first - 1` inserts. It still parses."""
+        """Replace lines `first` to `last` by `text`; `last = first - 1` inserts. The result parses."""
         ...
 
 
 @dataclass(frozen=True)
 class Job:
-    """One agent to run. Picklable, so that an engine may send it elsewhere."""
+    """One agent to run. Picklable, so that an engine can send it to another process."""
 
     run_id: str
     agent_id: str
     operation: str
     node: CodeNode
     stage: str = ""
-    """`last` for one that looks at what the changes of other agents come to together."""
+    """`last` for an agent that works on the combined changes of others."""
     over: tuple[FileChange, ...] = ()
-    """What its workspace begins with."""
+    """Changes that its workspace starts with."""
     after: tuple[str, ...] = ()
-    """The agents whose changes those are."""
+    """The agents that made those changes."""
 
 
 @dataclass(frozen=True)
 class AgentResult:
-    """How an agent ended, and what the files say about it."""
+    """How a run of one agent ended, and the verdict of its check."""
 
     agent_id: str
     node_id: str
     operation: str
     outcome: str
-    """What the run came to: `success`, `partial`, `error`, `cancelled` or `degraded`."""
+    """`success`, `partial`, `error`, `cancelled` or `degraded`."""
     reason: str = ""
     summary: str = ""
     turns: int = 0
     largest_prompt: int = 0
     verdict: str = ""
-    """By the files: `clean`, `partial`, `unchanged` or `failed`; empty where the agent has no check."""
+    """`clean`, `partial`, `unchanged` or `failed`, judged by the files; empty if the agent has no check."""
     check: Mapping[str, Any] = field(default_factory=dict)
     head: str = ""
     last_seq: int = -1
     files: tuple[FileChange, ...] = ()
     stage: str = ""
-    """`last` where it worked on what the changes of the others come to together."""
+    """`last` if it worked on the combined changes of others."""
 
 
 class Engine(Protocol):
-    """Where agents run: here, or on other machines."""
+    """Runs agents, in this process or elsewhere."""
 
     def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
-        """The result of every job, as each ends. One job's failure never stops another."""
+        """Yield the result of each job when it finishes. A failed job never stops another."""
         ...
 
 
 class SummaryGuard(Protocol):
-    """Where summarizers run that are not ours."""
+    """Runs summarizers that are not built in."""
 
     def check(self, tool: str, summarizer: Summarizer) -> None:
-        """Raises `ConfigError` for a summarizer that could never run here."""
+        """Raise `ConfigError` for a summarizer that this guard cannot run."""
         ...
 
     async def run(self, summarizer: Summarizer, raw_result: Any) -> Summarized:
-        """What it makes of the result. If it fails or reaches a limit, nothing but the problem is said."""
+        """Summarize the result. If the summarizer fails or exceeds a limit, only `problems` is set."""
         ...
 
 
 @dataclass(frozen=True)
 class Pulled:
-    """What a Hub could prove."""
+    """Facts that a Hub has proven to be fresh."""
 
     facts: Mapping[str, Any]
-    """By node id; nothing for a node whose facts cannot be proven fresh."""
+    """By node id. A node is missing if its facts cannot be proven fresh."""
     hashes: Mapping[str, str] = field(default_factory=dict)
-    """By file, the SHA-256 of the bytes that facts were proven against."""
+    """By file, the SHA-256 of the bytes that the facts describe."""
     freshness: Mapping[str, str] = field(default_factory=dict)
-    """By node, how: `index` where the index holds these very bytes, `workspace` where they were just extracted."""
+    """By node: `index` if the index covers the current bytes, `workspace` if the facts were just extracted."""
     problem: str = ""
-    """Why there may be fewer facts than there could be; empty where all is well."""
+    """Why facts may be missing; empty if none are."""
 
 
 class HubClient(Protocol):
-    """Fresh facts about code nodes. One that can also say how they were proven has `pull(node_ids) -> Pulled`."""
+    """Fresh facts about code nodes. An optional `pull(node_ids) -> Pulled` adds hashes and freshness."""
 
     async def get_context(self, node_ids: list[str]) -> dict[str, Any]:
-        """Facts by node id; nothing for a node whose facts cannot be proven fresh."""
+        """Facts by node id. A node is missing if its facts cannot be proven fresh."""
         ...
 
     async def health_check(self) -> bool:
-        """Whether a Hub answers."""
+        """Whether the Hub responds."""
         ...
 
 

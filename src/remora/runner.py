@@ -29,9 +29,9 @@ from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.subagent import SUBMIT_RESULT_TOOL, CheckRule, SubagentDefinition
 from remora.twotrack import ResumeState, TwoTrack, resume_state
 
-_UNKNOWN = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
+_UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
 MAX_CALLS = 16
-"""Calls of one reply that are made; a notice records the others."""
+"""The runner makes at most this many calls of one reply and records a notice about the rest."""
 BEFORE, AFTER = "check-before", "check-after"
 """The ids of the two calls of an agent's check."""
 
@@ -47,7 +47,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """When an agent is stopped, though it has not submitted."""
+    """Limits that stop an agent before it submits."""
 
     max_turns: int
     max_errors: int = 5
@@ -61,21 +61,22 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What an agent's check says about its files."""
+    """The result of an agent's check."""
 
     count: int | None = None
-    """How many things are wrong; None where that is not known."""
+    """Number of problems; None if unknown."""
     problem: str = ""
-    """What it calls an error."""
+    """The check's error message."""
     notes: tuple[str, ...] = ()
-    """What else a person should know."""
+    """Diagnostics of the check, for people."""
     seq: int = UNRECORDED
-    """The record that this was read from."""
+    """The event that recorded it."""
 
     @classmethod
     def of(cls, event: ToolResultEvent) -> CheckResult:
-        found = event.check
-        return cls(found.get("count"), found.get("problem", ""), tuple(found.get("notes", ())), event.seq)
+        """The result that a recorded check holds."""
+        check = event.check
+        return cls(check.get("count"), check.get("problem", ""), tuple(check.get("notes", ())), event.seq)
 
 
 class Runner:
@@ -95,7 +96,11 @@ class Runner:
         past: Sequence[Event] = (),
         problem: RemoraError | None = None,
     ) -> None:
-        """`model`: what the stream says about it. `problem`: why the agent cannot start; the stream ends with it."""
+        """Prepare a run.
+
+        `model` describes the model in the stream. `past` holds the events of an interrupted run, to resume it.
+        `problem` is why the agent cannot start; the stream records it and ends.
+        """
         self.track = track
         self._definition = definition
         self._node = node
@@ -105,7 +110,6 @@ class Runner:
         self._limits = limits
         self._model = model or {}
         self._past = past
-        """What an earlier process recorded of this run."""
         self._problem = problem
         self._state = resume_state(past)
         self._failures = self._state.failures
@@ -113,13 +117,13 @@ class Runner:
         self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
 
     async def run(self) -> AgentResult:
-        """Run the agent and give its result. The stream is sealed, whatever happened, unless the disk itself failed."""
+        """Run the agent and return its result. Every outcome seals the stream, except a failure to write it."""
         try:
             before = await (self._resume() if self._past else self._start())
             if self._state.ended:
                 return await self._recorded_result(self._state.ended)
-            ending = await self._turns()
-            check = await self._verdict(before)
+            ending = await self._run_turns()
+            check = await self._judge_files(before)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
@@ -128,48 +132,48 @@ class Runner:
         return await self._finish(ending, check)
 
     async def step(self, resumed: ResumeState | None = None) -> Ending | None:
-        """One turn. None while the work goes on."""
+        """Run one turn. Returns None unless the run ends with it."""
         prompt = await self.track.request(resumed=resumed)
         try:
             decision = await self._policy.decide(prompt)
         except DecisionError as error:
-            return await self._without_decision(error)
+            return await self._record_undecided(error)
         calls = await self.track.response(decision)
         if not calls and not decision.bad:
             return Ending("success", "answered", decision.text)
         self._undecided = 0 if calls else self._undecided + 1
-        return await self._act(calls) or self._too_many()
+        return await self._make_calls(calls) or self._limit_reached()
 
-    async def _act(self, calls: Sequence[Call]) -> Ending | None:
+    async def _make_calls(self, calls: Sequence[Call]) -> Ending | None:
         for call in calls[:MAX_CALLS]:
             if call.tool == SUBMIT_RESULT_TOOL:
                 await self.track.submit(call)
                 return Ending("success", "submitted", str(call.args.get("summary", "")))
-            self._note(await self.track.call(call, self._use(call), changes=self._workspace.take_changes))
+            self._count_result(await self._call(call))
         if len(calls) > MAX_CALLS:
             await self.track.notice("too_many_calls", f"{len(calls)} calls in one reply: {MAX_CALLS} were made")
         return None
 
-    async def _turns(self) -> Ending:
+    async def _run_turns(self) -> Ending:
         try:
             if self._problem is not None:
                 raise self._problem
             async with asyncio.timeout(self._limits.deadline_s):
-                ending = await self._rest_of_turn()
+                ending = await self._finish_last_turn()
                 while ending is None and self.track.packet.turn < self._limits.max_turns:
                     ending = await self.step()
-                return ending or self._stopped("max_turns", f"{self._limits.max_turns} turns")
+                return ending or self._limit_ending("max_turns", f"{self._limits.max_turns} turns")
         except TraceError:
             raise
         except TimeoutError:
-            return self._stopped("deadline", f"{self._limits.deadline_s:g} s")
+            return self._limit_ending("deadline", f"{self._limits.deadline_s:g} s")
         except RemoraError as error:
-            return await self._failed(type(error).__name__, error.message)
-        except Exception as error:  # noqa: BLE001 - whatever a policy or a defect of ours raises, the stream is sealed
-            return await self._failed("internal_error", f"{type(error).__name__}: {error}")
+            return await self._fail(type(error).__name__, error.message)
+        except Exception as error:  # noqa: BLE001 - a policy may raise anything, and the stream must still be sealed
+            return await self._fail("internal_error", f"{type(error).__name__}: {error}")
 
-    async def _rest_of_turn(self) -> Ending | None:
-        """What an interrupted run had still to do of its last turn."""
+    async def _finish_last_turn(self) -> Ending | None:
+        """Finish the last turn of an interrupted run."""
         left = self._state
         if left.failed:
             return Ending("error", left.failed.code, left.failed.message)
@@ -178,63 +182,68 @@ class Runner:
         if left.answer:
             return Ending("success", "answered", left.answer.text)
         if left.open_call:
-            await self._close(left.open_call)
+            await self._finish_interrupted_call(left.open_call)
         if self.track.packet.turn == 0:
-            await self._context()
-        if ending := await self._act(left.calls) or self._too_many():
+            await self._run_context_tools()
+        if ending := await self._make_calls(left.calls) or self._limit_reached():
             return ending
         return await self.step(left) if left.turn_begun else None
 
-    async def _context(self) -> None:
-        """Run what tells the model where it stands, before it is asked for the first time."""
+    async def _run_context_tools(self) -> None:
+        """Run the definition's `context` tools before the first prompt, so that the model sees their results."""
         begun = {event.call_id for event in self._past if isinstance(event, ToolCallEvent)}
         calls = [Call(call_id=f"context-{place}", tool=tool) for place, tool in enumerate(self._definition.context)]
         for call in calls:
             if call.call_id not in begun:
-                self._note_files(await self.track.call(call, self._use(call), changes=self._workspace.take_changes))
+                self._collect_files(await self._call(call))
 
-    async def _close(self, intent: ToolCallEvent) -> None:
-        """End a call that was interrupted: what can only have touched the workspace is run again, on its old files."""
+    async def _finish_interrupted_call(self, intent: ToolCallEvent) -> None:
+        """Finish an interrupted call: run it again on its old files if it can only have changed the workspace."""
         call = Call(call_id=intent.call_id, tool=intent.tool, args=intent.args)
         if intent.effects == "outside":
-            self._note(await self.track.finish_call(call, _unknown, unknown=True))
+            self._count_result(await self.track.finish_call(call, _unknown_result, unknown=True))
             return
         await self.track.notice("run_again", f"{call.tool} was interrupted and is run again")
-        self._note(await self.track.finish_call(call, self._use(call), changes=self._workspace.take_changes))
+        self._count_result(
+            await self.track.finish_call(call, self._tool_function(call), changes=self._workspace.take_changes)
+        )
 
-    def _note(self, result: ToolResultEvent) -> None:
-        self._note_files(result)
+    def _count_result(self, result: ToolResultEvent) -> None:
+        self._collect_files(result)
         self._failures = self._failures + 1 if result.outcome in ("error", "unknown") else 0
 
-    def _note_files(self, result: ToolResultEvent) -> None:
+    def _collect_files(self, result: ToolResultEvent) -> None:
         self._files.extend(result.files)
 
-    def _too_many(self) -> Ending | None:
-        """An ending, where the agent has gone wrong too often in a row."""
+    def _limit_reached(self) -> Ending | None:
+        """The ending if the agent reached a limit on consecutive failures, repeats or replies without a call."""
         limits = self._limits
         if self._failures >= limits.max_errors:
-            return self._stopped("error_limit", f"{self._failures} failed calls in a row")
+            return self._limit_ending("error_limit", f"{self._failures} failed calls in a row")
         if self.track.repeats >= limits.max_repeats:
-            return self._stopped("repeat_limit", f"{self.track.repeats} equal calls with equal results in a row")
+            return self._limit_ending("repeat_limit", f"{self.track.repeats} equal calls with equal results in a row")
         if self._undecided > limits.retries:
-            return self._stopped("undecided", f"{self._undecided} replies in a row without a call")
+            return self._limit_ending("undecided", f"{self._undecided} replies in a row without a call")
         return None
 
-    async def _without_decision(self, error: DecisionError) -> Ending | None:
+    async def _record_undecided(self, error: DecisionError) -> Ending | None:
         await self.track.undecided(error)
         self._undecided += 1
         if error.ask_again and self._undecided <= self._limits.retries:
             return None
-        return await self._failed(error.code, error.message)
+        return await self._fail(error.code, error.message)
 
-    def _stopped(self, reason: str, after: str) -> Ending:
+    def _limit_ending(self, reason: str, after: str) -> Ending:
         return Ending("partial", reason, f"Stopped after {after} without `{SUBMIT_RESULT_TOOL}`")
 
-    async def _failed(self, code: str, message: str) -> Ending:
+    async def _fail(self, code: str, message: str) -> Ending:
         await self.track.fail(code, message)
         return Ending("error", code, message)
 
-    def _use(self, call: Call) -> Callable[..., Awaitable[Any]]:
+    async def _call(self, call: Call) -> ToolResultEvent:
+        return await self.track.call(call, self._tool_function(call), changes=self._workspace.take_changes)
+
+    def _tool_function(self, call: Call) -> Callable[..., Awaitable[Any]]:
         if call.tool == RECALL.name:
             return self.track.recall
 
@@ -255,16 +264,16 @@ class Runner:
         return await self._check(BEFORE)
 
     async def _resume(self) -> CheckResult:
-        """Continue the stream; the first check is made now if the process ended before its result was recorded."""
+        """Continue the stream. Runs the first check if the stream has no result of it."""
         await self.track.resume(self._past, "the process that ran it ended")
         first = self._past[0]
-        if isinstance(first, AgentStartEvent) and first.check:  # recorded by a version that had no event for it
+        if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it
             return CheckResult(first.check.get("before"))
         return CheckResult() if self._state.ended else await self._check(BEFORE)
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
         if not self.track.begun:
-            return self._result(ending, check)  # cancelled before the start: there is no stream to seal
+            return self._result(ending, check)  # cancelled before `agent_start`: there is no stream to seal
         end = AgentEndEvent(
             outcome=ending.outcome,
             reason=ending.reason,
@@ -279,9 +288,9 @@ class Runner:
         return self._result(ending, check, head)
 
     async def _recorded_result(self, end: AgentEndEvent) -> AgentResult:
-        """The result of a stream that is sealed already."""
+        """The result of a run whose stream is already sealed."""
         check = end.check
-        if not check and self._definition.check is not None:  # sealed by a version that recorded no check
+        if not check and self._definition.check is not None:  # older versions recorded no check
             first = self._past[0]
             before = first.check.get("before") if isinstance(first, AgentStartEvent) else None
             check = judge(self._definition.check, CheckResult(before), CheckResult(await self.count_problems()))
@@ -306,7 +315,7 @@ class Runner:
         )
 
     async def count_problems(self) -> int | None:
-        """What the agent's check counts in its files now. Nothing is recorded."""
+        """Run the agent's check on the current files and return its count, without recording anything."""
         rule = self._definition.check
         if rule is None:
             return None
@@ -318,9 +327,9 @@ class Runner:
         return known.value if known and isinstance(known.value, int) else None
 
     async def _check(self, call_id: str) -> CheckResult:
-        """Run the agent's check, recorded as evidence, unless its result is recorded already.
+        """Run the agent's check and record it as evidence, or return the result that is already recorded.
 
-        Whatever the tool raises is the check's problem.
+        An exception of the tool becomes the check's `problem`.
         """
         rule = self._definition.check
         if rule is None:
@@ -329,28 +338,31 @@ class Runner:
             if isinstance(event, ToolResultEvent) and is_check(event) and event.call_id == call_id:
                 return CheckResult.of(event)
         call, intent = Call(call_id=call_id, tool=rule.tool), self._state.open_check
-        use, changes = self._use(call), self._workspace.take_changes
+        use, changes = self._tool_function(call), self._workspace.take_changes
         if intent is None or intent.call_id != call_id:
             event = await self.track.check(call, use, rule.count, changes=changes)
         elif intent.effects == "outside":
-            event = await self.track.finish_check(call, _unknown, rule.count, unknown=True)
+            event = await self.track.finish_check(call, _unknown_result, rule.count, unknown=True)
         else:
             await self.track.notice("run_again", f"{call.tool} was interrupted and is run again")
             event = await self.track.finish_check(call, use, rule.count, changes=changes)
-        self._note_files(event)
+        self._collect_files(event)
         return CheckResult.of(event)
 
-    async def _verdict(self, before: CheckResult) -> dict[str, Any]:
-        """What the files say about the run. Where nothing was changed, the first check still counts."""
+    async def _judge_files(self, before: CheckResult) -> dict[str, Any]:
+        """Judge the run by its files. If no file changed, the first check also counts as the last."""
         rule = self._definition.check
         if rule is None:
             return {}
         changed = bool(fold_files(self._files))
         after = await self._check(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(rule, before, after) | self._why(after, changed=changed)
+        return judge(rule, before, after) | self._explain(after, changed=changed)
 
-    def _why(self, after: CheckResult, *, changed: bool) -> dict[str, Any]:
-        """What tools say is left wrong, for a person: of the files, or why there are none. Never the model's word."""
+    def _explain(self, after: CheckResult, *, changed: bool) -> dict[str, Any]:
+        """Explain remaining problems to a person, in the words of tools, never of the model.
+
+        If files changed, the check explains. Otherwise the last tool error or result says why nothing changed.
+        """
         notes = {"notes": list(after.notes)} if after.notes else {}
         packet = self.track.packet
         latest = packet.last_error or (packet.recent_actions[-1].summary if packet.recent_actions else "")
@@ -358,12 +370,12 @@ class Runner:
         return notes | ({"why": one_line(why)} if why and after.count != 0 else {})
 
 
-def _unknown(**_args: Any) -> dict[str, Any]:
-    return make_error_result(_UNKNOWN)
+def _unknown_result(**_args: Any) -> dict[str, Any]:
+    return make_error_result(_UNKNOWN_OUTCOME)
 
 
 def judge(rule: CheckRule, before: CheckResult, after: CheckResult) -> dict[str, Any]:
-    """What the files say: the counts before and after, a word for them, and the records that prove them."""
+    """Compare both checks: their counts, the verdict, and the seqs of the events that prove it."""
     if before.count is None or after.count is None or after.count > before.count:
         verdict = rule.words.get("failed", "failed")
     elif after.count == 0:
@@ -372,13 +384,13 @@ def judge(rule: CheckRule, before: CheckResult, after: CheckResult) -> dict[str,
         verdict = rule.words.get("partial", "partial")
     else:
         verdict = rule.words.get("unchanged", "unchanged")
-    judged = {"tool": rule.tool, "key": rule.count, "before": before.count, "after": after.count, "verdict": verdict}
+    result = {"tool": rule.tool, "key": rule.count, "before": before.count, "after": after.count, "verdict": verdict}
     evidence = sorted({check.seq for check in (before, after)} - {UNRECORDED})
-    return judged | ({"evidence": evidence} if evidence else {})
+    return result | ({"evidence": evidence} if evidence else {})
 
 
 def __getattr__(name: str) -> Any:
-    """The specification's names that need concrete parts, wired where they are asked for."""
+    """Import the specification's names from `remora.app` on first use: importing `app` here would be a cycle."""
     if name in ("FunctionGemmaRunner", "GrailExecutor"):
         from remora import app
 

@@ -1,6 +1,6 @@
-"""Agent definitions: what an agent is for, what it may use, and when its work counts.
+"""Agent definitions: an agent's goal, its tools, and the check that judges its work.
 
-An agent is a folder: `agents/<name>/subagent.yaml`, checked against `SubagentDefinition`, and one script a tool in
+An agent is a folder. `agents/<name>/subagent.yaml` is validated by `SubagentDefinition`, and each tool is a script,
 `agents/<name>/tools/<tool>.pym`.
 """
 
@@ -27,7 +27,7 @@ SUBMIT_RESULT = ToolSpec(
     parameters={"type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"]},
     effects="none",
 )
-"""Always offered, never dispatched as a tool."""
+"""Offered to every agent. The runner handles it; it is never dispatched as a tool."""
 
 
 class _Part(BaseModel):
@@ -39,76 +39,76 @@ class ToolEntry(_Part):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     description: str = ""
-    """What the model reads; the script's own docstring where this is empty."""
+    """The description that the model reads. If empty, the script's docstring is used."""
     effects: Effects = "outside"
     limits: Literal["strict", "default", "permissive"] = "default"
     python: str = Field(default="", pattern=r"^$|^[A-Za-z0-9_][A-Za-z0-9_/]*\.py:[A-Za-z_][A-Za-z0-9_]*$")
-    """In place of a script: `file.py:function` in the agent's folder, a function with `@remora.tool`; needs trust."""
+    """`file.py:function` in the agent's folder, a function with `@remora.tool`, instead of a script. Needs trust."""
 
 
 class CheckRule(_Part):
-    """How the files, not the model's word, decide: a tool is run before and after, and a number is compared."""
+    """Judges an agent by its files, not by the model's claims: compares a tool's counts before and after."""
 
     tool: str
     count: str
-    """The knowledge key that holds the number of things still wrong."""
+    """The knowledge key that holds the number of problems."""
     words: dict[Literal["clean", "was_clean", "partial", "unchanged", "failed"], str] = Field(default_factory=dict)
-    """This agent's own words for a verdict, such as `clean: kept`; `was_clean` is where nothing was wrong before."""
+    """This agent's own names for verdicts, such as `clean: kept`. `was_clean` means that the first check was clean."""
 
 
 class CandidateRule(_Part):
-    """Offers a call when the packet knows something, for tools that offer none themselves."""
+    """Offers a call depending on knowledge in the packet, after tools that return no candidates."""
 
     when: str
-    """The knowledge key that is looked at."""
+    """The knowledge key that the rule tests."""
     is_: Literal["known", "true", "above", "equal"] = Field(default="true", alias="is")
     value: Any = 0
-    """What `above` and `equal` compare with."""
+    """The value for `above` and `equal`."""
     tool: str
     args: dict[str, Any] = Field(default_factory=dict)
-    """Arguments; the text `{key}` stands for what is known under that key."""
+    """Arguments of the call. `{key}` is replaced by the knowledge under that key."""
     reason: str = ""
 
 
 class CommandRule(_Part):
-    """A Python module that a trusted agent's tools may run, such as `mypy`: always inside the OS sandbox."""
+    """A Python module that tools of a trusted agent may run, such as `mypy`. It always runs in the OS sandbox."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     flags: tuple[str, ...] = ()
-    """Flags that it may be given, such as `--strict`, or `--python-version=` with a value; else only paths."""
+    """Allowed flags, such as `--strict`, or `--python-version=` with any value. All other arguments must be paths."""
 
 
 class SubagentDefinition(_Part):
-    """One agent, as its `subagent.yaml` describes it."""
+    """One agent: the content of its `subagent.yaml`."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     description: str = ""
     goal: str
-    """What the packet shows as the goal; `{node}` and `{file}` are filled in."""
+    """The goal in the packet. `{node}` and `{file}` are replaced."""
     system_prompt: str
     targets: tuple[NodeType, ...] = (NodeType.FUNCTION, NodeType.METHOD)
     max_turns: int = Field(default=12, ge=1, le=1000)
     tools: tuple[ToolEntry, ...] = Field(min_length=1)
     commands: tuple[str | CommandRule, ...] = ()
-    """Programs that its tools may run: bundled ones by name, others with their rules once the agent is trusted."""
+    """Programs that its tools may run: bundled ones by name, others as `CommandRule`s, which need trust."""
     context: tuple[str, ...] = ()
-    """Tools that are run, and recorded, before the first turn, so that the model begins with what they tell."""
+    """Tools that run before the first turn. Their results are recorded and shown to the model."""
     safety: tuple[str, ...] = ()
     candidate_actions: tuple[CandidateAction, ...] = ()
     """Offered before the first tool result."""
     candidate_rules: tuple[CandidateRule, ...] = ()
-    """Offered after a result of a tool that offers nothing itself."""
+    """Offered after a tool result without candidates."""
     recall: bool = False
-    """Whether the agent may look into its own earlier results."""
+    """Whether the agent gets the tool `recall`, which searches its earlier results."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Extra packet fields, each with its JSON Schema; a tool fills them with `extensions`."""
+    """Extra packet fields, each with its JSON Schema. Tools set them by `extensions` in their results."""
     rendering: Literal["json", "markdown", "account"] = "json"
-    """How the packet is written into the prompt."""
+    """The prompt style."""
     check: CheckRule | None = None
     summarizers: dict[str, str] = Field(default_factory=dict)
-    """Who sums up what a tool returns, by tool: names; for a trusted agent also `file.py:Name` and `package:Name`."""
+    """Summarizers by tool: registered names; for a trusted agent also `file.py:Name` and `package:Name`."""
     script: tuple[str, ...] = ()
-    """What the `scripted` policy plays: tool names; `candidates` follows the first candidate until none is left."""
+    """Tool names that the `scripted` policy calls. `candidates` follows the first candidate until none is left."""
 
     @field_validator("tools")
     @classmethod
@@ -127,7 +127,7 @@ class SubagentDefinition(_Part):
         return tuple(item if isinstance(item, str) else item.name for item in self.commands)
 
     def needs_trust(self) -> list[str]:
-        """Places of what only a trusted definition may have: import paths, and programs beyond the bundled ones."""
+        """JSON paths of the parts that need trust: import paths, Python tools, and programs that are not bundled."""
         paths = [f"$.summarizers.{tool}" for tool, name in self.summarizers.items() if not _NAME.fullmatch(name)]
         python = [f"$.tools[{place}].python" for place, tool in enumerate(self.tools) if tool.python]
         extra = [f"$.commands[{place}]" for place, item in enumerate(self.commands) if isinstance(item, CommandRule)]
@@ -149,6 +149,6 @@ class SubagentDefinition(_Part):
 
 
 def parse_definition(text: str, file: Path | str) -> SubagentDefinition:
-    """The agent that a `subagent.yaml` describes. Raises `DefinitionError` that names the place of every problem."""
+    """Parse a `subagent.yaml`. Raises `DefinitionError`, which locates every problem."""
     value: Any = parse_yaml(text, file)
     return validate(SubagentDefinition, value, file)

@@ -1,4 +1,4 @@
-"""The Short Track: the packet, its fold, its budget. Names are loaded when they are first used."""
+"""The Short Track: the packet, its fold and its budget. Names are imported on first use."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The budget: which parts of a packet a prompt shows when not all of them fit.
+"""The budget: selects the parts of a packet that fit into a prompt.
 
-The packet itself is never shrunk, only what is shown of it. Parts go in a fixed order, one by one, until the rest
-fits: older excerpts, oldest actions, the last action's long summary, unpinned knowledge by age, hub facts, extensions,
-diagnostics, candidates beyond the first, state summary, node summary, pinned knowledge, the last excerpt and the last
-candidate. Goal, target, constraints, last error and newest action are cut to their caps and never go, so a limit that
-holds `RESERVED` beside the fixed text holds every packet.
+It never changes the packet itself. It leaves out parts one by one, in a fixed order, until the rest fits: older
+excerpts, oldest actions, the last action's long summary, unpinned knowledge by age, hub facts, extensions, diagnostics,
+candidates after the first, state summary, node summary, pinned knowledge, the last excerpt and the last candidate.
+
+Goal, target, constraints, last error and newest action are required: each is cut to a cap and never left out. Every
+packet therefore fits if the limit leaves `RESERVED` tokens beside the fixed text.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from remora.context.text import one_line
 from remora.errors import BudgetError
 
 GOAL_CAP = 50
-"""Tokens that the goal may take, and below the other parts that never go."""
+"""Most tokens of the goal. The constants below are the caps of the other required parts."""
 TARGET_CAP = 45
 CONSTRAINTS_CAP = 50
 ERROR_CAP = 50
 ACTION_CAP = 64
 SHORT_ACTION_CAP = 24
 TEMPLATE = 220
-"""Tokens of the JSON around the parts, with every field present and something left out of each."""
+"""Tokens of the JSON around the parts, with every field present and some of each left out."""
 _CAPS = GOAL_CAP + TARGET_CAP + CONSTRAINTS_CAP + ERROR_CAP + ACTION_CAP
 RESERVED = _CAPS + TEMPLATE
 
 Count = Callable[[str], int]
-"""How many tokens a text takes."""
+"""Counts the tokens of a text."""
 
 EMPTIEST: dict[str, Any] = {
     **dict.fromkeys(("goal", "operation", "node_id", "last_error"), ""),
@@ -46,48 +47,48 @@ EMPTIEST: dict[str, Any] = {
     },
     "turn": 10**6,
 }  # fmt: skip
-"""The sections that are left when all has gone that may go."""
+"""The sections of a prompt with every optional part left out."""
 _SEAMS = 16
-"""Where two texts meet, their tokens together may be a few more than apart."""
+"""Joined texts may take a few more tokens than the same texts counted apart."""
 
 FIRST_SHOWN = 16
-"""Parts of a packet that is too large, in the first prompt that is tried."""
+"""Number of optional parts in the first prompt that is tried for a packet that does not fit."""
 
 CHUNK = 5
-"""Turns whose actions leave the prompt together, so that what stands before the newest stays the same for as long."""
+"""Actions leave the prompt in chunks of this many turns, so that the prefix before them stays cacheable longer."""
 
 Run = tuple[str, int]
-"""So many parts of one field of the packet, which go one after the other."""
+"""A field of the packet, and how many of its parts may be left out in a row."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The sections of a packet that fit, and how many parts of which field were left out."""
+    """The sections of a packet that fit, and the number of parts left out, by field."""
 
     sections: dict[str, Any]
     left_out: dict[str, int]
 
 
 def reserved(count: Count) -> int:
-    """What is kept free for the parts that never go: more than `RESERVED` only by a tokenizer that knows few words."""
+    """Tokens to reserve for the required parts. More than `RESERVED` only with a tokenizer of a small vocabulary."""
     return max(RESERVED, _CAPS + count(orjson.dumps(EMPTIEST).decode()) + _SEAMS)
 
 
-def check_limit(fixed: int, limit: int, kept: int = RESERVED) -> None:
-    """Raises `BudgetError` if a prompt with `fixed` tokens around the packet could ever be over `limit`.
+def check_limit(fixed: int, limit: int, required: int = RESERVED) -> None:
+    """Raise `BudgetError` if a prompt with `fixed` tokens around the packet could exceed `limit`.
 
-    `kept`: the tokens that are reserved for what is always shown.
+    `required` is the number of tokens to reserve for the required parts.
     """
-    if fixed + kept > limit:
+    if fixed + required > limit:
         raise BudgetError(
             f"The prompt limit of {limit} tokens is too small: the system text and tools take {fixed}, "
-            f"and {kept} are reserved for what is always shown",
+            f"and {required} are reserved for what is always shown",
             hint="Raise `runner.memory.packet_size_limit`, or shorten the system prompt and the tools' descriptions",
         )
 
 
 def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit: int, count: Count) -> Fitted:
-    """As much of the packet as `measure` finds within `limit`. Raises `BudgetError` if nothing more can go."""
+    """Select as much of the packet as fits into `limit` by `measure`. Raises `BudgetError` if too little fits."""
     runs = shrink_runs(packet)
     steps = sum(parts for _, parts in runs)
     view = _View(packet, count)
@@ -97,22 +98,22 @@ def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit:
         fitted = view.without(left_out_by(runs, taken))
         return fitted if measure(fitted.sections) <= limit else None
 
-    # Few parts have less than a token each, so where there are more parts than tokens, the whole is not tried.
+    # Almost every part takes a token or more, so a packet with more parts than tokens is not tried as a whole.
     if steps <= limit and (whole := fits(0)):
         return whole
-    low, high = _bounds(steps, lambda taken: fits(taken) is not None)
+    low, high = _search_bounds(steps, lambda taken: fits(taken) is not None)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle + 1, high)
     # Leaving a part out also adds its count to the prompt, so the search may end a step early.
     for taken in range(low, steps + 1):
-        if found := fits(taken):
-            return found
-    raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+        if fitted := fits(taken):
+            return fitted
+    raise BudgetError(f"The prompt exceeds its limit of {limit} tokens even without its optional parts")
 
 
-def _bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:
-    """Between which two the first lies that fits, found from the small prompts on: large ones take long to measure."""
+def _search_bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:
+    """Bounds for the binary search. Found from small prompts upwards, because large ones are slow to measure."""
     high, shown = most, FIRST_SHOWN
     while (taken := most - shown) > 0:
         if not fits(taken):
@@ -124,7 +125,7 @@ def _bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:
 def cut(text: str, cap: int, count: Count) -> str:
     """The longest beginning of `text`, as one line, that takes at most `cap` tokens."""
     text = one_line(text)
-    # Counted as the prompt will hold it, quotes and escapes included.
+    # Count the text as JSON, with quotes and escapes, because that is what the prompt contains.
     if count(orjson.dumps(text).decode()) <= cap:
         return text
     low, high = 0, len(text)
@@ -136,7 +137,7 @@ def cut(text: str, cap: int, count: Count) -> str:
 
 
 def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
-    """Everything that may go, in the order in which it goes."""
+    """All optional parts, in the order in which they are left out."""
     excerpts, candidates = len(packet.excerpts), len(packet.candidate_actions)
     actions = len(packet.recent_actions) - out_of_window(packet)
     pinned = sum(entry.pinned for entry in packet.knowledge.values())
@@ -158,7 +159,7 @@ def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
 
 
 def out_of_window(packet: DecisionPacket) -> int:
-    """How many of the oldest actions are not shown, because others of the same chunk of turns are forgotten already."""
+    """How many of the oldest actions to hide because the packet has already dropped others of the same chunk."""
     actions = packet.recent_actions
     if len(actions) < MAX_RECENT_ACTIONS or actions[0].turn % CHUNK == 0:
         return 0
@@ -168,7 +169,7 @@ def out_of_window(packet: DecisionPacket) -> int:
 
 
 def left_out_by(runs: Iterable[Run], steps: int) -> dict[str, int]:
-    """How many parts of which field are left out after so many steps."""
+    """The number of parts left out after `steps` steps, by field."""
     gone: dict[str, int] = {}
     for field, parts in runs:
         if parts and steps > 0:
@@ -178,7 +179,7 @@ def left_out_by(runs: Iterable[Run], steps: int) -> dict[str, int]:
 
 
 class _View:
-    """A packet as prompts show it. What never goes is cut once; what may go is asked for many times, so it is cheap."""
+    """A packet as prompts show it. Cuts the required parts once, so that each `without` is cheap."""
 
     def __init__(self, packet: DecisionPacket, count: Count) -> None:
         self._packet = packet
@@ -190,15 +191,15 @@ class _View:
         self._hidden = out_of_window(packet)
         self._actions = _actions(packet, count)[self._hidden :]
         self._shortest = cut(packet.recent_actions[-1].summary, SHORT_ACTION_CAP, count) if self._actions else ""
-        self._excerpts = _ranked([excerpt.label for excerpt in packet.excerpts])
+        self._excerpts = _ranks([excerpt.label for excerpt in packet.excerpts])
         self._hub = list((packet.hub_context or {}).items())
         self._extensions = list(packet.extensions.items())
         self._knowledge = list(packet.knowledge.items())
-        self._going = _going([entry for _, entry in self._knowledge])
+        self._removal_order = _removal_order([entry for _, entry in self._knowledge])
         self._candidates = [action.model_dump(exclude_defaults=True) for action in packet.candidate_actions]
 
     def without(self, left_out: dict[str, int]) -> Fitted:
-        """The sections without the parts that are left out: slow-changing fields first, newest last."""
+        """The sections without the given parts. Fields that rarely change come first, the newest last."""
         packet, gone = self._packet, Counter(left_out)
         if self._hidden:
             left_out = left_out | {"recent_actions": gone["recent_actions"] + self._hidden}
@@ -230,7 +231,7 @@ class _View:
         ]
 
     def _shown_knowledge(self, gone: int) -> dict[str, Any]:
-        shown = map(self._knowledge.__getitem__, sorted(self._going[gone:]))
+        shown = map(self._knowledge.__getitem__, sorted(self._removal_order[gone:]))
         return {key: entry.value for key, entry in shown}
 
     def _shown_actions(self, gone: int, *, short: bool) -> list[dict[str, Any]]:
@@ -238,16 +239,16 @@ class _View:
         return [*shown[:-1], shown[-1] | {"summary": self._shortest}] if short else shown
 
 
-def _ranked(keys: Iterable[str]) -> dict[str, int]:
-    """The keys by when they go. One that stands there twice goes once, with the first."""
+def _ranks(keys: Iterable[str]) -> dict[str, int]:
+    """The position of each key, by its first occurrence."""
     ranks: dict[str, int] = {}
     for rank, key in enumerate(keys):
         ranks.setdefault(key, rank)
     return ranks
 
 
-def _going(entries: Sequence[KnowledgeEntry]) -> list[int]:
-    """The places of the entries in the order in which they go: unpinned ones first, the oldest of them first."""
+def _removal_order(entries: Sequence[KnowledgeEntry]) -> list[int]:
+    """Indices of the entries in the order in which they are left out: unpinned before pinned, oldest first."""
     turns, pinned = [entry.source_turn for entry in entries], [entry.pinned for entry in entries]
     by_age = sorted(range(len(entries)), key=turns.__getitem__)
     return sorted(by_age, key=pinned.__getitem__) if any(pinned) else by_age

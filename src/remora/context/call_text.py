@@ -1,8 +1,8 @@
-"""Calls that a model wrote as text: as JSON, alone, in a fence or between words, or between FunctionGemma's marks.
+"""Parses tool calls from a model's text: JSON, alone, in a fence or between words, or FunctionGemma's markup.
 
     <start_function_call>call:NAME{KEY:<escape>TEXT<escape>,KEY:1.5,KEY:[true,{KEY:null}]}<end_function_call>
 
-What cannot be read as FunctionGemma's arguments stays a text, so that whoever checks the call can say so.
+Arguments that do not parse stay text, so that the validation of the call can report them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 MAX_CALLS = 64
-"""Calls that are looked for in one text."""
+"""Most calls that are parsed from one text."""
 _MAX_TRIES = 64
 _MAX_DEPTH = 32
 
@@ -26,37 +26,37 @@ _FENCE = re.compile(r"```[^\n`]{0,40}\n(.*?)```", re.DOTALL)
 
 
 def calls_in_text(text: str) -> tuple[dict[str, Any], ...]:
-    """Every call in `text`, as `{"tool": …, "args": …}`; empty where there is none."""
+    """Every call in `text`, as `{"tool": …, "args": …}`."""
     return marked_calls(text) or _json_calls(text)
 
 
 def marked_calls(text: str) -> tuple[dict[str, Any], ...]:
-    """The calls between FunctionGemma's marks, which mean nothing else wherever they stand."""
-    found = []
+    """The calls in FunctionGemma's markup. It is unambiguous, so it counts anywhere in the text."""
+    calls = []
     for mark in _MARKED.finditer(text):
-        rest = text[mark.end() : _end_of(text, mark.end())]
+        rest = text[mark.end() : _arguments_end(text, mark.end())]
         try:
-            args, _ = _Arguments(rest).value(0, 0)
+            args, _ = _ArgumentParser(rest).value(0, 0)
         except _Unreadable:
             args = rest
-        found.append({"tool": mark[1], "args": args})
-        if len(found) == MAX_CALLS:
+        calls.append({"tool": mark[1], "args": args})
+        if len(calls) == MAX_CALLS:
             break
-    return tuple(found)
+    return tuple(calls)
 
 
-def _end_of(text: str, start: int) -> int:
-    """Where the arguments end: at the closing mark, at the next opening one, or with the text."""
+def _arguments_end(text: str, start: int) -> int:
+    """The end of the arguments: the closing mark, the next opening mark, or the end of the text."""
     places = [place for mark in (_END, "<start_function_call>") if (place := text.find(mark, start)) >= 0]
     return min(places, default=len(text))
 
 
 class _Unreadable(Exception):
-    """The text is not what the format says."""
+    """The text does not follow the format."""
 
 
-class _Arguments:
-    """Reads one value, and gives where it ends."""
+class _ArgumentParser:
+    """A recursive-descent parser. Each method returns a value and the position after it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -81,20 +81,20 @@ class _Arguments:
         return self._text[start:end], end + len(_ESCAPE)
 
     def _record(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         while not self._text.startswith("}", at := self._skip(at)):
             key, at = self._key(at)
-            found[key], at = self.value(at, depth)
-            at = self._after(at, "}")
-        return found, at + 1
+            record[key], at = self.value(at, depth)
+            at = self._after_item(at, "}")
+        return record, at + 1
 
     def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
-        found: list[Any] = []
+        items: list[Any] = []
         while not self._text.startswith("]", at := self._skip(at)):
             item, at = self.value(at, depth)
-            found.append(item)
-            at = self._after(at, "]")
-        return found, at + 1
+            items.append(item)
+            at = self._after_item(at, "]")
+        return items, at + 1
 
     def _key(self, at: int) -> tuple[str, int]:
         if self._text.startswith(_ESCAPE, at):
@@ -103,23 +103,23 @@ class _Arguments:
             if not self._text.startswith(":", at):
                 raise _Unreadable
             return key, at + 1
-        found = _KEY.match(self._text, at)
-        if found is None:
+        match = _KEY.match(self._text, at)
+        if match is None:
             raise _Unreadable
-        return found[1].strip(), found.end()
+        return match[1].strip(), match.end()
 
     def _bare(self, at: int) -> tuple[Any, int]:
-        found = _BARE.match(self._text, at)
-        if found is None:
+        match = _BARE.match(self._text, at)
+        if match is None:
             raise _Unreadable
-        written = found[0].strip()
+        written = match[0].strip()
         try:
-            return json.loads(written), found.end()
+            return json.loads(written), match.end()
         except ValueError:
-            return written, found.end()
+            return written, match.end()
 
-    def _after(self, at: int, closing: str) -> int:
-        """Past a comma, or before the closing sign."""
+    def _after_item(self, at: int, closing: str) -> int:
+        """The position after a comma, or of the closing bracket."""
         at = self._skip(at)
         if self._text.startswith(",", at):
             return at + 1
@@ -128,8 +128,8 @@ class _Arguments:
         return at
 
     def _skip(self, at: int) -> int:
-        found = _SPACE.match(self._text, at)
-        return found.end() if found else at
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
 
 
 def _json_calls(text: str) -> tuple[dict[str, Any], ...]:
@@ -143,7 +143,7 @@ def _json_calls(text: str) -> tuple[dict[str, Any], ...]:
 
 
 def _json_values(text: str) -> Iterator[Any]:
-    """What is JSON in `text`: all of it, what stands in fences, then whatever begins with a brace."""
+    """JSON values in `text`: the whole text, then fenced blocks, then every value that starts with a brace."""
     for part in (text, *(fence[1] for fence in _FENCE.finditer(text))):
         try:
             yield json.loads(part)
@@ -163,7 +163,7 @@ def _json_values(text: str) -> Iterator[Any]:
 
 
 def _as_call(value: Any) -> dict[str, Any] | None:
-    """`value` in our shape, if it is a call as models are known to write them."""
+    """`value` as `{"tool": …, "args": …}`, if it has one of the shapes that models use for calls."""
     if not isinstance(value, dict):
         return None
     inner = value["function"] if isinstance(value.get("function"), dict) else value

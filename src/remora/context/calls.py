@@ -1,6 +1,6 @@
-"""Tool calls as models and servers write them, made into ours. They are read by their shape alone.
+"""Converts tool calls of models and servers to `Call`. Input is duck-typed.
 
-What a model wrote is never a reason to stop: a call that cannot be understood is told, and the others stay.
+Invalid calls never raise: each becomes a `BadCall` that the model reads as an error, and the valid ones are kept.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from remora.errors import ToolArgumentsInvalid, ToolError, ToolNotFound
 from remora.events import Call, canonical
 
 MAX_ID = 200
-"""Characters of a call's id; a longer one is replaced by ours."""
+"""Most characters of a call's id. A longer id is replaced."""
 
 
 @dataclass(frozen=True)
 class BadCall:
-    """A call that cannot be made, as the model wrote it, and what the model should read about it."""
+    """An invalid call: the call, its arguments as written, and the error that the model reads."""
 
     call: Call
     written: str
@@ -30,7 +30,7 @@ class BadCall:
 
 
 def read_call(call: object, *, number: str = "call") -> Call | BadCall:
-    """A call: ours, `{"tool": …, "args": …}`, or a tool call in OpenAI's shape."""
+    """Convert a `Call`, `{"tool": …, "args": …}`, or a tool call in OpenAI's shape. `number` is the default id."""
     if isinstance(call, Call):
         return call
     inner = get(call, "function") or call
@@ -48,13 +48,13 @@ def read_call(call: object, *, number: str = "call") -> Call | BadCall:
 def sort_calls(
     written: Iterable[object], tools: Sequence[ToolSpec], turn: int, *, strict: bool = False
 ) -> tuple[tuple[Call, ...], tuple[BadCall, ...]]:
-    """The calls that can be made, and those that cannot; every id once. `strict` holds arguments to their schema."""
+    """Split calls into valid and invalid ones, and make ids unique. `strict` validates arguments by their schema."""
     specs = {tool.name: tool for tool in tools}
     good: dict[str, Call] = {}
     bad: list[BadCall] = []
     for place, item in enumerate(written):
         number = f"call-{turn}-{place}"
-        call = _checked(read_call(item, number=number), specs, strict)
+        call = _validate(read_call(item, number=number), specs, strict)
         if isinstance(call, BadCall):
             bad.append(call)
         else:
@@ -63,37 +63,37 @@ def sort_calls(
     return tuple(good.values()), tuple(bad)
 
 
-def _checked(call: Call | BadCall, specs: Mapping[str, ToolSpec], strict: bool) -> Call | BadCall:
+def _validate(call: Call | BadCall, specs: Mapping[str, ToolSpec], strict: bool) -> Call | BadCall:
     if isinstance(call, BadCall) or not specs:
         return call
     if call.tool not in specs:
         return BadCall(call, canonical(call.args).decode(), ToolNotFound(call.tool, known=specs))
-    misfits = problems(specs[call.tool].parameters, call.args) if strict else []
-    if misfits:
-        return BadCall(call, canonical(call.args).decode(), ToolArgumentsInvalid(call.tool, misfits[:3]))
+    errors = problems(specs[call.tool].parameters, call.args) if strict else []
+    if errors:
+        return BadCall(call, canonical(call.args).decode(), ToolArgumentsInvalid(call.tool, errors[:3]))
     return call
 
 
 def _arguments(written: Any) -> dict[str, Any]:
-    """The arguments as an object that a stream can hold. Raises `TypeError` or `ValueError`."""
+    """The arguments as a JSON object. Raises `TypeError` or `ValueError`."""
     if written is None or written == "":
         return {}
     value = orjson.loads(canonical(written) if isinstance(written, Mapping) else written)
     if not isinstance(value, dict):
         raise TypeError("not an object")
-    canonical(value)  # what is nested too deeply can be read, but not written
+    canonical(value)  # raises for nesting that orjson can parse but not write
     return value
 
 
 def text_of(value: Any) -> str:
-    """Text that a stream can hold; of a list of parts, the parts that are text."""
+    """Text without lone surrogates. Of a list of message parts, the text parts joined."""
     if isinstance(value, list | tuple):
         return "".join(text_of(get(part, "text")) for part in value)
     return "" if value is None else str(value).encode(errors="replace").decode()
 
 
 def usage_of(usage: Any) -> dict[str, Any]:
-    """What a server counted, as a stream can hold it."""
+    """A server's token usage as plain JSON."""
     dump = getattr(usage, "model_dump", None)
     plain = dump() if callable(dump) else usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
     try:
@@ -104,5 +104,5 @@ def usage_of(usage: Any) -> dict[str, Any]:
 
 
 def get(value: Any, name: str) -> Any:
-    """A field of an object, or the item of that name."""
+    """An attribute of an object, or an item of a mapping; None if missing."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

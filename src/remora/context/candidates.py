@@ -1,4 +1,4 @@
-"""Candidates by an agent's own rules: what to offer when a tool offers nothing itself."""
+"""Candidate actions by an agent's rules, for tool results without candidates."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _KEY = re.compile(r"\{([A-Za-z0-9_.-]+)\}")
 
 
 def by_rules(rules: Sequence[CandidateRule], known: Mapping[str, Any]) -> tuple[CandidateAction, ...]:
-    """The calls whose rule holds for what is known, in the order of the rules."""
+    """The candidates of all rules that match the knowledge, in the order of the rules."""
     return tuple(
-        CandidateAction(tool=rule.tool, args=_filled(rule.args, known), reason=rule.reason)
+        CandidateAction(tool=rule.tool, args=_fill_arguments(rule.args, known), reason=rule.reason)
         for rule in rules
-        if rule.when in known and _holds(rule, known[rule.when])
+        if rule.when in known and _matches(rule, known[rule.when])
     )
 
 
-def _holds(rule: CandidateRule, value: Any) -> bool:
+def _matches(rule: CandidateRule, value: Any) -> bool:
     match rule.is_:
         case "known":
             return True
@@ -34,15 +34,15 @@ def _holds(rule: CandidateRule, value: Any) -> bool:
             return isinstance(value, numbers) and isinstance(rule.value, numbers) and value > rule.value
 
 
-def _filled(args: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _value(value, known) for name, value in args.items()}
+def _fill_arguments(args: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _fill(value, known) for name, value in args.items()}
 
 
-def _value(value: Any, known: Mapping[str, Any]) -> Any:
-    """A text that is one `{key}` becomes what is known, as it is; inside a longer text it becomes text."""
+def _fill(value: Any, known: Mapping[str, Any]) -> Any:
+    """Replace `{key}` by knowledge. A text that is nothing but `{key}` becomes the value itself, of any type."""
     if not isinstance(value, str):
         return value
     whole = _KEY.fullmatch(value)
     if whole and whole[1] in known:
         return known[whole[1]]
-    return _KEY.sub(lambda found: str(known.get(found[1], found[0])), value)
+    return _KEY.sub(lambda match: str(known.get(match[1], match[0])), value)

@@ -1,6 +1,6 @@
-"""The shapes of OpenAI-compatible chat: a tool as a dict, a reply as an object of the `openai` client or as its dict.
+"""Reads tools and replies in the shapes of OpenAI-compatible chat: dicts, or objects of the `openai` client.
 
-Read by their shape alone, so nothing is imported for it.
+Duck-typed, so that `openai` is never imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from remora.ports import Decision
 
 
 def tool_spec(tool: ToolLike) -> ToolSpec:
-    """A tool, ours or in OpenAI's shape. Raises `ConfigError`."""
+    """Convert a tool in any supported shape to a `ToolSpec`. Raises `ConfigError`."""
     if isinstance(tool, ToolSpec):
         return tool
     if isinstance(spec := getattr(tool, "spec", None), ToolSpec):
@@ -34,9 +34,9 @@ def tool_spec(tool: ToolLike) -> ToolSpec:
 
 
 def read_reply(reply: object, tools: Sequence[ToolSpec], *, turn: int, in_text: bool = False) -> Decision:
-    """The reply of a model: a completion, its message, or the dict of either. Raises `DecisionError` for others.
+    """Parse a completion, its message, or the dict of either. Raises `DecisionError` for anything else.
 
-    With `in_text`, a text that holds `{"tool": …, "args": …}` is a call. FunctionGemma's own marks always are.
+    With `in_text`, `{"tool": …, "args": …}` in the text is a call. FunctionGemma's markup always is.
     """
     choices = get(reply, "choices")
     first = choices[0] if isinstance(choices, list | tuple) and choices else None

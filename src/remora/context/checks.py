@@ -1,4 +1,4 @@
-"""What a tool proposes, held against what the agent has: a misfit changes nothing, and is told."""
+"""Validates a tool's delta: drops invalid candidates and extensions, limits its size, and adds diagnostics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from remora.context.text import one_line
 from remora.events import CandidateAction, Excerpt, PacketDelta, canonical
 
 Extension = Mapping[str, Any] | type[BaseModel]
-"""What an extra packet field may hold: a JSON Schema, or a model in Python."""
+"""The type of an extra packet field: a JSON Schema, or a pydantic model."""
 
 MAX_CANDIDATES = 16
 MAX_DIAGNOSTICS = 16
@@ -29,74 +29,74 @@ def checked(
     extensions: Mapping[str, Extension],
     notes: Sequence[str] = (),
 ) -> PacketDelta:
-    """The delta without candidates that their tool would refuse and without extensions that do not fit their schema.
+    """The delta without candidates and extensions that do not match their schemas, at most `MAX_DELTA_BYTES` encoded.
 
-    Whatever a tool gave, it is then at most `MAX_DELTA_BYTES` when encoded. What went is told, after `notes`.
+    A diagnostic, after `notes`, names each part that was dropped or cut.
     """
-    told = list(notes)
-    candidates = _fitting_candidates(delta.candidate_actions, {tool.name: tool for tool in tools}, told)
-    fitting = _fitting_extensions(delta.extensions, extensions, told)
-    excerpts = tuple(_bounded_excerpt(excerpt, told) for excerpt in delta.excerpts[-MAX_EXCERPTS:])
-    diagnostics = (*delta.diagnostics[:MAX_DIAGNOSTICS], *told)
+    messages = list(notes)
+    candidates = _valid_candidates(delta.candidate_actions, {tool.name: tool for tool in tools}, messages)
+    valid = _valid_extensions(delta.extensions, extensions, messages)
+    excerpts = tuple(_cut_excerpt(excerpt, messages) for excerpt in delta.excerpts[-MAX_EXCERPTS:])
+    diagnostics = (*delta.diagnostics[:MAX_DIAGNOSTICS], *messages)
     update = {
         "candidate_actions": candidates,
-        "extensions": fitting,
+        "extensions": valid,
         "excerpts": excerpts,
         "diagnostics": diagnostics[:MAX_DIAGNOSTICS],
     }
-    return _small_enough(delta.model_copy(update=update))
+    return _limit_size(delta.model_copy(update=update))
 
 
-def _small_enough(delta: PacketDelta) -> PacketDelta:
-    """The delta within its size: less knowledge, else nothing but the action and the error."""
+def _limit_size(delta: PacketDelta) -> PacketDelta:
+    """Reduce the delta to its size limit: drop knowledge, or everything but the action and the error."""
     delta, encoded = bounded(delta)
     if len(encoded) <= MAX_DELTA_BYTES:
         return delta
-    told = ("The result was too large for the packet; all of it is in the stream",)
-    return PacketDelta(action=delta.action, error=delta.error, diagnostics=told)
+    lines = ("The result was too large for the packet; all of it is in the stream",)
+    return PacketDelta(action=delta.action, error=delta.error, diagnostics=lines)
 
 
-def _bounded_excerpt(excerpt: Excerpt, told: list[str]) -> Excerpt:
+def _cut_excerpt(excerpt: Excerpt, messages: list[str]) -> Excerpt:
     if len(excerpt.text.encode()) <= MAX_EXCERPT:
         return excerpt
-    told.append(f"Excerpt {one_line(excerpt.label, 60)} was cut to {MAX_EXCERPT:,} bytes")
+    messages.append(f"Excerpt {one_line(excerpt.label, 60)} was cut to {MAX_EXCERPT:,} bytes")
     return excerpt.model_copy(update={"text": excerpt.text.encode()[:MAX_EXCERPT].decode(errors="ignore")})
 
 
-def _fitting_candidates(
-    proposed: Sequence[CandidateAction] | None, tools: Mapping[str, ToolSpec], told: list[str]
+def _valid_candidates(
+    proposed: Sequence[CandidateAction] | None, tools: Mapping[str, ToolSpec], messages: list[str]
 ) -> tuple[CandidateAction, ...] | None:
-    good = []
+    accepted = []
     for action in (proposed or ())[:MAX_CANDIDATES]:
         spec = tools.get(action.tool)
-        misfits = problems(spec.parameters, action.args) if spec else ["no such tool"]
-        if misfits:
-            told.append(f"Candidate {one_line(action.tool, 60)} was dropped: {misfits[0]}")
+        errors = problems(spec.parameters, action.args) if spec else ["no such tool"]
+        if errors:
+            messages.append(f"Candidate {one_line(action.tool, 60)} was dropped: {errors[0]}")
         else:
-            good.append(action)
-    return tuple(good) or None
+            accepted.append(action)
+    return tuple(accepted) or None
 
 
-def _fitting_extensions(
-    proposed: Mapping[str, Any], schemas: Mapping[str, Extension], told: list[str]
+def _valid_extensions(
+    proposed: Mapping[str, Any], schemas: Mapping[str, Extension], messages: list[str]
 ) -> dict[str, Any]:
-    good = {}
+    accepted = {}
     for key, value in proposed.items():
-        misfits = _misfits(key, value, schemas[key]) if key in schemas else ["the agent has no such extension"]
-        if not misfits and len(canonical(value)) > MAX_EXTENSION:
-            misfits = [f"larger than {MAX_EXTENSION:,} bytes"]
-        if misfits:
-            told.append(f"Extension {one_line(key, 60)} was refused: {misfits[0]}")
+        errors = _extension_errors(key, value, schemas[key]) if key in schemas else ["the agent has no such extension"]
+        if not errors and len(canonical(value)) > MAX_EXTENSION:
+            errors = [f"larger than {MAX_EXTENSION:,} bytes"]
+        if errors:
+            messages.append(f"Extension {one_line(key, 60)} was refused: {errors[0]}")
         else:
-            good[key] = value
-    return good
+            accepted[key] = value
+    return accepted
 
 
-def _misfits(key: str, value: Any, wanted: Extension) -> list[str]:
-    if not isinstance(wanted, type):
-        return problems(wanted, value, f"`{key}`")
+def _extension_errors(key: str, value: Any, schema: Extension) -> list[str]:
+    if not isinstance(schema, type):
+        return problems(schema, value, f"`{key}`")
     try:
-        wanted.model_validate(value)
+        schema.model_validate(value)
     except ValidationError as error:
         return [f"{'.'.join(map(str, item['loc'])) or 'value'}: {item['msg']}" for item in error.errors()]
     return []

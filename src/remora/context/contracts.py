@@ -1,4 +1,4 @@
-"""What a tool offers, and what it returns so that both tracks get their part."""
+"""The contract of tools: their specification, and the result that serves both tracks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Effects = Literal["none", "workspace", "outside"]
 
 
 class ToolSpec(BaseModel):
-    """A tool as it is offered to a model."""
+    """The specification of a tool, as offered to a model."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
-    """JSON Schema of the arguments that the model gives."""
+    """JSON Schema of the arguments."""
     effects: Effects = "outside"
-    """What a call can change. Only `none` and `workspace` may be run again after a crash."""
+    """What a call can change. After a crash, only calls with `none` or `workspace` run again."""
 
     def openai(self) -> dict[str, Any]:
-        """The tool as the `tools` of an OpenAI-compatible request hold it."""
+        """The tool as an item of `tools` in an OpenAI-compatible request."""
         return {
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
@@ -39,19 +39,19 @@ class HasSpec(Protocol):
 
 
 ToolLike = ToolSpec | HasSpec | Mapping[str, Any]
-"""A tool as users give it: ours, a decorated function, or a dict in OpenAI's shape."""
+"""Accepted as a tool: a `ToolSpec`, a decorated function, or a dict in OpenAI's shape."""
 
 
 class ToolResult(BaseModel):
-    """What a tool returns: `result` for the Long Track, everything else for the Short Track.
+    """The result of a tool: `result` for the Long Track, everything else for the Short Track.
 
-    A tool may return anything; what is not a `ToolResult` is distilled by a summarizer.
+    A tool may return any other value. A summarizer then distills it.
     """
 
     result: Any
-    """The full result, recorded and never shown to the model."""
+    """The full result. The stream records it; prompts do not show it."""
     summary: str
-    """One line on what came out of it."""
+    """The outcome in one line."""
     knowledge_delta: dict[str, Any] = Field(default_factory=dict)
     """What later turns should know, by key: a value, or `{"value": …, "supersedes": …, "pinned": …}`."""
     outcome: Outcome = "success"
@@ -63,17 +63,17 @@ class ToolResult(BaseModel):
 
 
 def make_success_result(result: Any, summary: str, knowledge_delta: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The tool did what it was asked."""
+    """A result of a tool that succeeded."""
     return _result(result=result, summary=summary, knowledge_delta=knowledge_delta or {}, outcome="success")
 
 
 def make_error_result(error: str, summary: str | None = None) -> dict[str, Any]:
-    """The tool could not do it; `error` is what the model will read."""
+    """A result of a tool that failed. The model reads `error`."""
     return _result(result=None, summary=summary or f"Error: {error}", outcome="error", error=error)
 
 
 def make_partial_result(result: Any, summary: str, knowledge_delta: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The tool ended with warnings, or with work left over."""
+    """A result of a tool that finished with warnings or with work left over."""
     return _result(result=result, summary=summary, knowledge_delta=knowledge_delta or {}, outcome="partial")
 
 

@@ -1,6 +1,6 @@
-"""A run as plain chat history: the baseline that the packet is compared with.
+"""A run as plain chat history: the baseline for comparing the packet.
 
-The same events, told the way most agents do it: all that was said, called and returned, in order and in full.
+It is built from the same events, the way most agents do it: all messages, calls and full results, in order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chat:
-    """A prompt made of history, and where its tokens went."""
+    """A prompt made of history, with its token counts."""
 
     messages: tuple[Message, ...]
     tokens: dict[str, int]
@@ -42,38 +42,38 @@ class Chat:
 
 
 class History:
-    """What was said so far in one run."""
+    """The chat history of one run."""
 
     def __init__(self, calling: Calling, counter: TokenCounter) -> None:
         self._native = calling == "native"
         self._counter = counter
-        self._said: list[tuple[Message, int]] = []
+        self._counted: list[tuple[Message, int]] = []
 
     @property
     def messages(self) -> list[Message]:
-        """All of it, without the system message."""
-        return [message for message, _ in self._said]
+        """All messages except the system message."""
+        return [message for message, _ in self._counted]
 
     def take(self, event: Event, raw: str = "") -> None:
-        """Append the event to the chat, unless it belongs to the check. `raw` is what a tool returned, in full."""
+        """Append the event to the chat, unless it belongs to the check. `raw` is the full result of a tool."""
         message = None if is_check(event) else self._message(event, raw)
         if message is not None:
-            self._say(message)
+            self._append(message)
         if isinstance(event, ModelResponseEvent) and event.error and not (self._native and event.calls):
-            # A chat in which one side speaks twice is refused by servers, and a model must learn what was wrong.
-            self._say(_user(_told_wrong(event)))
+            # Servers refuse two messages of one role in a row, and the model must read what was wrong.
+            self._append(_user(_reply_error(event)))
 
-    def _say(self, message: Message) -> None:
+    def _append(self, message: Message) -> None:
         text = canonical(message).decode() if "tool_calls" in message else str(message["content"])
-        self._said.append((message, self._counter.count(text) + MESSAGE_OVERHEAD))
+        self._counted.append((message, self._counter.count(text) + MESSAGE_OVERHEAD))
 
     def prompt(
         self, system_prompt: str, tools: Sequence[ToolSpec], *, calling: Calling, limit: int | None, cut: bool
     ) -> Chat:
-        """All of it, or with `cut` as much of the newest as fits beside the goal. Raises `BudgetError` if none does."""
+        """The whole history, or with `cut` the goal and the newest messages that fit. Raises `BudgetError` if over."""
         system = system_text(system_prompt, tools, calling)
         fixed = fixed_tokens(system, self._counter, tools if calling == "native" else ())
-        kept, gone = self._said, 0
+        kept, gone = self._counted, 0
         while cut and limit is not None and len(kept) > 2 and fixed + _tokens(kept) > limit:
             kept, gone = self._without_oldest(kept), gone + 1
         total = fixed + _tokens(kept)
@@ -86,12 +86,12 @@ class History:
         tokens = {"system": fixed, "history": _tokens(kept), "total": total}
         return Chat((first, *(message for message, _ in kept)), tokens, {"messages": gone} if gone else {})
 
-    def _without_oldest(self, said: list[tuple[Message, int]]) -> list[tuple[Message, int]]:
-        """The goal stays; a result never stays without the call that it answers."""
-        rest = said[2:]
+    def _without_oldest(self, messages: list[tuple[Message, int]]) -> list[tuple[Message, int]]:
+        """Drop the oldest message after the goal, and the results of its calls."""
+        rest = messages[2:]
         while rest and rest[0][0]["role"] == "tool":
             rest = rest[1:]
-        return [said[0], *rest]
+        return [messages[0], *rest]
 
     def _message(self, event: Event, raw: str) -> Message | None:
         match event:
@@ -100,24 +100,24 @@ class History:
             case UserInputEvent(text=text):
                 return _user(text)
             case ModelResponseEvent(text=text, calls=calls):
-                return self._answer(text, calls)
+                return self._assistant(text, calls)
             case ToolResultEvent() if self._native:
                 return {"role": "tool", "tool_call_id": event.call_id, "content": raw}
             case ToolResultEvent():
                 return _user(f"{event.tool} returned:\n{raw}")
-            case PacketUpdateEvent(delta=PacketDelta(diagnostics=told)) if told:
-                return _user("\n".join(told))
+            case PacketUpdateEvent(delta=PacketDelta(diagnostics=lines)) if lines:
+                return _user("\n".join(lines))
         return None
 
-    def _answer(self, text: str, calls: Sequence[Call]) -> Message:
+    def _assistant(self, text: str, calls: Sequence[Call]) -> Message:
         if self._native and calls:
             return {"role": "assistant", "content": text, "tool_calls": [_openai(call) for call in calls]}
         written = [canonical({"tool": call.tool, "args": call.args}).decode() for call in calls]
         return {"role": "assistant", "content": text or "\n".join(written)}
 
 
-def _told_wrong(event: ModelResponseEvent) -> str:
-    """What the packet says of an answer without a call that can be made."""
+def _reply_error(event: ModelResponseEvent) -> str:
+    """The error that the packet shows for a reply without a valid call."""
     error = event.delta.error.set if isinstance(event.delta, PacketDelta) and event.delta.error else None
     return error or f"That is no call that can be made: {event.error}"
 
@@ -131,5 +131,5 @@ def _openai(call: Call) -> dict[str, Any]:
     return {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": arguments}}
 
 
-def _tokens(said: Sequence[tuple[Message, int]]) -> int:
-    return sum(tokens for _, tokens in said)
+def _tokens(messages: Sequence[tuple[Message, int]]) -> int:
+    return sum(tokens for _, tokens in messages)

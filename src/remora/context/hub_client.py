@@ -1,4 +1,4 @@
-"""The Pull Hook's end: where a context manager asks for fresh facts about code nodes."""
+"""Hub clients for the Pull Hook, which fetches fresh facts about code nodes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from remora.ports import HubClient
 
 
 class HubClientStub:
-    """A Hub that knows nothing, for when there is none."""
+    """A client without a Hub: it has no facts."""
 
     async def get_context(self, node_ids: list[str]) -> dict[str, Any]:
-        """No facts."""
+        """Return no facts."""
         return {}
 
     async def health_check(self) -> bool:
-        """No Hub answers."""
+        """Return False: there is no Hub."""
         return False
 
 
@@ -24,7 +24,7 @@ _STUB = HubClientStub()
 
 
 def get_hub_client(start: Path | str = ".") -> HubClient:
-    """The Hub of the project around `start`, where it has an index; else the stub."""
+    """The Hub of the project that contains `start` if it has an index, else the stub."""
     from remora.app import hub_around
 
     return hub_around(Path(start)) or _STUB

@@ -1,4 +1,4 @@
-"""Holds one agent's packet and keeps the rule: recorded first, then folded, and changed in no other way."""
+"""`ContextManager` holds one agent's packet. It records every change before folding it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from remora.events import (
 _ENVELOPE = frozenset({*Event.ENVELOPE, "event", "tool", "tool_name", "call_id", "args", "timestamp"})
 
 Record = Callable[[Sequence[Event]], Awaitable[Sequence[Event]]]
-"""Makes events durable by one append and gives them back as recorded."""
+"""Writes events with one append and returns them as recorded."""
 
 
 class ContextManager:
-    """The packet of one agent. With `record`, every change is in the stream before it is in the packet."""
+    """The packet of one agent. With `record`, the stream has every change before the packet does."""
 
     MAX_RECENT_ACTIONS = MAX_RECENT_ACTIONS
 
@@ -58,17 +58,17 @@ class ContextManager:
         self._pulling: Pulling | None = None
 
     async def record(self, *drafts: Event) -> Sequence[Event]:
-        """Make the events durable, then fold them. Every change of a recorded packet goes through here."""
+        """Write the events to the stream, then fold them. Every change of a recorded packet goes through here."""
         events = await self._record(drafts) if self._record and drafts else drafts
-        if changing := [event for event in events if changes_packet(event)]:
-            self.packet = project(changing, start=self.packet)
+        if relevant := [event for event in events if changes_packet(event)]:
+            self.packet = project(relevant, start=self.packet)
         return events
 
     def apply_event(self, event: Mapping[str, Any] | Event) -> None:
-        """Fold an event that needs no recording here, or is recorded already: typed, or a plain dict.
+        """Fold an event, typed or a dict, without recording it.
 
-        A plain `tool_result` may have a delta or none, its fields under `data` or beside `type`, and any of the names
-        in `remora.context.aliases`. Other types change nothing.
+        A dict of type `tool_result` may lack a delta, may have its fields under `data` or beside `type`, and may use
+        the names in `remora.context.aliases`. Dicts of unknown types change nothing.
         """
         if isinstance(event, Event):
             self.packet = apply(self.packet, event)
@@ -82,52 +82,52 @@ class ContextManager:
             self.packet = apply(self.packet, self._hub_update(event.get("context") or {}))
 
     def increment_turn(self) -> None:
-        """Begin the next turn. Raises `TraceError` where turns are recorded: there, `await next_turn()`."""
-        self._refuse_unrecorded("next_turn()")
+        """Start the next turn. Raises `TraceError` if turns are recorded: use `await next_turn()` then."""
+        self._require_unrecorded("next_turn()")
         self.packet = apply(self.packet, TurnStartEvent(turn=self.packet.turn + 1))
 
     async def next_turn(self) -> None:
-        """Begin the next turn, recorded."""
+        """Record and start the next turn."""
         await self.record(TurnStartEvent(turn=self.packet.turn + 1))
 
     def set_hub_client(self, client: Any) -> None:
-        """Ask this Hub from now on."""
+        """Use this Hub from now on; None for no Hub."""
         self._pulling = None if client is None else Pulling(client)
 
-    async def pulled(self, turn: int) -> list[Event]:
-        """What a turn has to record of the Hub before its prompt: nothing where nothing has changed."""
+    async def hub_events(self, turn: int) -> list[Event]:
+        """Ask the Hub and return the events to record before a turn's prompt; empty if nothing changed."""
         if self._pulling is None:
             return []
         return await self._pulling.drafts(self.packet, turn, timestamp(self._clock()))
 
     async def pull_hub_context(self) -> None:
-        """Bring fresh facts about the nodes in play into the packet. No Hub, whatever it does, fails a run."""
-        await self.record(*await self.pulled(self.packet.turn))
+        """Fetch fresh facts about the nodes in play into the packet. Failures of the Hub never raise."""
+        await self.record(*await self.hub_events(self.packet.turn))
 
     def run_middleware(self, hooks: Iterable[Hook]) -> None:
-        """Fold what each hook changes in the packet it is given. Raises `TraceError` where changes are recorded."""
-        self._refuse_unrecorded("middleware(hooks)")
+        """Fold the changes of each hook to its copy of the packet. Raises `TraceError` if changes are recorded."""
+        self._require_unrecorded("middleware(hooks)")
         for hook in hooks:
-            hoped = self.packet.model_copy(deep=True)
-            hook(hoped)
-            for event in self._packet_update(hook, self.packet, hoped):
+            changed = self.packet.model_copy(deep=True)
+            hook(changed)
+            for event in self._packet_update(hook, self.packet, changed):
                 self.packet = apply(self.packet, event)
 
     async def middleware(self, hooks: Iterable[Hook]) -> None:
-        """Record, then fold, what each hook (async or not) changes in its copy: one `packet_update` for each change.
+        """Record, then fold, the changes of each hook, async or not: one `packet_update` for each hook with changes.
 
-        If a hook raises, what it did to its copy is gone, and the packet is as it was.
+        If a hook raises, its changes are discarded.
         """
         for hook in hooks:
             before = self.packet
-            hoped = before.model_copy(deep=True)
-            done = hook(hoped)
-            if inspect.isawaitable(done):
-                await done
-            await self.record(*self._packet_update(hook, before, hoped))
+            changed = before.model_copy(deep=True)
+            result = hook(changed)
+            if inspect.isawaitable(result):
+                await result
+            await self.record(*self._packet_update(hook, before, changed))
 
     def register_summarizer(self, tool_name: str, summarizer: Summarizer) -> None:
-        """Use `summarizer` for what `tool_name` returns without a summary of its own."""
+        """Use `summarizer` for results of `tool_name` that have no summary."""
         self.summarizers[tool_name] = summarizer
 
     def get_prompt_context(self) -> dict[str, Any]:
@@ -166,18 +166,18 @@ class ContextManager:
         )
 
     def _hub_update(self, facts: Mapping[str, Any]) -> HubUpdateEvent:
-        """The facts in place of those before: a node that the Hub no longer speaks of is not known any more."""
+        """An update that replaces all Hub facts and removes nodes without new facts."""
         gone = tuple(node for node in self.packet.hub_context or {} if node not in facts)
         delta = PacketDelta(hub=HubDelta(set=dict(facts), remove=gone))
         return HubUpdateEvent(turn=self.packet.turn, ts=timestamp(self._clock()), delta=delta, nodes=tuple(facts))
 
-    def _packet_update(self, hook: Hook, before: DecisionPacket, hoped: DecisionPacket) -> Iterable[Event]:
-        delta = difference(before, hoped)
+    def _packet_update(self, hook: Hook, before: DecisionPacket, changed: DecisionPacket) -> Iterable[Event]:
+        delta = difference(before, changed)
         if delta is not None:
             ts = timestamp(self._clock())
             yield PacketUpdateEvent(source=hook_name(hook), turn=self.packet.turn, ts=ts, delta=delta)
 
-    def _refuse_unrecorded(self, instead: str) -> None:
+    def _require_unrecorded(self, instead: str) -> None:
         if self._record is not None:
             raise TraceError(
                 "Nothing may change this packet without being recorded", hint=f"Use `await manager.{instead}`"

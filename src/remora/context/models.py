@@ -1,7 +1,7 @@
-"""The Short Track's words: the Decision Packet and its parts.
+"""The models of the Short Track: the Decision Packet and its parts.
 
-The packet is a projection of the event stream and the only thing the model sees. `remora.context.projection` makes it
-from events; the mutating methods here serve those who keep a packet of their own.
+The packet is a projection of the event stream and the only thing that the model sees. `remora.context.projection`
+builds it from events. The mutating methods are for code that manages a packet of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_EXCERPTS = 3
 
 
 class RecentAction(BaseModel):
-    """A tool call as the packet remembers it: distilled, never the raw result."""
+    """A tool call in the packet: its summary, never the raw result."""
 
     turn: int
     tool: str
@@ -42,7 +42,7 @@ class RecentAction(BaseModel):
 
 
 class KnowledgeEntry(BaseModel):
-    """Something learned during the run that later turns should know."""
+    """A fact learned during the run, for later turns."""
 
     key: str
     value: Any
@@ -52,18 +52,18 @@ class KnowledgeEntry(BaseModel):
     """The older key that this one replaced."""
     pinned: bool = False
     seq: int | None = None
-    """The event it came from, so that "why did it believe this?" has an answer."""
+    """The event that it came from, for provenance."""
 
 
 class Constraints(BaseModel):
-    """What the agent may not exceed."""
+    """Limits of the agent."""
 
     max_turns: int | None = None
     safety: list[str] = Field(default_factory=list)
 
 
 class DecisionPacket(BaseModel):
-    """All that the model sees: small, structured, a pure function of the stream."""
+    """Everything that the model sees: small, structured, a pure function of the stream."""
 
     agent_id: str
     turn: int = 0
@@ -80,7 +80,7 @@ class DecisionPacket(BaseModel):
 
     last_error: str | None = None
     error_count: int = 0
-    """Only grows."""
+    """Never decreases."""
 
     hub_context: dict[str, Any] | None = None
     """Facts about code nodes, by node id."""
@@ -95,12 +95,12 @@ class DecisionPacket(BaseModel):
     """The last 3, oldest first."""
     extensions: dict[str, Any] = Field(default_factory=dict)
     evidence: Evidence = Field(default_factory=Evidence)
-    """What was said, called and returned, bounded in bytes: what the account of the run is written from."""
+    """Messages, calls and outputs, bounded in bytes. The account of the run is written from them."""
 
     packet_version: str = "1.0"
 
     def canonical_fields(self) -> dict[str, Any]:
-        """The fields that differ from their defaults. Evidence is encoded once an entry, not once a turn."""
+        """The fields that differ from their defaults. Each entry of evidence is encoded once, not in every turn."""
         fields = self.model_dump(exclude_defaults=True, exclude={"evidence"})
         if self.evidence.entries or self.evidence.dropped:
             fields["evidence"] = orjson.Fragment(self.evidence.encoded)
@@ -108,24 +108,24 @@ class DecisionPacket(BaseModel):
 
     @property
     def recent_history(self) -> list[str]:
-        """The recent actions as lines. Like the views below, neither a field nor part of the packet's JSON."""
+        """The summaries of the recent actions. Like the properties below, not part of the packet's JSON."""
         return [action.summary for action in self.recent_actions]
 
     @property
     def recent_results(self) -> list[dict[str, str]]:
-        """The recent actions as tool and summary."""
+        """Tool and summary of the recent actions."""
         return [{"tool": action.tool, "summary": action.summary} for action in self.recent_actions]
 
     @property
     def hub_context_freshness(self) -> dict[str, float]:
-        """By node with Hub facts, the time of the update in seconds since 1970."""
+        """By node with Hub facts, the Unix time of the update."""
         if self.hub_freshness is None:
             return {}
         return dict.fromkeys(self.hub_context or {}, self.hub_freshness.timestamp())
 
     @property
     def node(self) -> dict[str, str]:
-        """The target's id, and its type where the summary begins with one."""
+        """The target's id, and its type if the summary starts with one."""
         kind = self.node_summary.partition(" ")[0]
         known = {"type": kind} if kind in {each.value for each in NodeType} else {}
         return {"id": self.node_id} | known
@@ -136,19 +136,19 @@ class DecisionPacket(BaseModel):
         return self.agent_id
 
     def add_action(self, tool: str, summary: str, outcome: Outcome, max_actions: int = MAX_RECENT_ACTIONS) -> None:
-        """Remember an action of this turn; the oldest beyond `max_actions` are forgotten."""
+        """Add an action of this turn, and drop the oldest ones beyond `max_actions`."""
         self.recent_actions.append(RecentAction(turn=self.turn, tool=tool, summary=summary, outcome=outcome))
         del self.recent_actions[: max(0, len(self.recent_actions) - max_actions)]
 
     def update_knowledge(self, key: str, value: Any) -> None:
-        """Know `value` under `key` as of this turn."""
+        """Set `key` to `value`, learned in this turn."""
         self.knowledge[key] = KnowledgeEntry(key=key, value=value, source_turn=self.turn)
 
     def record_error(self, error_summary: str) -> None:
-        """Show an error and count it."""
+        """Set the last error and count it."""
         self.last_error = error_summary
         self.error_count += 1
 
     def clear_error(self) -> None:
-        """Show no error any more; the count stays."""
+        """Clear the last error. The count stays."""
         self.last_error = None

@@ -1,11 +1,11 @@
 """The fold: events in, Decision Packet out. Pure: no clock, no disk, no randomness, no model.
 
-Only an event's `delta` changes the packet, besides `agent_start`, which begins it, and `turn_start`, which counts.
+Only deltas change the packet, except that `agent_start` creates it and `turn_start` sets the turn.
 The rules are part of format 1:
 
     action              appended; the last 10 stay
     knowledge           upsert; `supersedes` removes the older key; the entry keeps its turn and seq
-    error               set, cleared or kept; the count only grows
+    error               set, cleared or kept; the count never decreases
     diagnostics         appended if new; the last 8 stay
     candidate_actions   replaced; cleared by the next action
     state_summary       replaced
@@ -14,7 +14,7 @@ The rules are part of format 1:
     extensions          replaced per key
     evidence            appended; bounded in bytes, see `remora.context.evidence`
 
-Projector 1 kept only the beginning of the goal. Its streams are still folded that way.
+Projector 1 kept only the beginning of the goal. Its streams still fold that way.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from remora.events import (
 )
 
 PROJECTOR = "2"
-"""What new streams are folded by. A stream says which one it was recorded for."""
+"""The projector of new streams. Each stream names the one that it was recorded for."""
 MAX_DIAGNOSTICS = 8
 
 _News = tuple[KnowledgeDelta | PlainKnowledge, int, int]
@@ -69,7 +69,7 @@ EMPTY = DecisionPacket(agent_id="", goal="", operation="", node_id="")
 
 
 def project(events: Iterable[Event | Change], start: DecisionPacket = EMPTY) -> DecisionPacket:
-    """The packet after all `events`, beginning with `start`. Raises `ProjectionStopped` as `apply` does."""
+    """Fold all `events`, starting with `start`. Raises `ProjectionStopped` like `apply`."""
     fold = _Fold(start)
     for event in events:
         fold.take(event)
@@ -77,26 +77,26 @@ def project(events: Iterable[Event | Change], start: DecisionPacket = EMPTY) -> 
 
 
 def apply(packet: DecisionPacket, event: Event) -> DecisionPacket:
-    """The packet as it stands after `event`. Raises `ProjectionStopped` at a delta of a version it cannot read."""
+    """The packet after `event`. Raises `ProjectionStopped` for a delta of an unknown version."""
     return project([event], start=packet) if changes_packet(event) else packet
 
 
 def changes_packet(event: Event) -> bool:
-    """Whether the fold does anything with the event."""
+    """Whether the event can change the packet."""
     return event.delta is not None or isinstance(event, AgentStartEvent | TurnStartEvent)
 
 
 class _Fold:
-    """A packet being made: its own copy, changed in place, so that a step costs the same however much is known."""
+    """A mutable copy of a packet, so that the cost of an event does not grow with the packet."""
 
     def __init__(self, packet: DecisionPacket) -> None:
         self._begin(packet)
 
     def take(self, event: Event | Change) -> None:
-        """The packet moves on by one event."""
-        # Asking by `type` first: to ask a model class about what is none of its kind takes as long as folding it.
+        """Fold one event."""
+        # Compare `type` first: a failed `isinstance` check of a model class takes as long as folding the event.
         if type(event) is not Change and isinstance(event, AgentStartEvent):
-            self._begin(_started(event))
+            self._begin(_new_packet(event))
         elif event.type == "turn_start" and (type(event) is Change or isinstance(event, TurnStartEvent)):
             self._scalars["turn"] = event.turn
         delta = event.delta
@@ -110,10 +110,10 @@ class _Fold:
     def _refuse(self, delta: UnreadableDelta, event: Event | Change) -> None:
         if delta.version is not None:
             raise ProjectionStopped(seq=event.seq, version=delta.version)
-        self._tell([f"seq {event.seq}: unreadable delta, {delta.problem}"])
+        self._add_diagnostics([f"seq {event.seq}: unreadable delta, {delta.problem}"])
 
     def packet(self) -> DecisionPacket:
-        """The packet as it stands. Everything in it was checked on its way in."""
+        """The current packet. Its parts are already validated."""
         return DecisionPacket.model_construct(
             **self._scalars,
             recent_actions=[_action(item) for item in self._actions],
@@ -128,7 +128,7 @@ class _Fold:
 
     def _begin(self, packet: DecisionPacket) -> None:
         self._scalars: dict[str, Any] = {name: getattr(packet, name) for name in _SCALARS}
-        # What is new becomes a model only when the packet is asked for: most of it will have been replaced by then.
+        # New parts become models only in `packet`: most of them are replaced before.
         self._actions: deque[RecentAction | tuple[ActionDelta | PlainAction, int]] = deque(
             packet.recent_actions, maxlen=MAX_RECENT_ACTIONS
         )
@@ -142,11 +142,11 @@ class _Fold:
 
     def _merge(self, delta: PacketDelta | PlainDelta, event: Event | Change) -> None:
         if delta.action is not None:
-            self._act(delta.action, event.turn)
+            self._add_action(delta.action, event.turn)
         for key, item in delta.knowledge.items():
             self._learn(key, item, event)
         if delta.error is not None:
-            self._err(delta.error)
+            self._set_error(delta.error)
         if type(delta) is not PlainDelta:
             self._merge_rest(delta, event.ts)
             if delta.evidence is not None:
@@ -154,15 +154,15 @@ class _Fold:
 
     def _merge_rest(self, delta: PacketDelta | PlainDelta, ts: str) -> None:
         if delta.diagnostics:
-            self._tell(delta.diagnostics)
+            self._add_diagnostics(delta.diagnostics)
         if delta.candidate_actions is not None:
             self._candidates = list(delta.candidate_actions)
         if delta.state_summary is not None:
             self._scalars["state_summary"] = one_line(delta.state_summary)
         for excerpt in delta.excerpts:
-            self._show(excerpt)
+            self._add_excerpt(excerpt)
         if delta.hub is not None:
-            self._pull(delta.hub, ts)
+            self._update_hub(delta.hub, ts)
         if delta.extensions:
             self._extensions |= delta.extensions
 
@@ -180,41 +180,41 @@ class _Fold:
         )
         self._evidence = remember(self._evidence, entry, _goal_words(self._scalars["goal"]))
 
-    def _act(self, action: ActionDelta | PlainAction, turn: int) -> None:
+    def _add_action(self, action: ActionDelta | PlainAction, turn: int) -> None:
         self._actions.append((action, turn))
         self._candidates = []
 
     def _learn(self, key: str, item: KnowledgeDelta | PlainKnowledge, event: Event | Change) -> None:
         if item.supersedes is not None:
             self._known.pop(item.supersedes, None)
-        # Popped first, so that what was learned last stands last.
+        # Pop first, so that the newest key is the last one.
         self._known.pop(key, None)
         self._known[key] = (item, event.turn, event.seq)
 
-    def _err(self, error: ErrorDelta | PlainError) -> None:
+    def _set_error(self, error: ErrorDelta | PlainError) -> None:
         if error.set is not None:
             self._scalars["last_error"] = one_line(error.set)
             self._scalars["error_count"] += 1
         elif error.clear:
             self._scalars["last_error"] = None
 
-    def _tell(self, lines: Iterable[str]) -> None:
+    def _add_diagnostics(self, lines: Iterable[str]) -> None:
         for text in lines:
             line = one_line(text)
             if line not in self._diagnostics:
                 self._diagnostics.append(line)
 
-    def _show(self, excerpt: Excerpt) -> None:
+    def _add_excerpt(self, excerpt: Excerpt) -> None:
         self._excerpts.pop(excerpt.label, None)
         self._excerpts[excerpt.label] = excerpt
         if len(self._excerpts) > MAX_EXCERPTS:
             del self._excerpts[next(iter(self._excerpts))]
 
-    def _pull(self, hub: HubDelta, ts: str) -> None:
+    def _update_hub(self, hub: HubDelta, ts: str) -> None:
         for node in hub.remove:
             self._hub.pop(node, None)
         self._hub |= hub.set
-        self._scalars["hub_freshness"] = _moment(ts)
+        self._scalars["hub_freshness"] = _parse_time(ts)
 
 
 _SCALARS = (
@@ -238,8 +238,8 @@ def _goal_words(goal: str) -> frozenset[str]:
     return words_of(goal)
 
 
-def _started(event: AgentStartEvent) -> DecisionPacket:
-    """A fresh packet. What a damaged or foreign start does not say stays empty."""
+def _new_packet(event: AgentStartEvent) -> DecisionPacket:
+    """A new packet. Fields that a damaged or foreign `agent_start` lacks stay empty."""
     try:
         constraints = Constraints.model_validate(event.constraints)
     except ValidationError:
@@ -281,7 +281,7 @@ def _entry(key: str, item: KnowledgeEntry | _News) -> KnowledgeEntry:
     )
 
 
-def _moment(ts: str) -> datetime | None:
+def _parse_time(ts: str) -> datetime | None:
     try:
         return datetime.fromisoformat(ts)
     except ValueError:

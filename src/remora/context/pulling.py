@@ -1,7 +1,7 @@
-"""The Pull Hook: at the start of each turn, fresh facts about the nodes in play, as events for the stream.
+"""The Pull Hook: fetches fresh facts about the nodes in play at the start of each turn, as events for the stream.
 
-The Hub is optional. One that is absent, broken or wrong changes nothing but what it can no longer prove, and one that
-is slow is not asked again: in all it adds at most `HUB_PATIENCE_S` to a run. Each kind of trouble is told once.
+The Hub is optional. If it is absent or fails, the run continues without facts that are no longer proven. A Hub that
+times out is not asked again, so it delays a run by at most `HUB_PATIENCE_S`. Each kind of problem is reported once.
 """
 
 from __future__ import annotations
@@ -20,53 +20,53 @@ from remora.ports import HubClient, Pulled
 
 HUB_PATIENCE_S = 0.5
 MAX_NODES = 3
-"""The target, and as many of the nodes that recent actions name, the newest first."""
+"""The Hub is asked about at most this many nodes: the target, then nodes of recent actions, newest first."""
 MAX_FACTS = 16 * 1024
-"""Bytes of all facts as JSON; a Hub that gives more is not believed."""
+"""Most bytes of all facts as JSON. A larger answer is rejected."""
 
 
 class Pulling:
-    """Asks one Hub for one agent."""
+    """Asks one Hub on behalf of one agent."""
 
     def __init__(self, client: HubClient) -> None:
         self._client = client
-        self._given: dict[str, Any] = {}
-        """What the Hub said last: the packet may hold it without its secrets."""
-        self._told: set[str] = set()
+        self._last_answer: dict[str, Any] = {}
+        """The Hub's last answer. The packet may hold it with secrets redacted."""
+        self._reported: set[str] = set()
         self._too_slow = False
 
     async def drafts(self, packet: DecisionPacket, turn: int, ts: str) -> list[Event]:
-        """What there is to record before this turn's prompt: nothing where nothing has changed."""
+        """Ask the Hub and return the events to record before this turn's prompt; empty if nothing changed."""
         nodes = nodes_in_play(packet)
         pulled, notices = await self._ask(nodes)
         update = self._update(packet, pulled)
-        self._given = dict(pulled.facts)
-        found: list[Event] = [NoticeEvent(code=code, message=text, turn=turn) for code, text in notices]
+        self._last_answer = dict(pulled.facts)
+        events: list[Event] = [NoticeEvent(code=code, message=text, turn=turn) for code, text in notices]
         if update is not None:
-            found.append(update.model_copy(update={"turn": turn, "ts": ts}))
-        return found
+            events.append(update.model_copy(update={"turn": turn, "ts": ts}))
+        return events
 
     async def _ask(self, nodes: list[str]) -> tuple[Pulled, list[tuple[str, str]]]:
         if self._too_slow:
             return Pulled({}), []
         try:
             async with asyncio.timeout(HUB_PATIENCE_S):
-                pulled = _checked(await _answer(self._client, nodes))
+                pulled = _validate(await _query(self._client, nodes))
         except TimeoutError:
             self._too_slow = True
             return Pulled({}), self._once("hub_slow", f"no answer in {HUB_PATIENCE_S:g} s: it is not asked again")
-        except Exception as error:  # noqa: BLE001 - the Hub is optional: whatever it does, the run goes on
+        except Exception as error:  # noqa: BLE001 - the Hub is optional: no failure of it may stop a run
             return Pulled({}), self._once("hub_failed", f"{type(error).__name__}: {error}")
         return pulled, self._once("hub_incomplete", pulled.problem) if pulled.problem else []
 
     def _once(self, code: str, text: str) -> list[tuple[str, str]]:
-        if code in self._told:
+        if code in self._reported:
             return []
-        self._told.add(code)
+        self._reported.add(code)
         return [(code, one_line(f"The Hub: {text}"))]
 
     def _update(self, packet: DecisionPacket, pulled: Pulled) -> HubUpdateEvent | None:
-        """The facts in place of those before: a node that the Hub no longer speaks of is not known any more."""
+        """An update that replaces all Hub facts and removes nodes without new facts; None if nothing changed."""
         held = packet.hub_context or {}
         gone = tuple(node for node in held if node not in pulled.facts)
         new = {node: facts for node, facts in pulled.facts.items() if not self._is_held(node, facts, held)}
@@ -80,19 +80,19 @@ class Pulling:
         )
 
     def _is_held(self, node: str, facts: Any, held: Mapping[str, Any]) -> bool:
-        return node in held and facts in (held[node], self._given.get(node))
+        return node in held and facts in (held[node], self._last_answer.get(node))
 
 
 def nodes_in_play(packet: DecisionPacket) -> list[str]:
-    """The target, then nodes that recent actions touched or name, the newest first."""
+    """The target, then nodes that recent actions touched or mention, newest first."""
     named = [
         node for action in reversed(packet.recent_actions) for node in (*action.nodes, *named_nodes(action.summary))
     ]
     return list(dict.fromkeys([packet.node_id, *named]))[:MAX_NODES]
 
 
-async def _answer(client: HubClient, nodes: list[str]) -> Pulled:
-    """What the Hub says, and how it was proven if it can tell that."""
+async def _query(client: HubClient, nodes: list[str]) -> Pulled:
+    """Ask the Hub: by `pull`, with proofs, if the client has it, else by `get_context`."""
     pull = getattr(client, "pull", None)
     if pull is None:
         return Pulled(await client.get_context(nodes) or {})
@@ -102,8 +102,8 @@ async def _answer(client: HubClient, nodes: list[str]) -> Pulled:
     return answer
 
 
-def _checked(pulled: Pulled) -> Pulled:
-    """The answer as plain JSON. Raises `ValueError` for what a packet cannot hold."""
+def _validate(pulled: Pulled) -> Pulled:
+    """The answer as plain JSON. Raises `TypeError` or `ValueError` if it is malformed or too large."""
     if not isinstance(pulled.facts, Mapping):
         raise TypeError(f"facts are {type(pulled.facts).__name__}: expected them by node")
     try:

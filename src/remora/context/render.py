@@ -1,7 +1,7 @@
-"""Rendering: the packet as messages for a model, within the budget, with a receipt of what was shown.
+"""Renders the packet as messages for a model, within the budget, with token counts for the receipt.
 
-Constant parts come first and are the same bytes in every turn, so that a server can reuse its prefix cache: the system
-message holds the agent's text and its tools; the user message holds the packet as JSON, newest parts last.
+Constant parts come first and are byte-identical in every turn, so that a server can reuse its prefix cache. The system
+message holds the agent's text and its tools. The user message holds the packet, newest parts last.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from remora.ports import TokenCounter
 
 Style = Literal["json", "markdown", "account"]
 Calling = Literal["text", "native"]
-"""How a model is to call: by JSON in its answer, tools listed in the prompt; or by its server's tool calling."""
+"""How a model calls tools: `text` lists them in the prompt and asks for JSON; `native` uses the server's API for it."""
 RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-1"}
 """The version of each style, as receipts name it."""
 
 MESSAGE_OVERHEAD = 8
-"""Tokens that a chat template adds around each message, generously."""
+"""Tokens that a chat template adds around each message: an upper estimate."""
 
 WIDEST = 32
-"""Characters a token, beyond which a text is over its limit without being counted: megabytes would take seconds."""
+"""A text with more characters per token of its limit counts as too long: counting megabytes would take seconds."""
 WIDE = 5
-"""Characters a token that few texts have: of a longer text, its beginning is counted first."""
+"""Few texts have more characters per token. Of a longer text, the beginning is counted first."""
 SEAM = 16
-"""Tokens by which a beginning may take more than the same characters within the whole."""
+"""Most extra tokens that a prefix takes when it is counted alone."""
 
 ACCOUNT_HEAD = "What has happened so far, oldest first. `#n` is the number of an event."
 ACCOUNT_SYSTEM = (
     "You work on a task in turns. Each turn shows an account of the run so far: the task, what people said, and your "
     "calls with what they returned. Make the next call, or answer in words when the task is done."
 )
-"""The system text of a loop that gives none."""
+"""The default system text of style `account`."""
 REST_SHARE = 0.5
-"""Of a prompt's room, what everything beside the account may take."""
+"""The share of a prompt that everything beside the account may take."""
 LEAST_EVIDENCE = 60
-"""Tokens of room, from which on evidence is shown beside a packet in another style."""
+"""Other styles show evidence if at least this many tokens are left beside the packet."""
 
 _ANSWER = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A prompt within its limit, and where its tokens went."""
+    """A prompt within its limit, with its token counts."""
 
     system: str
     user: str
@@ -77,7 +77,7 @@ def render(
     style: Style = "json",
     calling: Calling = "text",
 ) -> Rendered:
-    """The prompt for this packet, at most `limit` tokens by `counter`. Raises `BudgetError` if that cannot be."""
+    """The prompt for this packet, at most `limit` tokens by `counter`. Raises `BudgetError` if it cannot fit."""
     system = system_text(system_prompt, tools, calling)
     fixed = fixed_tokens(system, counter, tools if calling == "native" else ())
     return render_within(packet, system, fixed, limit=limit, count=counter.count, style=style)
@@ -86,10 +86,10 @@ def render(
 def render_within(
     packet: DecisionPacket, system: str, fixed: int, *, limit: int, count: Callable[[str], int], style: Style
 ) -> Rendered:
-    """As `render`, beside a system text and `fixed` tokens that are known already."""
+    """Like `render`, for a system text whose `fixed` tokens are already counted."""
     count = cache(count)
     if style == "account":
-        return _account(packet, system, fixed, limit, count)
+        return _render_account(packet, system, fixed, limit, count)
     text = _json if style == "json" else _markdown
 
     def measure(sections: dict[str, Any]) -> int:
@@ -109,12 +109,12 @@ def render_within(
 
 
 def reserved_tokens(style: Style, count: Callable[[str], int]) -> int:
-    """What a prompt in this style must have room for, beside system text and tools, so that every packet fits."""
+    """Tokens that this style needs beside system text and tools, so that every packet fits."""
     return _least_rest(count) + count(ACCOUNT_HEAD) + LEAST_EVIDENCE + SEAM if style == "account" else reserved(count)
 
 
 def _least_rest(count: Callable[[str], int]) -> int:
-    """The tokens beside an account with everything left out that may go."""
+    """Tokens beside an account with every optional part left out."""
     return CONSTRAINTS_CAP + ERROR_CAP + count(_markdown(EMPTIEST)) + SEAM
 
 
@@ -125,7 +125,7 @@ def _with_evidence(
     limit: int,
     count: Callable[[str], int],
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The sections with as much evidence as the room beside them holds, as lines."""
+    """Add as many lines of evidence to the sections as fit."""
     room = limit - measure(fitted.sections)
     while room >= LEAST_EVIDENCE:
         account = write_account("", packet.evidence, room, count)
@@ -136,8 +136,10 @@ def _with_evidence(
     return fitted.sections, fitted.left_out
 
 
-def _account(packet: DecisionPacket, system: str, fixed: int, limit: int, count: Callable[[str], int]) -> Rendered:
-    """The run as a labelled account in the order of time; what tools say they know, and candidates, come after it."""
+def _render_account(
+    packet: DecisionPacket, system: str, fixed: int, limit: int, count: Callable[[str], int]
+) -> Rendered:
+    """Render the run as a chronological account, followed by knowledge, candidates and other sections."""
     room = limit - fixed
     bare = packet.model_copy(update={"goal": "", "recent_actions": [], "operation": "", "node_id": ""})
     most = max(int(room * REST_SHARE), _least_rest(count))
@@ -154,7 +156,7 @@ def _account(packet: DecisionPacket, system: str, fixed: int, limit: int, count:
             break
         budget = min(budget - (total - limit), budget * 9 // 10)
     if total > limit:
-        raise BudgetError(f"The prompt is over its limit of {limit} tokens with everything left out that may go")
+        raise BudgetError(f"The prompt exceeds its limit of {limit} tokens even without its optional parts")
     tokens = {name: count(_markdown({name: part})) for name, part in fitted.sections.items()}
     left_out = fitted.left_out | dict(account.left_out)
     return Rendered(system, user, {"system": fixed, "account": account.tokens, **tokens, "total": total}, left_out)
@@ -166,13 +168,13 @@ def _target(packet: DecisionPacket) -> str:
 
 
 def fixed_tokens(system: str, counter: TokenCounter, sent_beside: Sequence[ToolSpec] = ()) -> int:
-    """What every prompt of a run takes beside its packet, tools that are sent beside the messages included."""
+    """Tokens of every prompt beside its packet: the system text, and tools sent beside the messages."""
     tools = counter.count(_json([tool.openai() for tool in sent_beside])) if sent_beside else 0
     return counter.count(system) + tools + 2 * MESSAGE_OVERHEAD
 
 
 def system_text(system_prompt: str, tools: Sequence[ToolSpec], calling: Calling = "text") -> str:
-    """The part that never changes during a run."""
+    """The system message. It is constant during a run."""
     if calling == "native":
         return system_prompt.strip()
     lines = [_json({"name": tool.name, "description": tool.description, "args": _args(tool)}) for tool in tools]
@@ -185,7 +187,7 @@ def _args(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _markdown(sections: dict[str, Any]) -> str:
-    """The sections under headings: lists as lists, excerpts as code, everything else as it would be in JSON."""
+    """The sections under headings: lists as lists, excerpts as code blocks, other values as JSON."""
     return "\n".join(line for name, part in sections.items() for line in _section(name, part))
 
 
@@ -197,20 +199,20 @@ def _section(name: str, part: Any) -> Iterator[str]:
             yield from (f"## {one_line(excerpt['label'])} from line {excerpt['start_line']}", fence)
             yield from (excerpt["text"], fence)
     elif isinstance(part, dict):
-        yield from (f"## {title}", *(f"- {_plain(key)}: {_plain(value)}" for key, value in part.items()))
+        yield from (f"## {title}", *(f"- {_inline(key)}: {_inline(value)}" for key, value in part.items()))
     elif isinstance(part, list):
-        yield from (f"## {title}", *(f"- {_plain(item)}" for item in part))
+        yield from (f"## {title}", *(f"- {_inline(item)}" for item in part))
     else:
-        yield f"{title}: {_plain(part)}"
+        yield f"{title}: {_inline(part)}"
 
 
 def _fence(text: str) -> str:
-    """What no line of the text can be taken for."""
+    """A code fence that is longer than any run of backticks in the text."""
     return "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", text)), default=0))
 
 
-def _plain(value: Any) -> str:
-    """One line, whatever the value is: a text that would break it stands there as in JSON."""
+def _inline(value: Any) -> str:
+    """The value in one line. Text with line breaks or control characters is written as JSON."""
     return value if isinstance(value, str) and value.isprintable() else _json(value)
 
 

@@ -1,7 +1,7 @@
-"""Registered secrets, replaced before anything is recorded or distilled, so that both tracks agree.
+"""Redacts registered secrets before anything is recorded or distilled, so that both tracks agree.
 
-A value is found as it is, and as base64, JSON and URLs would hold it: a key that a tool printed encoded is as lost as
-one in plain text. Base64 is found at every alignment and across line breaks.
+Finds a secret in plain text and encoded as base64, JSON or URL, because an encoded key leaks as much as a plain one.
+Finds base64 at every alignment and across line breaks.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from urllib.parse import quote, quote_plus
 from remora.errors import ConfigError
 
 MIN_SECRET = 8
-"""Shorter values would be found everywhere by chance."""
+"""Shorter values would match unrelated text."""
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Redacted:
-    """A value without secrets, and how many were in it."""
+    """A redacted value, and the number of redactions."""
 
     value: Any
     count: int
 
 
 class Secrets:
-    """Values that must never be recorded, each under a name that may be."""
+    """Values that must never be recorded, by name."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         values = values or {}
@@ -40,37 +40,37 @@ class Secrets:
                 raise ConfigError(
                     f"Secret `{name}` is shorter than {MIN_SECRET} characters and cannot be replaced safely"
                 )
-        # Longer values first, so that one secret inside another does not leave the rest of it behind.
+        # Longer values first: replacing a secret inside another would leave the rest of the outer one.
         ordered = sorted(values.items(), key=lambda item: -len(item[1]))
         self._names = [name for name, _ in ordered]
         groups = ["|".join(dict.fromkeys(_patterns(value))) for _, value in ordered]
         pattern = "|".join(f"({group})" for group in groups)
         self.longest = max(map(len, groups), default=0)
-        """No form of a secret is longer than this."""
+        """Upper bound for the length of any encoded secret."""
         self._text = re.compile(pattern)
         self._bytes = re.compile(pattern.encode(errors="surrogatepass"))
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether any secret is registered."""
         return bool(self._names)
 
     def redact(self, value: Any) -> Redacted:
-        """`value` with every secret in it replaced by `[secret:NAME]`, in texts, bytes, keys, at any depth."""
+        """Replace every secret in `value` by `[secret:NAME]`: in text, bytes and keys, at any depth."""
         return self._walk(value) if self._names else Redacted(value, 0)
 
     def redact_chunks(self, chunks: Iterable[bytes]) -> RedactedChunks:
-        """The chunks without secrets, also without those that two chunks share."""
+        """Redact the chunks, including secrets that span two chunks."""
         return RedactedChunks(self, chunks)
 
     def first_in(self, data: bytes, before: int) -> tuple[int, int, bytes] | None:
-        """Start, end and mark of the first secret that begins before that byte."""
-        found = self._bytes.search(data) if self._names else None
-        if found is None or found.start() >= before:
+        """Start, end and replacement of the first secret that starts before the byte `before`."""
+        match = self._bytes.search(data) if self._names else None
+        if match is None or match.start() >= before:
             return None
-        return found.start(), found.end(), self._mark(found).encode()
+        return match.start(), match.end(), self._mark(match).encode()
 
     def clean(self, value: Value) -> Value:
-        """The value alone, where nobody counts."""
+        """Like `redact`, without the count."""
         cleaned: Value = self.redact(value).value
         return cleaned
 
@@ -79,7 +79,7 @@ class Secrets:
             case str():
                 return Redacted(*self._text.subn(self._mark, value))
             case bytes() | bytearray():
-                return Redacted(*self._bytes.subn(lambda found: self._mark(found).encode(), value))
+                return Redacted(*self._bytes.subn(lambda match: self._mark(match).encode(), value))
             case dict():
                 parts = [(self._walk(key), self._walk(item)) for key, item in value.items()]
                 return Redacted(
@@ -92,32 +92,32 @@ class Secrets:
             case _:
                 return Redacted(value, 0)
 
-    def _mark(self, found: re.Match[Any]) -> str:
-        return f"[secret:{self._names[(found.lastindex or 1) - 1]}]"
+    def _mark(self, match: re.Match[Any]) -> str:
+        return f"[secret:{self._names[(match.lastindex or 1) - 1]}]"
 
 
 class RedactedChunks:
-    """Chunks of bytes, one after the other, without secrets; memory does not grow with their number."""
+    """An iterator over redacted chunks. Its memory does not grow with their number."""
 
     def __init__(self, secrets: Secrets, chunks: Iterable[bytes]) -> None:
         self._secrets = secrets
         self._chunks = chunks
         self.count = 0
-        """How many were replaced, once all chunks have gone by."""
+        """Number of redactions so far."""
 
     def __iter__(self) -> Iterator[bytes]:
         held = b""
         for chunk in self._chunks:
             held += chunk
-            # What begins this near to the end may go on in the next chunk.
+            # A secret that starts this close to the end may continue in the next chunk.
             ready, held = self._replace(held, max(0, len(held) - self._secrets.longest))
             yield ready
         yield self._replace(held, len(held))[0]
 
     def _replace(self, data: bytes, upto: int) -> tuple[bytes, bytes]:
         done = []
-        while found := self._secrets.first_in(data, upto):
-            start, end, mark = found
+        while match := self._secrets.first_in(data, upto):
+            start, end, mark = match
             done += [data[:start], mark]
             data, upto = data[end:], max(0, upto - end)
             self.count += 1
@@ -125,7 +125,7 @@ class RedactedChunks:
 
 
 def _patterns(value: str) -> Iterator[str]:
-    """How a secret may look in a text, as patterns."""
+    """Regular expressions for all encodings of a secret."""
     yield re.escape(value)
     yield re.escape(json.dumps(value)[1:-1])
     yield re.escape(quote(value, safe=""))
@@ -133,7 +133,7 @@ def _patterns(value: str) -> Iterator[str]:
     raw = value.encode(errors="surrogatepass")
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         for offset, start in ((0, 0), (1, 2), (2, 3)):
-            # Only the characters that no neighbouring byte takes part in.
+            # Keep only the characters that do not depend on neighbouring bytes.
             end = (offset + len(raw)) * 8 // 6
             core = encode(b"\0" * offset + raw)[start:end].decode()
             yield "[\\r\\n]*".join(map(re.escape, core))

@@ -1,8 +1,8 @@
-"""Summarizers: what a tool returned becomes one line, some knowledge and perhaps an excerpt.
+"""Summarizers turn a tool's result into one line, knowledge and excerpts.
 
-The tool's own summary comes first, then the summarizer registered for the tool, then a generic line. The result is
-stored in the event, so a summarizer may change without changing the past. Built-in ones are pure functions and run
-right here; any other runs behind the `SummaryGuard` port, with limits that hold.
+A tool's own summary takes precedence over the summarizer registered for it, which takes precedence over a generic line.
+The event stores the result, so changing a summarizer never changes past runs. Built-in summarizers are pure functions
+and run in this process. All others run behind the `SummaryGuard` port, with enforced limits.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ SummarizerMode = Literal["tool_specific", "fallback"]
 
 
 class ToolSidePassthrough(Summarizer):
-    """Says what the tool itself said."""
+    """Uses the tool's own `summary` or `message`."""
 
     def summarize(self, raw_result: Any) -> str:
-        said = raw_result if isinstance(raw_result, Mapping) else {}
-        return str(said.get("summary", said.get("message", "Tool completed")))
+        result = raw_result if isinstance(raw_result, Mapping) else {}
+        return str(result.get("summary", result.get("message", "Tool completed")))
 
     def extract_knowledge(self, raw_result: Any) -> dict[str, Any]:
         return dict(raw_result.get("knowledge_delta", {})) if isinstance(raw_result, Mapping) else {}
@@ -87,7 +87,7 @@ class LinterSummarizer(Summarizer):
 class TestRunnerSummarizer(Summarizer):
     """For results with the numbers `passed` and `failed`."""
 
-    __test__ = False  # pytest would take the specified name for a test class
+    __test__ = False  # pytest would collect a class of this name, which the specification requires
 
     def summarize(self, raw_result: Any) -> str:
         if not isinstance(raw_result, Mapping):
@@ -110,32 +110,32 @@ BUILTIN_SUMMARIZERS: dict[str, Summarizer] = {
 
 
 def get_default_summarizers() -> dict[str, Summarizer]:
-    """The built-in summarizers by tool name: a copy, yours to change."""
+    """A new dict of the built-in summarizers by tool name."""
     return BUILTIN_SUMMARIZERS.copy()
 
 
 class SummarizerRegistry:
-    """Summarizers by name: ours, those registered in Python, and those that installed packages offer."""
+    """Summarizers by name: built-in ones, registered ones, and entry points of installed packages."""
 
     def __init__(self, installed: Callable[[], Mapping[str, str]] = dict, *, outside: str = "") -> None:
-        """`installed` gives import paths by name; it is asked only for a name that is not known otherwise.
+        """`installed` returns import paths by name. It is called only for names that are not registered.
 
-        What an agent names by an import path must lie outside of the folder `outside`.
+        A module that an agent names by import path must be outside the folder `outside`.
         """
         self._outside = outside
         self._registered: dict[str, Summarizer] = dict(BUILT_IN)
         self._installed = installed
 
     def register(self, name: str, summarizer: Summarizer) -> None:
-        """Agent definitions may use `summarizer` by this name. Raises `ConfigError` for the name of a built-in one."""
+        """Make `summarizer` available to agent definitions. Raises `ConfigError` for the name of a built-in one."""
         if name in BUILT_IN:
             raise ConfigError(f"`{name}` is the name of a built-in summarizer: expected another name")
         self._registered[name] = summarizer
 
     def get(self, name: str, files: Snapshot | None = None) -> Summarizer:
-        """The summarizer of this name or import path, or of a file, `file.py:Name`, of the agent's `files`.
+        """Find a summarizer by name, by import path, or as `file.py:Name` in the agent's `files`.
 
-        Raises `ConfigError` that lists the known names.
+        Raises `ConfigError`, which lists the known names.
         """
         if name in self._registered:
             return self._registered[name]
@@ -152,13 +152,13 @@ class SummarizerRegistry:
     def for_agent(
         self, names: Mapping[str, str], mode: SummarizerMode = "tool_specific", files: Snapshot | None = None
     ) -> dict[str, Summarizer]:
-        """An agent's summarizers by tool: the defaults, then those its definition names. None in mode `fallback`."""
+        """An agent's summarizers by tool: the defaults and those of its definition. Empty in mode `fallback`."""
         named = {tool: self.get(name, files) for tool, name in names.items()}
         return get_default_summarizers() | named if mode == "tool_specific" else {}
 
 
 class Unguarded:
-    """Runs any summarizer right here, without limits: for summarizers that you wrote and know."""
+    """Runs any summarizer in this process, without limits. Use it only for code that you trust."""
 
     def check(self, tool: str, summarizer: Summarizer) -> None:
         return None
@@ -168,16 +168,16 @@ class Unguarded:
 
 
 def is_built_in(summarizer: Summarizer) -> bool:
-    """Whether it is ours: pure, bounded, and safe to run in this process."""
+    """Whether it is built in, and therefore safe to run in this process."""
     return type(summarizer) in (BuiltIn, LinterSummarizer, TestRunnerSummarizer, ToolSidePassthrough)
 
 
 def summarize_here(tool: str, value: Any, summarizers: Mapping[str, Summarizer]) -> Summarized | None:
-    """What the tool's registered summarizer makes of `value`, in this process. None where it has none."""
+    """Run the tool's registered summarizer in this process. None if there is none, or if the tool summarized itself."""
     summarizer = summarizers.get(tool)
     if summarizer is None or says_enough(value):
         return None
-    return _read_once(summarizer, raw_result_of(value))
+    return _summarize(summarizer, raw_result_of(value))
 
 
 async def summarize_guarded(
@@ -187,28 +187,29 @@ async def summarize_guarded(
     guard: SummaryGuard,
     fallback: Summarizer | None = None,
 ) -> Summarized | None:
-    """As `summarize_here`, with foreign summarizers behind the guard, and `fallback` for what is still without a line.
+    """Like `summarize_here`, but runs other than built-in summarizers behind the guard.
 
-    The fallback runs right here and must be one of ours. It is asked only for text, lists and outputs of commands.
+    If there is still no summary, `fallback` summarizes text, lists and command outputs. It must be built in, because it
+    runs in this process.
     """
     summarizer = summarizers.get(tool)
     if summarizer is None or is_built_in(summarizer) or says_enough(value):
-        found = summarize_here(tool, value, summarizers)
+        summarized = summarize_here(tool, value, summarizers)
     else:
-        found = await guard.run(summarizer, raw_result_of(value))
-    if (found and found.summary) or fallback is None or not _is_readable(value):
-        return found
-    general = _read_once(fallback, raw_result_of(value))
-    return replace(general, problems=found.problems) if found else general
+        summarized = await guard.run(summarizer, raw_result_of(value))
+    if (summarized and summarized.summary) or fallback is None or not _has_text(value):
+        return summarized
+    general = _summarize(fallback, raw_result_of(value))
+    return replace(general, problems=summarized.problems) if summarized else general
 
 
-def _read_once(summarizer: Summarizer, raw_result: Any) -> Summarized:
-    """A built-in summarizer gives summary, knowledge and excerpts from one reading; another is asked for each."""
+def _summarize(summarizer: Summarizer, raw_result: Any) -> Summarized:
+    """Summarize the result. A built-in summarizer reads it only once; others have a method for each part."""
     return summarizer.read(raw_result) if isinstance(summarizer, BuiltIn) else run_summarizer(summarizer, raw_result)
 
 
-def _is_readable(value: Any) -> bool:
-    """Whether the generic summarizers can say more than that the tool was run."""
+def _has_text(value: Any) -> bool:
+    """Whether the result has no summary and is text, a list or a command's output."""
     if isinstance(value, Mapping) and (value.get("summary") or value.get("_summary")):
         return False
     raw_result = raw_result_of(value)

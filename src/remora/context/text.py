@@ -1,4 +1,4 @@
-"""Text from outside, made safe to stand in a packet: one line, nothing invisible, bounded."""
+"""Makes untrusted text safe for a packet: one bounded line without invisible characters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 
 MAX_LINE = 200
 
-# Control characters, line and paragraph separators, lone surrogates, zero-width and bidirectional marks: all of them
-# can break a line, hide text, or change how the rest of it reads.
+# Control characters, line and paragraph separators, lone surrogates, zero-width and bidirectional marks can break a
+# line, hide text, or change how the rest of it reads.
 _ODD = "\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
 _INVISIBLE = re.compile(f"[\\s\x00-\x1f{_ODD}\ud800-\udfff]+")
 
@@ -16,7 +16,7 @@ _INVISIBLE = re.compile(f"[\\s\x00-\x1f{_ODD}\ud800-\udfff]+")
 def one_line(text: str, limit: int = MAX_LINE) -> str:
     """`text` as one line without invisible characters, at most `limit` characters."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip()  # nothing to change in it, as almost always
+        return text.strip()  # the common case: nothing to replace
     line = _INVISIBLE.sub(" ", text[: limit * 8]).strip()
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -31,10 +31,10 @@ _IN_JSON = re.compile(f"[{_ODD}]")
 
 
 def visible(text: str) -> str:
-    """`text` as a terminal may show it: lines and tabs stay, every other control character is spelled out."""
+    """`text` for a terminal: keeps line breaks and tabs, and escapes all other control characters."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def escaped_json(text: str) -> str:
-    """JSON of the same value in which every control or invisible character is an escape, as those below U+0020 are."""
+    """The same JSON with every control or invisible character escaped, not only those below U+0020."""
     return _IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)

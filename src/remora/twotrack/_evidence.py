@@ -1,4 +1,4 @@
-"""Evidence as events carry it: what a person or the agent said, and what a call returned, read and bounded."""
+"""Builds the evidence in deltas: a person's or the agent's words, or a call with its bounded output."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, PacketDelta
 
 
 def user_evidence(text: str) -> PacketDelta:
-    """A person's words."""
+    """A delta with a person's words."""
     return with_evidence(PacketDelta(), person_said(0, text))
 
 
 def agent_evidence(text: str, delta: PacketDelta | None) -> PacketDelta | None:
-    """The agent's own words beside a call; `delta` is what its reply changes otherwise."""
+    """Add the agent's words to `delta`, the other changes of its reply."""
     return with_evidence(delta or PacketDelta(), agent_said(0, text)) if text.strip() else delta
 
 
 def call_evidence(call: Call, args: Mapping[str, Any], value: Any, distilled: Distilled, goal: str) -> Entry:
-    """A call and its result: the tool's own summary where it gives one, else as much of the output as fits."""
+    """The entry of a call and its result: the tool's own summary if it has one, else as much of the output as fits."""
     delta = distilled.delta
     if states_outcome(value) and delta.action is not None:
         failed = distilled.outcome == "error"
@@ -31,7 +31,7 @@ def call_evidence(call: Call, args: Mapping[str, Any], value: Any, distilled: Di
 
 
 def with_evidence(delta: PacketDelta, entry: Entry) -> PacketDelta:
-    """The delta with an entry for the account of the run."""
+    """Add an entry to the delta."""
     evidence = EvidenceDelta(
         speaker=entry.speaker,
         text=_storable(entry.text),

@@ -23,8 +23,8 @@ class Offloader:
         self._secrets = secrets
         self._constant: tuple[str, BlobRef] | None = None
 
-    def redacted(self, draft: Event) -> Event:
-        """The event with every registered secret redacted."""
+    def redact(self, draft: Event) -> Event:
+        """Redact every registered secret in the event."""
         if not self._secrets:
             return draft
         record = json_value(draft)

@@ -1,4 +1,4 @@
-"""Builds the prompts of one run, each within the limit, with the receipt that the stream keeps of it."""
+"""Builds the prompts of one run, each within the limit, and the receipts that the stream records."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PromptSettings:
     calling: Calling = "text"
     memory: Memory = "packet"
     keep_messages: bool = False
-    """Whether the run is also kept as a chat history, for debugging."""
+    """Also keep the run as a chat history, for debugging."""
 
     @property
     def uses_history(self) -> bool:
@@ -53,7 +53,7 @@ class PromptSettings:
         return RENDERERS[self.style] if self.memory == "packet" else HISTORY
 
     def misfits(self, model: Mapping[str, Any], operation: str) -> list[NoticeEvent]:
-        """Notices about an adapter that was trained for another renderer or for other weights."""
+        """Notices about an adapter that was trained for another renderer or on other weights."""
         adapter = model.get("adapters", {}).get(operation, model.get("adapter")) or {}
         file, learned, base = adapter.get("file"), adapter.get("renderers", ()), adapter.get("trained_on")
         notices = []
@@ -91,21 +91,21 @@ class PromptBuilder:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The run as a chat history, where one is kept."""
+        """The run as a chat history; empty if none is kept."""
         return self._history.messages if self._history else []
 
     def add_to_history(self, event: Event, raw: str) -> None:
-        """Append the event to the chat history, where one is kept. `raw` is what a tool returned, in full."""
+        """Append the event to the chat history, if one is kept. `raw` is the full result of a tool."""
         if self._history is not None:
             self._history.take(event, raw)
 
     async def build(
         self, packet: DecisionPacket, usable: tuple[ToolSpec, ...]
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[ToolSpec, ...], ModelRequestEvent]:
-        """The messages of a prompt, the tools offered with it, and its receipt, whose large parts are durable."""
+        """Build a prompt: its messages, the tools offered with it, and its receipt, whose large parts are in blobs."""
         built = self._render(packet)
         self._counted = built.tokens["total"]
-        # With nothing left out there is nothing to bring back.
+        # `recall` is useless if nothing was left out.
         hidden = RECALL if self.settings.style == "account" and not built.left_out else None
         offered = tuple(tool for tool in usable if tool is not hidden)
         receipt = ModelRequestEvent(
@@ -122,7 +122,7 @@ class PromptBuilder:
         )
         return built.messages, offered, receipt
 
-    def miscounted(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
+    def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""
         read = usage.get("prompt_tokens")
         if not isinstance(read, int) or isinstance(read, bool) or read <= 0:

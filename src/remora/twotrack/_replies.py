@@ -1,4 +1,4 @@
-"""Records the replies of a model: what it said, the calls that can be made, and those that cannot."""
+"""Records the replies of a model: its text, its valid calls and its invalid ones."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class ReplyRecorder:
         self._tools = tools
 
     async def record(self, reply: object) -> tuple[Call, ...]:
-        """The calls of a reply that can be made. Raises `DecisionError` for what is no reply."""
+        """Record a reply and return its valid calls. Raises `DecisionError` if `reply` is not a reply."""
         decision = reply
         if not isinstance(decision, Decision):
             in_text = self._prompts.settings.calling == "text"
             decision = read_reply(reply, self._tools, turn=self._context.packet.turn, in_text=in_text)
         refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
-        await self._answered(decision, refused)
+        await self._record_reply(decision, refused)
         for bad in decision.bad:
-            await self._refused(bad)
+            await self._record_bad_call(bad)
         return decision.calls
 
     async def record_failure(self, error: DecisionError) -> None:
-        """Record a reply without a call that can be made, as far as it came; the packet tells the model why."""
+        """Record a reply without a valid call, as much of it as arrived. The packet tells the model why."""
         answer = Decision((), error.text, error.model, error.usage, error.finish)
-        await self._answered(answer, error.code, _error(error.message))
+        await self._record_reply(answer, error.code, _error_delta(error.message))
 
-    async def _answered(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
+    async def _record_reply(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
         fields = await self._offloader.text(decision.text)
-        said = fields["text"] if decision.calls or not decision.bad else ""
+        text = fields["text"] if decision.calls or not decision.bad else ""
         answer = ModelResponseEvent(
             **fields,
             calls=tuple([await self._offloader.call(call) for call in decision.calls]),
@@ -54,19 +54,19 @@ class ReplyRecorder:
             usage=dict(decision.usage),
             finish=decision.finish,
             error=error,
-            delta=agent_evidence(said, delta) if self._prompts.settings.style == "account" else delta,
+            delta=agent_evidence(text, delta) if self._prompts.settings.style == "account" else delta,
         )
-        miscounted = self._prompts.miscounted(decision.usage)
+        miscounted = self._prompts.usage_notice(decision.usage)
         await self._context.record(answer, *([miscounted] if miscounted else []))
 
-    async def _refused(self, bad: BadCall) -> None:
-        """Record a call that cannot be made: all of it for the developer, a line for the model."""
+    async def _record_bad_call(self, bad: BadCall) -> None:
+        """Record an invalid call: in full for developers, and as an error line for the model."""
         written = f"{bad.call.call_id} {bad.call.tool} {bad.written}"
         await self._context.record(
             NoticeEvent(code=bad.error.code, message=written[:MAX_INLINE]),
-            PacketUpdateEvent(source="model_response", delta=_error(bad.error.message)),
+            PacketUpdateEvent(source="model_response", delta=_error_delta(bad.error.message)),
         )
 
 
-def _error(line: str) -> PacketDelta:
+def _error_delta(line: str) -> PacketDelta:
     return PacketDelta(error=ErrorDelta(set=line), diagnostics=(line,))

@@ -24,18 +24,18 @@ from remora.ports import Prompt
 
 @dataclass(frozen=True)
 class ResumeState:
-    """What an interrupted run had done of its last turn, and what is left to do."""
+    """How far an interrupted run got in its last turn, and what is left to do."""
 
     turn_begun: bool = False
-    """A turn began, and no decision of it is recorded."""
+    """The last turn has started and has no recorded decision."""
     asked: ModelRequestEvent | None = None
-    """The prompt of that turn, where it was recorded."""
+    """The recorded prompt of that turn."""
     open_call: ToolCallEvent | None = None
     """A call with a recorded intent and no recorded result."""
     open_check: ToolCallEvent | None = None
     """As `open_call`, for the agent's check."""
     calls: tuple[Call, ...] = ()
-    """Calls of the last reply that have not begun."""
+    """Calls of the last reply that have not started."""
     answer: ModelResponseEvent | None = None
     """A reply without any call, which is the run's result."""
     submitted: SubmitResultEvent | None = None
@@ -54,11 +54,11 @@ def resume_state(events: Iterable[Event]) -> ResumeState:
         if is_check(event):
             now = replace(now, open_check=event if isinstance(event, ToolCallEvent) else None)
         else:
-            now = _after(now, event)
+            now = _advance(now, event)
     return now
 
 
-def _after(now: ResumeState, event: Event) -> ResumeState:
+def _advance(now: ResumeState, event: Event) -> ResumeState:
     match event:
         case TurnStartEvent():
             return replace(now, turn_begun=True, asked=None, calls=(), answer=None)
@@ -70,7 +70,7 @@ def _after(now: ResumeState, event: Event) -> ResumeState:
             answer = None if calls else event
             return replace(now, turn_begun=False, asked=None, calls=calls, answer=answer, undecided=0)
         case ToolCallEvent():
-            return replace(now, open_call=event, calls=_without(now.calls, event.call_id))
+            return replace(now, open_call=event, calls=_calls_after(now.calls, event.call_id))
         case ToolResultEvent(outcome=outcome):
             failures = now.failures + 1 if outcome in ("error", "unknown") else 0
             return replace(now, open_call=None, failures=failures)
@@ -83,14 +83,14 @@ def _after(now: ResumeState, event: Event) -> ResumeState:
     return now
 
 
-def _without(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
-    """The calls after the one that has begun."""
+def _calls_after(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
+    """The calls after the one with this id."""
     ids = [call.call_id for call in calls]
     return calls[ids.index(call_id) + 1 :] if call_id in ids else calls
 
 
 def past_prompts(events: Iterable[Event]) -> Iterator[Prompt]:
-    """The prompts that a policy has answered already. A policy without a model catches up by answering them again."""
+    """The prompts that a policy has already answered. A policy without a model replays them to restore its state."""
     packet, asked = EMPTY, None
     for event in events:
         packet = apply(packet, event)

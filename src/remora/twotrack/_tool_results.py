@@ -1,4 +1,4 @@
-"""Builds `tool_result` events. Any value is accepted; secrets are redacted before raw and delta are made."""
+"""Builds `tool_result` events from any value. Redacts secrets before it builds `raw` and the delta."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ Changes = Sequence[Written]
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What a tool returned, with secrets redacted."""
+class _Redacted:
+    """The return value of a tool, with secrets redacted."""
 
     value: Any
     packed: Inline | Packed
@@ -66,25 +66,25 @@ class ToolResultBuilder:
         self._rules = wiring.rules
         self._goal = wiring.goal
         self._shows_all = wiring.prompts.style == "account"
-        """Whether every result is kept as evidence, and not only those that neither tool nor summarizer sums up."""
+        """Whether every result becomes evidence. If not, only results without a summary do."""
         self._repeats = RepeatGuard()
 
     async def build(
         self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, known: Mapping[str, KnowledgeEntry]
     ) -> ToolResultEvent:
-        """The event of a call that ended. Its large parts are durable; the event itself is not recorded yet."""
-        kept = self._redacted(output.value)
-        distilled = await self.distilled(call.tool, kept.value)
-        offered = self._offered(distilled.delta, known)
-        if self._shows_all or not (states_outcome(kept.value) or call.tool in self._summarizers):
+        """Build the event of a finished call. Its large parts are already in blobs; the event is not recorded yet."""
+        redacted = self._redact(output.value)
+        distilled = await self.distill(call.tool, redacted.value)
+        proposed = self._add_candidates(distilled.delta, known)
+        if self._shows_all or not (states_outcome(redacted.value) or call.tool in self._summarizers):
             args = self._secrets.clean(call.args)
-            offered = with_evidence(offered, call_evidence(call, args, kept.value, distilled, self._goal))
-        delta = checked(offered, self._tools, self._extensions, kept.notes)
+            proposed = with_evidence(proposed, call_evidence(call, args, redacted.value, distilled, self._goal))
+        delta = checked(proposed, self._tools, self._extensions, redacted.notes)
         if changes:
             self._repeats.forget()
-        raw = kept.packed.data if isinstance(kept.packed, Packed) else canonical(kept.packed.value)
+        raw = redacted.packed.data if isinstance(redacted.packed, Packed) else canonical(redacted.packed.value)
         delta = self._repeats.note(call.tool, call.args, raw, delta)
-        stored = await self._stored_fields(kept, output, changes)
+        stored = await self._stored_fields(redacted, output, changes)
         return ToolResultEvent(
             call_id=call.call_id,
             tool=call.tool,
@@ -97,36 +97,36 @@ class ToolResultBuilder:
     async def build_check(
         self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, key: str
     ) -> ToolResultEvent:
-        """The event of the agent's check. It has no delta: the check is evidence, and never reaches the packet."""
-        kept = self._redacted(output.value)
-        distilled = await self.distilled(call.tool, kept.value)
-        stored = await self._stored_fields(kept, output, changes)
+        """Build the event of the agent's check. It has no delta, so that the check never reaches the packet."""
+        redacted = self._redact(output.value)
+        distilled = await self.distill(call.tool, redacted.value)
+        stored = await self._stored_fields(redacted, output, changes)
         return ToolResultEvent(
             call_id=call.call_id,
             tool=call.tool,
             outcome=distilled.outcome,
             duration_ms=round(duration_ms, 3),
             purpose="check",
-            check=_found(distilled.delta, key),
+            check=_check_fields(distilled.delta, key),
             **stored,
         )
 
-    def _redacted(self, value: Any) -> _Kept:
-        value, packed, notes = packable(value)
-        # Redacted before distilling, so that raw, delta, packet and prompt agree.
+    def _redact(self, value: Any) -> _Redacted:
+        value, packed, notes = pack_or_describe(value)
+        # Redact before distilling, so that raw, delta, packet and prompt agree.
         safe = self._secrets.redact(value)
-        return _Kept(safe.value, pack(safe.value) if safe.count else packed, safe.count, notes)
+        return _Redacted(safe.value, pack(safe.value) if safe.count else packed, safe.count, notes)
 
-    async def _stored_fields(self, kept: _Kept, output: ToolOutput, changes: Changes) -> dict[str, Any]:
-        """The fields of an event that hold what the tool gave, with everything large in blobs."""
-        attached = [await self._attachment(name, data) for name, data in _attached(output)]
-        packed = kept.packed
+    async def _stored_fields(self, redacted: _Redacted, output: ToolOutput, changes: Changes) -> dict[str, Any]:
+        """The fields of an event that hold the tool's output. Large parts go to blobs."""
+        attached = [await self._attachment(name, data) for name, data in _attachments(output)]
+        packed = redacted.packed
         return {
             "raw": packed.value if isinstance(packed, Inline) else None,
             "raw_ref": await self._reference(packed) if isinstance(packed, Packed) else None,
             "attachments": tuple(item for item, _ in attached),
             "files": tuple([await self._change(change) for change in changes]),
-            "redactions": kept.redactions + sum(count for _, count in attached),
+            "redactions": redacted.redactions + sum(count for _, count in attached),
         }
 
     @property
@@ -135,19 +135,19 @@ class ToolResultBuilder:
         return self._repeats.times
 
     async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
-        """Count an earlier result of this run, so that repetitions of it are noticed."""
-        raw = await self._stored(event.raw_ref) if event.raw_ref else canonical(event.raw)
+        """Add an earlier result of this run to the repeat guard."""
+        raw = await self._read_blob(event.raw_ref) if event.raw_ref else canonical(event.raw)
         if event.files:
             self._repeats.forget()
         self._repeats.note(event.tool, args, raw, PacketDelta())
 
     def is_worn_out(self, tool: ToolSpec) -> bool:
-        """Whether the only call that the tool knows has given the same result too often."""
+        """Whether the tool takes no arguments and has returned the same result too often."""
         takes_nothing = not tool.parameters.get("properties")
         return takes_nothing and self._repeats.is_worn_out(CandidateAction(tool=tool.name))
 
-    async def distilled(self, tool: str, safe: Any) -> Distilled:
-        """The distilled form of a value without secrets, as a result of `tool`."""
+    async def distill(self, tool: str, safe: Any) -> Distilled:
+        """Distill a result of `tool` that has no secrets."""
         made = await summarize_guarded(tool, safe, self._summarizers, self._guard, self._fallback)
         return distill(tool, safe, made)
 
@@ -157,14 +157,14 @@ class ToolResultBuilder:
         if event.raw_ref is not None and event.raw_ref.size > MAX_BLOB:
             return f"[{event.raw_ref.size:,} bytes, more than can be looked into]"
         if event.raw_ref is not None:
-            value = unpack(await self._stored(event.raw_ref), event.raw_ref.encoding)
+            value = unpack(await self._read_blob(event.raw_ref), event.raw_ref.encoding)
         return readable(value)
 
-    async def _stored(self, reference: BlobRef) -> bytes:
+    async def _read_blob(self, reference: BlobRef) -> bytes:
         return await self._blobs.get(reference.blob, limit=blob_limit(reference))
 
-    def _offered(self, delta: PacketDelta, known: Mapping[str, KnowledgeEntry]) -> PacketDelta:
-        """The delta with the candidates of the agent's rules, where the tool itself offers none."""
+    def _add_candidates(self, delta: PacketDelta, known: Mapping[str, KnowledgeEntry]) -> PacketDelta:
+        """Add the candidates of the agent's rules if the tool returned none."""
         if delta.candidate_actions or not self._rules:
             return delta
         values = {key: entry.value for key, entry in known.items()}
@@ -188,55 +188,55 @@ class ToolResultBuilder:
         )
 
 
-def packable(value: Any) -> tuple[Any, Inline | Packed, tuple[str, ...]]:
-    """The value and its exact form; where it has none, those of its `repr`, and a line that says so."""
+def pack_or_describe(value: Any) -> tuple[Any, Inline | Packed, tuple[str, ...]]:
+    """The value and its exact form. If it has none, its `repr` instead, and a note that says so."""
     try:
         return value, pack(value), ()
     except (TraceError, RecursionError):
-        text = _described(value)
+        text = _repr(value)
         return text, pack(text), (f"The result is kept as text: {type(value).__name__} has no exact form",)
 
 
-def _found(delta: PacketDelta, key: str) -> dict[str, Any]:
-    """What a check says: how many things are wrong (None if it does not say), what it calls an error, its notes."""
+def _check_fields(delta: PacketDelta, key: str) -> dict[str, Any]:
+    """The fields of a check: the number of problems (None if unknown), the error message, and the diagnostics."""
     known = delta.knowledge.get(key)
-    found: dict[str, Any] = {"key": key, "count": known.value if known and isinstance(known.value, int) else None}
+    fields: dict[str, Any] = {"key": key, "count": known.value if known and isinstance(known.value, int) else None}
     if delta.error and delta.error.set:
-        found["problem"] = delta.error.set
+        fields["problem"] = delta.error.set
     if delta.diagnostics:
-        found["notes"] = list(delta.diagnostics)
-    return found
+        fields["notes"] = list(delta.diagnostics)
+    return fields
 
 
-def _described(value: Any) -> str:
+def _repr(value: Any) -> str:
     try:
         return repr(value)
-    except Exception as error:  # noqa: BLE001 - foreign code: even its repr may fail
+    except Exception as error:  # noqa: BLE001 - foreign code: its `repr` may raise anything
         return f"<{type(value).__name__} without a text: {type(error).__name__}>"
 
 
-def _attached(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
+def _attachments(output: ToolOutput) -> list[tuple[str, bytes | Iterable[bytes]]]:
     prints = output.prints.encode(errors="surrogatepass")
     return [*([("prints", prints)] if prints else []), *output.outputs]
 
 
-async def output_of(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
-    """What a tool returned. A failure is a result for the model to read, never the end of the run."""
+async def call_tool(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str, Any]) -> ToolOutput:
+    """Call a tool. An exception becomes a result that the model reads; it never ends the run."""
     try:
         value = use(**args)
         value = await value if inspect.isawaitable(value) else value
     except ToolError as error:
         return ToolOutput(make_error_result(error.message) | {"code": error.code}, error.prints, error.outputs)
-    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is its result
+    except Exception as error:  # noqa: BLE001 - foreign code: the model reads any failure as the result
         return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
 
 
-def too_large(tool: str, **_args: Any) -> dict[str, Any]:
-    """The result of a call whose arguments no record could hold: it was not run."""
+def too_large_result(tool: str, **_args: Any) -> dict[str, Any]:
+    """The result of a call that was not run because its arguments are too large for a record."""
     return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
 
 
-def misread(bad: BadCall) -> dict[str, Any]:
-    """The result of a call that could not be understood."""
+def bad_call_result(bad: BadCall) -> dict[str, Any]:
+    """The result of a call whose arguments could not be parsed."""
     return make_error_result(bad.error.message) | {"code": bad.error.code, "arguments": bad.written}

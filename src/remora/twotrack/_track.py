@@ -47,11 +47,11 @@ from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
 from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._resume import ResumeState
-from remora.twotrack._tool_results import Changes, ToolResultBuilder, misread, output_of, too_large
+from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, too_large_result
 from remora.twotrack._wiring import Wiring
 
 MAX_USER_TEXT = 500
-"""Characters of a person's words that the packet holds; the stream holds all of them."""
+"""Characters of a person's message in the packet. The stream has the whole message."""
 
 
 class TwoTrack:
@@ -110,7 +110,7 @@ class TwoTrack:
 
     @classmethod
     def of(cls, wiring: Wiring) -> Self:
-        """The tracks of a run whose parts are given, instead of this machine's disk."""
+        """A `TwoTrack` with the given parts, instead of files on this machine's disk."""
         track = cls.__new__(cls)
         track._wire(wiring)
         return track
@@ -123,11 +123,11 @@ class TwoTrack:
         self._recalls_itself = RECALL in self.tools
         self.limit = wiring.prompts.limit
         self.path = wiring.path
-        """The file of the Long Track, where it lies on this machine's disk."""
+        """The file of the Long Track, if it is on this machine's disk."""
         self.largest_prompt = 0
         self.last_seq = -1
         self.begun = False
-        """Whether the stream exists or is being created: it must be sealed then."""
+        """Whether the stream exists or is being created, so that it must be sealed."""
         self._secrets, self._writer, self._clock, self._close = secrets, wiring.writer, wiring.clock, wiring.close
         self._offloader = Offloader(wiring.blobs, secrets)
         system = secrets.clean(wiring.system_prompt)
@@ -170,7 +170,7 @@ class TwoTrack:
         candidates: Sequence[CandidateAction] = (),
         parent: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record all that a reader needs to understand the run alone."""
+        """Record `agent_start`, with everything needed to understand the run from its stream alone."""
         self.begun = True
         await self.context.record(
             AgentStartEvent(
@@ -192,9 +192,9 @@ class TwoTrack:
         )
 
     async def resume(self, past: Sequence[Event], reason: str) -> None:
-        """Continue a run where its stream ends: fold what is recorded, then record that it was resumed.
+        """Continue a run from its recorded events: fold them, then record that the run was resumed.
 
-        Nothing is added to a sealed stream.
+        Adds nothing to a sealed stream.
         """
         self.begun = True
         args: dict[str, dict[str, Any]] = {}
@@ -204,21 +204,21 @@ class TwoTrack:
             if isinstance(event, ToolResultEvent) and not is_check(event):
                 await self._results.remember(args.pop(event.call_id, {}), event)
             self.context.apply_event(event)
-            await self._note(event)
+            await self._update_state(event)
         if not isinstance(past[-1], AgentEndEvent):
             await self.context.record(AgentResumedEvent(reason=reason))
 
     async def request(self, *, resumed: ResumeState | None = None) -> Prompt:
-        """Begin the next turn and give its prompt: within the limit, its receipt recorded before anyone sees it.
+        """Start the next turn and return its prompt, which is within the limit. Records the receipt first.
 
-        With `resumed`, the interrupted turn goes on: what is recorded of it is not recorded twice.
+        With `resumed`, continues the interrupted turn without recording anything twice.
         """
         begun = resumed is not None and resumed.turn_begun
         drafts: list[Event] = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
-        if pulled := await self.context.pulled(self.packet.turn + len(drafts)):
+        if pulled := await self.context.hub_events(self.packet.turn + len(drafts)):
             await self.context.record(*drafts, *pulled)
             drafts = []
-        # Where nothing lies between the start of the turn and its prompt, one append records both.
+        # One append records the start of the turn and its prompt, unless the Hub has news between them.
         shown = project(drafts, start=self.packet)
         usable = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
         try:
@@ -232,15 +232,15 @@ class TwoTrack:
         return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn)
 
     async def response(self, reply: object) -> tuple[Call, ...]:
-        """The calls of a reply, recorded: of a `Decision`, of a chat completion, or of its dict.
+        """Record a reply and return its valid calls. A reply is a `Decision`, a chat completion or its dict.
 
-        A call with arguments that are no JSON object, or to a tool that was not offered, is not among them: it is in
-        the stream as it was written, and the packet tells the model. Raises `DecisionError` for what is no reply.
+        A call is invalid if its arguments are not a JSON object or if its tool was not offered. The stream records
+        it as written, and the packet tells the model. Raises `DecisionError` if `reply` is not a reply.
         """
         return await self._replies.record(reply)
 
     async def undecided(self, error: DecisionError) -> None:
-        """Record a reply without a call that can be made, as far as it came; the packet tells the model why."""
+        """Record a reply without a valid call, as much of it as arrived. The packet tells the model why."""
         await self._replies.record_failure(error)
 
     async def call(
@@ -250,14 +250,14 @@ class TwoTrack:
         *,
         changes: Callable[[], Changes] = tuple,
     ) -> ToolResultEvent:
-        """Run `use(**call.args)`: record the intent, run it, record what came back, raw and distilled.
+        """Record the intent, run `use(**call.args)`, and record the result, raw and distilled.
 
-        A tool call in OpenAI's shape will do. If its arguments are no JSON object, `use` is not run, and that is the
-        result.
+        `call` may also be a tool call in OpenAI's shape. If its arguments are not a JSON object, `use` is not run,
+        and the result says so.
         """
         read = read_call(call, number=f"call-{self.packet.turn}")
         if isinstance(read, BadCall):
-            use, read = partial(misread, read), read.call
+            use, read = partial(bad_call_result, read), read.call
         elif read.tool == RECALL.name and self._recalls_itself:
             use = self.recall
         intent = await self._offloader.call(read)
@@ -265,23 +265,23 @@ class TwoTrack:
             ToolCallEvent(call_id=read.call_id, tool=read.tool, args=intent.args, effects=self._effects(read.tool))
         )
         if intent.args is not read.args:
-            use = partial(too_large, read.tool)
+            use = partial(too_large_result, read.tool)
         return await self.finish_call(read, use, changes=changes)
 
     async def finish_call(
         self, call: Call, use: Callable[..., Any], *, changes: Callable[[], Changes] = tuple, unknown: bool = False
     ) -> ToolResultEvent:
-        """Run a call whose intent is recorded already, and record its result; `unknown` if nobody can know it."""
-        output, duration = await self._timed(use, call)
+        """Run a call whose intent is already recorded, and record its result. `unknown` sets that outcome."""
+        output, duration = await self._run_timed(use, call)
         event = await self._results.build(call, output, changes(), duration, self.packet.knowledge)
-        return await self._recorded(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
+        return await self._record_result(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
 
     async def check(
         self, call: Call, use: Callable[..., Any], key: str, *, changes: Callable[[], Changes] = tuple
     ) -> ToolResultEvent:
-        """Run the agent's check like a call, with intent and result recorded, but never shown to the model.
+        """Run the agent's check. Records intent and result like a call, but never shows them to the model.
 
-        `key` names the knowledge of its result that counts what is wrong.
+        `key` names the knowledge in its result that holds the number of problems.
         """
         effects = self._effects(call.tool)
         await self.context.record(
@@ -298,40 +298,40 @@ class TwoTrack:
         changes: Callable[[], Changes] = tuple,
         unknown: bool = False,
     ) -> ToolResultEvent:
-        """As `finish_call`, for the agent's check."""
-        output, duration = await self._timed(use, call)
+        """Like `finish_call`, for the agent's check."""
+        output, duration = await self._run_timed(use, call)
         event = await self._results.build_check(call, output, changes(), duration, key)
-        return await self._recorded(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
+        return await self._record_result(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
 
     def _effects(self, tool: str) -> Any:
         spec = next((spec for spec in self.tools if spec.name == tool), None)
         return spec.effects if spec else "outside"
 
-    async def _timed(self, use: Callable[..., Any], call: Call) -> tuple[Any, float]:
+    async def _run_timed(self, use: Callable[..., Any], call: Call) -> tuple[Any, float]:
         began = self._clock.monotonic()
-        output = await output_of(use, call.args)
+        output = await call_tool(use, call.args)
         return output, max(0.0, self._clock.monotonic() - began) * 1000
 
-    async def _recorded(self, draft: ToolResultEvent) -> ToolResultEvent:
+    async def _record_result(self, draft: ToolResultEvent) -> ToolResultEvent:
         (event,) = await self.context.record(draft)
         return cast(ToolResultEvent, event)
 
     async def notice(self, code: str, message: str) -> None:
-        """Record something a reader should know that changes nothing."""
+        """Record a notice. It does not change the packet."""
         await self.context.record(NoticeEvent(code=code, message=message))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The run as a chat history: only with `keep_messages`, or where prompts are built from it."""
+        """The run as a chat history; empty without `keep_messages`, unless prompts are built from it."""
         return self._prompts.messages
 
     @property
     def repeats(self) -> int:
-        """How many times in a row the latest call has given the same result."""
+        """How many times in a row the latest call returned the same result."""
         return self._results.repeats
 
     async def unanswered(self, call: Call, why: str) -> None:
-        """Record a call whose result is not known: the intent alone, and why."""
+        """Record a call whose result is unknown: its intent, and why."""
         args = (await self._offloader.call(call)).args
         await self.context.record(
             ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args),
@@ -339,39 +339,39 @@ class TwoTrack:
         )
 
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
-        """What the stream has of event `seq`, or where earlier results contain `text`, as a bounded tool result."""
-        asked = Recall(text, seq, lines)
+        """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
+        query = Recall(text, seq, lines)
         async for event in self._writer.read(self.identity.stream_id):
-            if is_check(event) or not asked.wants(event.seq):
+            if is_check(event) or not query.wants(event.seq):
                 continue
             if isinstance(event, ToolResultEvent):
-                asked.take(Remembered(event.seq, event.turn, event.tool, await self._results.text(event)))
+                query.take(Remembered(event.seq, event.turn, event.tool, await self._results.text(event)))
             elif isinstance(event, UserInputEvent | ModelResponseEvent) and seq is not None:
-                asked.take(Remembered(event.seq, event.turn, event.type, event.text))
-        return asked.result()
+                query.take(Remembered(event.seq, event.turn, event.type, event.text))
+        return query.result()
 
     async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
-        """Record what the agent says it has done: its call of `submit_result`, a dict, or a line."""
-        call_id, said = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
-        fields = {"summary": said} if isinstance(said, str) else dict(said)
+        """Record the agent's own report: its call of `submit_result`, a dict, or a line of text."""
+        call_id, report = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
+        fields = {"summary": report} if isinstance(report, str) else dict(report)
         await self.context.record(SubmitResultEvent(call_id=call_id, result=fields))
 
     async def user(self, text: str) -> None:
-        """Record what a person says to the agent. The account of the run shows it; other styles know it as `user`."""
-        said = self._secrets.clean(text)
+        """Record a person's message. Style `account` shows it as evidence; other styles as knowledge `user`."""
+        message = self._secrets.clean(text)
         if self._prompts.settings.style == "account":
-            delta = user_evidence(said)
+            delta = user_evidence(message)
         else:
-            known = KnowledgeDelta(value=one_line(said, MAX_USER_TEXT), pinned=True)
+            known = KnowledgeDelta(value=one_line(message, MAX_USER_TEXT), pinned=True)
             delta = PacketDelta(knowledge={"user": known})
-        await self.context.record(UserInputEvent(**await self._offloader.text(said), delta=delta))
+        await self.context.record(UserInputEvent(**await self._offloader.text(message), delta=delta))
 
     async def fail(self, code: str, message: str) -> None:
-        """Record what stopped the agent."""
+        """Record the error that stopped the agent."""
         await self.context.record(AgentErrorEvent(code=code, message=message[:MAX_INLINE]))
 
     async def end(self, event: AgentEndEvent) -> str:
-        """Seal the stream and give its head."""
+        """Seal the stream and return its head."""
         try:
             await self.context.record(event)
             return await self.head()
@@ -383,23 +383,22 @@ class TwoTrack:
         return await self._writer.head(self.identity.stream_id)
 
     async def distill(self, tool: str, value: Any) -> Distilled:
-        """What `value` would come to as a result of `tool`. Nothing is recorded."""
-        return await self._results.distilled(tool, self._secrets.clean(value))
+        """Distill `value` as a result of `tool`, without recording anything."""
+        return await self._results.distill(tool, self._secrets.clean(value))
 
     async def _append(self, drafts: Sequence[Event]) -> Sequence[Event]:
-        """Make the drafts durable by one append: stamped with identity and turn, secrets redacted."""
+        """Stamp the drafts with identity and turn, redact secrets, and write all of them with one append."""
         identity, turn = self.identity.fields(), self.packet.turn
         stamped = [
-            self._offloader.redacted(draft).model_copy(update=identity | {"turn": draft.turn or turn})
-            for draft in drafts
+            self._offloader.redact(draft).model_copy(update=identity | {"turn": draft.turn or turn}) for draft in drafts
         ]
         events = await self._writer.append(self.identity.stream_id, stamped)
         for event in events:
-            await self._note(event)
+            await self._update_state(event)
         return events
 
-    async def _note(self, event: Event) -> None:
-        """Keep what depends on the run's past, beside the packet."""
+    async def _update_state(self, event: Event) -> None:
+        """Update the state beside the packet: last seq, largest prompt, chat history."""
         self.last_seq = event.seq
         if isinstance(event, ModelRequestEvent):
             self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))

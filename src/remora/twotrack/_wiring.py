@@ -1,4 +1,4 @@
-"""What the tracks of one run are made of: stream identity, prompt settings, and the parts that touch the outside."""
+"""The parts of a `TwoTrack`: stream identity, prompt settings, and implementations of ports."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Wiring:
     rules: Sequence[CandidateRule] = ()
     hub: HubClient | None = None
     path: Path | None = None
-    """The file of the stream, where it lies on this machine's disk."""
+    """The file of the stream, if it is on this machine's disk."""
     close: Callable[[], Awaitable[None]] = _nothing_to_close
-    """Releases what was opened for this run alone. Awaited once the stream is sealed."""
+    """Releases resources of this run. Awaited after the stream is sealed."""
 
     def with_packet_budget(self, tokens: int) -> Wiring:
-        """The same with a prompt limit of so many tokens for the packet, beside system text and tools."""
+        """A copy whose prompt limit leaves `tokens` for the packet, beside system text and tools."""
         specs, settings = self.specs, self.prompts
         beside = specs if settings.calling == "native" else ()
         system = system_text(self.secrets.clean(self.system_prompt), specs, settings.calling)
@@ -81,7 +81,7 @@ class Wiring:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools, and `recall` where prompts are accounts that may leave something out."""
+        """The tools, and `recall` for style `account`, which may leave things out."""
         own = tuple(map(tool_spec, self.tools))
         adds_recall = self.prompts.style == "account" and all(tool.name != RECALL.name for tool in own)
         return (*own, RECALL) if adds_recall else own

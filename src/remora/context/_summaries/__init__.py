@@ -1,4 +1,4 @@
-"""The built-in summarizers: pure functions from what a real tool printed to one line, some knowledge, an excerpt."""
+"""The built-in summarizers: pure functions from a tool's output to one line, knowledge and an excerpt."""
 
 from remora.context._summaries._auto import AUTO, BUILT_IN, FALLBACK
 from remora.context._summaries._base import BuiltIn

@@ -1,4 +1,4 @@
-"""All built-in summarizers by name, and the one that chooses among them by a result's shape."""
+"""All built-in summarizers by name, and `auto`, which chooses one by the shape of the result."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from remora.context.summary import Summarized
 
 
 def _read_ruff_errors(raw: Any) -> Summarized | None:
-    """An empty list could be anything, so ruff must have found something."""
-    found = read_ruff(raw)
-    return found if found and found.knowledge["lint_errors_remaining"] else None
+    """Like `read_ruff`, but requires an error: an empty list could come from any tool."""
+    summarized = read_ruff(raw)
+    return summarized if summarized and summarized.knowledge["lint_errors_remaining"] else None
 
 
 SHAPES: tuple[Read, ...] = (
@@ -30,16 +30,16 @@ SHAPES: tuple[Read, ...] = (
     lambda raw: read_listing(raw) if is_listing(raw) else None,
     read_json,
 )
-"""From the most certain shape to the least."""
+"""From the most specific shape to the least specific."""
 
 
 def read_auto(raw: Any) -> Summarized:
-    """By the first shape that fits; any other result is text."""
-    return next((found for read in SHAPES if (found := read(raw)) is not None), None) or read_text(raw)
+    """Summarize by the first shape that matches, else as text."""
+    return next((summarized for read in SHAPES if (summarized := read(raw)) is not None), None) or read_text(raw)
 
 
 def _read_fallback(raw: Any) -> Summarized:
-    """What `auto` says, without its excerpt: to show raw text is for a tool's author to decide."""
+    """Like `read_auto`, without excerpts: only a tool's author may decide to show raw text."""
     return replace(read_auto(raw), excerpts=())
 
 
@@ -63,4 +63,4 @@ BUILT_IN: dict[str, BuiltIn] = {
 }
 AUTO = BUILT_IN["auto"]
 FALLBACK = BuiltIn("fallback", _read_fallback, read_text)
-"""For a result that nobody was registered for."""
+"""Summarizes results of tools without a registered summarizer."""

@@ -1,4 +1,4 @@
-"""What the built-in summarizers share: the text of a result, bounded excerpts, and words for numbers."""
+"""Shared by the built-in summarizers: the text of a result, bounded excerpts, and counts in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from remora.context.summary import Summarized, Summarizer
 from remora.context.text import one_line, visible
 
 MAX_TEXT = 500_000
-"""Characters that are read of a result; of a longer one its beginning and its end."""
+"""Most characters that are read of a result. Of a longer one, the beginning and the end are read."""
 MAX_JSON = 8_000_000
 EXCERPT_LINES = 30
 EXCERPT_COLUMNS = 200
@@ -19,11 +19,11 @@ EXCERPT_COLUMNS = 200
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,30}[@-~]")
 
 Read = Callable[[Any], Summarized | None]
-"""What a result comes to, or None if it does not have the shape that the reader knows."""
+"""Summarizes a result. Returns None if the result does not have the expected shape."""
 
 
 class BuiltIn(Summarizer):
-    """A summarizer of ours: one reader, and another for results of any other shape."""
+    """A built-in summarizer: a reader for one shape, and `otherwise` for results of any other shape."""
 
     def __init__(self, name: str, read: Read, otherwise: Callable[[Any], Summarized]) -> None:
         self.name = name
@@ -31,11 +31,11 @@ class BuiltIn(Summarizer):
         self._otherwise = otherwise
 
     def read(self, raw_result: Any) -> Summarized:
-        """Everything at once."""
-        found = self._read(raw_result) or self._otherwise(raw_result)
-        line = one_line(found.summary) or "Nothing readable"
-        # Of a text that was cut nobody knows the line numbers.
-        return replace(found, summary=line, excerpts=() if is_cut(raw_result) else found.excerpts)
+        """Summary, knowledge and excerpts in one pass."""
+        summarized = self._read(raw_result) or self._otherwise(raw_result)
+        line = one_line(summarized.summary) or "Nothing readable"
+        # The line numbers of a cut text are unknown.
+        return replace(summarized, summary=line, excerpts=() if is_cut(raw_result) else summarized.excerpts)
 
     def summarize(self, raw_result: Any) -> str:
         return self.read(raw_result).summary
@@ -48,7 +48,7 @@ class BuiltIn(Summarizer):
 
 
 def text_of(raw: Any) -> str | None:
-    """The text of a result, without colours: a string, or a command's `stdout` (its `stderr` where that is empty)."""
+    """The text of a result without ANSI colours: a string, or a command's `stdout`, or `stderr` if that is empty."""
     text = _raw_text(raw)
     if text is None:
         return None
@@ -58,18 +58,18 @@ def text_of(raw: Any) -> str | None:
 
 
 def is_cut(raw: Any) -> bool:
-    """Whether `text_of` leaves something out."""
+    """Whether `text_of` cuts the text."""
     return len(_raw_text(raw) or "") > MAX_TEXT
 
 
 def line_count(raw: Any) -> int:
-    """How many lines the text of a result has, whatever is left out of it."""
+    """The number of lines in the whole text of a result."""
     text = _raw_text(raw) or ""
     return text.count("\n") + (not text.endswith("\n"))
 
 
 def whole_text_of(raw: Any) -> str | None:
-    """The text of a result that must be read as a whole or not at all."""
+    """The uncut text of a result; None if it is too long."""
     text = _raw_text(raw)
     return None if text is None or len(text) > MAX_JSON else text
 
@@ -82,13 +82,13 @@ def _raw_text(raw: Any) -> str | None:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines as editors count them."""
+    """The lines of a text, as editors number them."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def excerpt(label: str, lines: Sequence[str], start_line: int = 1) -> tuple[dict[str, Any], ...]:
-    """The first of these lines as a slice that the model sees."""
+    """An excerpt of the first `EXCERPT_LINES` lines; empty if they are blank."""
     shown = [visible(line[:EXCERPT_COLUMNS]) for line in lines[:EXCERPT_LINES]]
     if not any(line.strip() for line in shown):
         return ()
@@ -96,7 +96,7 @@ def excerpt(label: str, lines: Sequence[str], start_line: int = 1) -> tuple[dict
 
 
 def most(counts: Mapping[str, int], limit: int = 4) -> str:
-    """The most frequent ones with their counts, most frequent first."""
+    """The names with the highest counts, such as `E501 ×3, F401 ×1 and 2 more`."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     rest = len(ordered) - limit
     return ", ".join(f"{name} ×{count}" for name, count in ordered[:limit]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,4 +1,4 @@
-"""Checkers: ruff's JSON and mypy's text."""
+"""Summarizers for checkers: ruff's JSON and mypy's text."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _MYPY_CODE = re.compile(r"  \[([a-z0-9-]{1,60})\]$")
 
 
 def read_ruff(raw: Any) -> Summarized | None:
-    """`ruff check --output-format json`."""
-    found = json_of(raw)
-    if not isinstance(found, list) or not all(_is_ruff(item) for item in found):
+    """The output of `ruff check --output-format json`."""
+    errors = json_of(raw)
+    if not isinstance(errors, list) or not all(_is_ruff(item) for item in errors):
         return None
-    if not found:
+    if not errors:
         return Summarized("No lint errors", {"lint_errors_remaining": 0, "lint_fixable": 0})
-    rules = Counter(str(item["code"] or "syntax") for item in found)
-    files = {item["filename"] for item in found}
-    fixable = sum(_is_fixable(item) for item in found)
-    line = f"{number(len(found), 'lint error')} in {number(len(files), 'file')}: {most(rules)}; {fixable} fixable"
+    rules = Counter(str(item["code"] or "syntax") for item in errors)
+    files = {item["filename"] for item in errors}
+    fixable = sum(_is_fixable(item) for item in errors)
+    line = f"{number(len(errors), 'lint error')} in {number(len(files), 'file')}: {most(rules)}; {fixable} fixable"
     knowledge = {
-        "lint_errors_remaining": len(found),
+        "lint_errors_remaining": len(errors),
         "lint_fixable": fixable,
         "lint_rules": dict(sorted(rules.items(), key=lambda rule: (-rule[1], rule[0]))[:8]),
     }
-    return Summarized(line, knowledge, excerpt("ruff", [_ruff_line(item) for item in found]))
+    return Summarized(line, knowledge, excerpt("ruff", [_ruff_line(item) for item in errors]))
 
 
 def _is_ruff(item: Any) -> bool:
@@ -56,26 +56,26 @@ def _ruff_line(item: Mapping[str, Any]) -> str:
 
 
 def read_mypy(raw: Any) -> Summarized | None:
-    """What mypy prints."""
+    """The text output of mypy."""
     text = text_of(raw)
     if text is None:
         return None
     lines = lines_of(text)
     end = next((match for line in reversed(lines[-20:]) if (match := _MYPY_END.match(line))), None)
-    found = [match for line in lines if (match := _MYPY.match(line))]
-    if end is None and (not found or is_cut(raw)):
+    messages = [match for line in lines if (match := _MYPY.match(line))]
+    if end is None and (not messages or is_cut(raw)):
         return None
     if end is not None and end[1]:
         return Summarized(f"No type errors in {number(int(end[1]), 'file')}", {"type_errors": 0})
-    errors = [match for match in found if match[3] == "error"]
+    errors = [match for match in messages if match[3] == "error"]
     return _type_errors(errors, int(end[2]) if end else len(errors))
 
 
-def _type_errors(found: list[re.Match[str]], total: int) -> Summarized:
-    codes = Counter(code[1] if (code := _MYPY_CODE.search(match.string)) else "other" for match in found)
-    files = {match[1] for match in found}
+def _type_errors(errors: list[re.Match[str]], total: int) -> Summarized:
+    codes = Counter(code[1] if (code := _MYPY_CODE.search(match.string)) else "other" for match in errors)
+    files = {match[1] for match in errors}
     line = f"{number(total, 'type error')} in {number(len(files), 'file')}"
-    first = f"; first at {found[0][1]}:{found[0][2]}" if found else ""
+    first = f"; first at {errors[0][1]}:{errors[0][2]}" if errors else ""
     knowledge = {"type_errors": total, "type_error_codes": dict(codes.most_common(8))}
-    shown = excerpt("mypy", [match.string for match in found])
+    shown = excerpt("mypy", [match.string for match in errors])
     return Summarized(f"{line}: {most(codes)}{first}" if codes else line, knowledge, shown)

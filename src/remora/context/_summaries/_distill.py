@@ -1,4 +1,4 @@
-"""Distilling: what a tool returned, and what a summarizer made of it, become a delta for the packet."""
+"""Distills a tool's return value and a summarizer's output into a delta for the packet."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ _EXCERPTS = TypeAdapter(tuple[Excerpt, ...])
 
 @dataclass(frozen=True)
 class Distilled:
-    """What a raw value comes to."""
+    """The outcome and the delta of a tool call."""
 
     outcome: Outcome
     delta: PacketDelta
 
 
 def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Distilled:
-    """The outcome of a tool call and its delta, from what the tool returned and what a summarizer made of it."""
-    said = contract_names(value) if isinstance(value, Mapping) else {}
-    made = summarized or Summarized()
-    outcome = _outcome(said)
-    if outcome == "success" and not states_outcome(said) and says_failed(value):
+    """The outcome and the delta of a call, from the tool's return value and the summarizer's output."""
+    result = contract_names(value) if isinstance(value, Mapping) else {}
+    summarized = summarized or Summarized()
+    outcome = _outcome(result)
+    if outcome == "success" and not states_outcome(result) and says_failed(value):
         outcome = "error"
-    problems = [f"Summarizer of {tool} {problem}" for problem in made.problems]
-    summary = _summary(tool, said, made)
-    candidates = _parsed(_CANDIDATES, tool, "candidate_actions", said.get("candidate_actions"), problems)
-    excerpts = _parsed(_EXCERPTS, tool, "excerpts", said.get("excerpts", made.excerpts), problems)
-    extensions = {key: item for key, item in _mapping(said.get("extensions")).items() if _is_json({key: item})}
+    problems = [f"Summarizer of {tool} {problem}" for problem in summarized.problems]
+    summary = _summary(tool, result, summarized)
+    candidates = _parse(_CANDIDATES, tool, "candidate_actions", result.get("candidate_actions"), problems)
+    excerpts = _parse(_EXCERPTS, tool, "excerpts", result.get("excerpts", summarized.excerpts), problems)
+    extensions = {key: item for key, item in _mapping(result.get("extensions")).items() if _is_json({key: item})}
     delta = PacketDelta(
         action=ActionDelta(tool=tool, summary=summary, outcome=outcome),
-        knowledge=_knowledge(said, made, problems),
-        error=ErrorDelta(set=_error_text(said, summary)) if outcome == "error" else ErrorDelta(clear=True),
-        diagnostics=(*_strings(said.get("diagnostics")), *map(one_line, problems)),
+        knowledge=_knowledge(result, summarized, problems),
+        error=ErrorDelta(set=_error_text(result, summary)) if outcome == "error" else ErrorDelta(clear=True),
+        diagnostics=(*_strings(result.get("diagnostics")), *map(one_line, problems)),
         candidate_actions=candidates or None,
-        state_summary=one_line(str(said["state_summary"])) if said.get("state_summary") else None,
+        state_summary=one_line(str(result["state_summary"])) if result.get("state_summary") else None,
         excerpts=excerpts,
         extensions=extensions,
     )
@@ -63,14 +63,16 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
 
 
 def storable(delta: PacketDelta) -> PacketDelta:
-    """The delta as a stream would give it back: within its size limit, and through JSON once."""
-    # So that the packet of today and the packet replayed from the file are the same.
+    """The delta within its size limit, after a round trip through JSON."""
+    # The round trip makes the live packet equal to the packet replayed from the stream.
     return PacketDelta.model_validate(orjson.loads(bounded(delta)[1]))
 
 
 def says_enough(value: Any) -> bool:
-    """Whether a tool gave both a summary and knowledge of its own, so that no summarizer is asked."""
-    return isinstance(value, Mapping) and bool(_own(value)) and isinstance(value.get("knowledge_delta"), Mapping)
+    """Whether the tool returned both summary and knowledge, so that no summarizer runs."""
+    return (
+        isinstance(value, Mapping) and bool(_own_summary(value)) and isinstance(value.get("knowledge_delta"), Mapping)
+    )
 
 
 def raw_result_of(value: Any) -> Any:
@@ -80,26 +82,26 @@ def raw_result_of(value: Any) -> Any:
     return value.get("result") or value.get("raw_output") or value
 
 
-def _own(said: Mapping[str, Any]) -> Any:
-    return said.get("summary") or said.get("_summary")
+def _own_summary(result: Mapping[str, Any]) -> Any:
+    return result.get("summary") or result.get("_summary")
 
 
-def _summary(tool: str, said: Mapping[str, Any], made: Summarized) -> str:
-    best = one_line(str(_own(said) or made.summary))
-    return best or (f"{tool} failed" if said.get("error") else f"Executed {tool}")
+def _summary(tool: str, result: Mapping[str, Any], summarized: Summarized) -> str:
+    best = one_line(str(_own_summary(result) or summarized.summary))
+    return best or (f"{tool} failed" if result.get("error") else f"Executed {tool}")
 
 
-def _knowledge(said: Mapping[str, Any], made: Summarized, problems: list[str]) -> dict[str, KnowledgeDelta]:
-    news = said.get("knowledge_delta")
-    news = news if isinstance(news, Mapping) else made.knowledge
-    return {one_line(str(key)): _entry(key, item, problems) for key, item in news.items()}
+def _knowledge(result: Mapping[str, Any], summarized: Summarized, problems: list[str]) -> dict[str, KnowledgeDelta]:
+    knowledge = result.get("knowledge_delta")
+    knowledge = knowledge if isinstance(knowledge, Mapping) else summarized.knowledge
+    return {one_line(str(key)): _entry(key, item, problems) for key, item in knowledge.items()}
 
 
 def _entry(key: Any, item: Any, problems: list[str]) -> KnowledgeDelta:
-    """A value, or a value with `supersedes` or `pinned` beside it. What JSON cannot hold is known by its text."""
+    """An item is a value, or a dict of `value` with `supersedes` or `pinned`. Other than JSON becomes its `repr`."""
     if not _is_json(item):
         problems.append(f"Knowledge {one_line(str(key), 80)} is kept as text: not a JSON value")
-        return KnowledgeDelta(value=_described(item))
+        return KnowledgeDelta(value=_repr(item))
     if isinstance(item, Mapping) and "value" in item and set(item) <= {"value", "supersedes", "pinned"}:
         try:
             return KnowledgeDelta.model_validate(dict(item))
@@ -108,10 +110,10 @@ def _entry(key: Any, item: Any, problems: list[str]) -> KnowledgeDelta:
     return KnowledgeDelta(value=item)
 
 
-def _described(item: Any) -> str:
+def _repr(item: Any) -> str:
     try:
         return one_line(repr(item))
-    except Exception:  # noqa: BLE001 - foreign values: an integer too long to print, a `__repr__` that raises
+    except Exception:  # noqa: BLE001 - foreign code: `__repr__` may raise anything
         return f"a value of type {type(item).__name__}"
 
 
@@ -124,28 +126,28 @@ def _is_json(value: Any) -> bool:
 
 
 def states_outcome(value: Any) -> bool:
-    """Whether a result follows the contract: it says itself how it ended, or sums itself up."""
-    return isinstance(value, Mapping) and bool(_own(value) or value.get("outcome") in get_args(Outcome))
+    """Whether a result follows the contract: it has an outcome or a summary of its own."""
+    return isinstance(value, Mapping) and bool(_own_summary(value) or value.get("outcome") in get_args(Outcome))
 
 
-def _outcome(said: Mapping[str, Any]) -> Outcome:
+def _outcome(result: Mapping[str, Any]) -> Outcome:
     for outcome in get_args(Outcome):
-        if said.get("outcome") == outcome:
+        if result.get("outcome") == outcome:
             return cast("Outcome", outcome)
-    if said.get("error"):
+    if result.get("error"):
         return "error"
-    status = str(said.get("status", "")).lower()
+    status = str(result.get("status", "")).lower()
     if status in ("error", "failed", "failure"):
         return "error"
     return "partial" if status in ("partial", "warning") else "success"
 
 
-def _error_text(said: Mapping[str, Any], summary: str) -> str:
-    text = said.get("error") or said.get("message") or summary
+def _error_text(result: Mapping[str, Any], summary: str) -> str:
+    text = result.get("error") or result.get("message") or summary
     return one_line(str(text.get("message", text)) if isinstance(text, Mapping) else str(text))
 
 
-def _parsed(adapter: TypeAdapter[Any], tool: str, name: str, given: Any, problems: list[str]) -> Any:
+def _parse(adapter: TypeAdapter[Any], tool: str, name: str, given: Any, problems: list[str]) -> Any:
     if not given:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Files: contents, listings and unified diffs."""
+"""Summarizers for file contents, listings and unified diffs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_file(raw: Any) -> Summarized | None:
 
 
 def read_listing(raw: Any) -> Summarized | None:
-    """Names of files and folders: a list, lines, or what `ls -l` prints. A folder ends with `/`."""
+    """Names of files and folders: a list, lines, or the output of `ls -l`. Names of folders end with `/`."""
     names = _names(raw)
     if names is None:
         return None
@@ -91,7 +91,7 @@ class _Diff:
     hunks: int = 0
 
     def read(self, lines: Iterable[str]) -> None:
-        # By the numbers of each hunk, so that a removed line that reads `-- x` is no header.
+        # Count lines by the hunk headers, because a removed line `-- x` looks like a file header.
         old = new = 0
         for line in lines:
             if old > 0 or new > 0:

@@ -1,4 +1,4 @@
-"""Any JSON and any text, for results that no other summarizer knows."""
+"""Summarizers for any JSON and any text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_FACT = 80
 
 
 def json_of(raw: Any) -> Any:
-    """The JSON value of a result: its text parsed, or the value itself. None where it is not JSON."""
+    """The JSON value of a result: its parsed text, or the value itself. None if the text is not JSON."""
     text = whole_text_of(raw)
     if text is None:
         return None if isinstance(raw, str) else raw
@@ -37,52 +37,52 @@ def json_of(raw: Any) -> Any:
 
 
 def read_json(raw: Any) -> Summarized | None:
-    """An object or a list: how large, and of what."""
+    """An object or a list: its size and its keys or items."""
     value = json_of(raw)
     if isinstance(value, Mapping):
-        names = [_shown(key) for key in value]
+        names = [_brief(key) for key in value]
         line = f"JSON object with {number(len(names), 'key')}: {some(names)}" if names else "Empty JSON object"
-        return Summarized(line, _facts(value), _pretty(value))
+        return Summarized(line, _facts(value), _json_excerpt(value))
     if isinstance(value, list | tuple):
-        return Summarized(_list_line(value), {}, _pretty(value))
+        return Summarized(_list_line(value), {}, _json_excerpt(value))
     return None
 
 
 def read_text(raw: Any) -> Summarized:
-    """Text: how long, and how it begins. Its end is the excerpt, as that is where commands say what became of it."""
+    """Text: its length and first line. The excerpt is its end, where commands report their outcome."""
     text = text_of(raw)
     if text is None:
         return read_json(raw) or Summarized(_value_line(raw))
     lines = lines_of(text)
-    said = [line for line in lines if line.strip()]
-    if not said:
+    filled = [line for line in lines if line.strip()]
+    if not filled:
         return Summarized("No output")
-    first = one_line(said[0], 160)
-    line = first if len(said) == 1 else f"{number(line_count(raw), 'line')}: {first}"
+    first = one_line(filled[0], 160)
+    line = first if len(filled) == 1 else f"{number(line_count(raw), 'line')}: {first}"
     start = max(0, len(lines) - EXCERPT_LINES)
-    return Summarized(line, {}, excerpt("output", lines[start:], start + 1) if len(said) > 1 else ())
+    return Summarized(line, {}, excerpt("output", lines[start:], start + 1) if len(filled) > 1 else ())
 
 
 def _list_line(items: Sequence[Any]) -> str:
     if not items:
         return "Empty list"
     if all(isinstance(item, Mapping) for item in items):
-        return f"List of {number(len(items), 'object')} with {some([_shown(key) for key in items[0]]) or 'no keys'}"
+        return f"List of {number(len(items), 'object')} with {some([_brief(key) for key in items[0]]) or 'no keys'}"
     kind = "string" if all(isinstance(item, str) for item in items) else "value"
-    return f"List of {number(len(items), kind)}: {some([_shown(item) for item in items])}"
+    return f"List of {number(len(items), kind)}: {some([_brief(item) for item in items])}"
 
 
 def _facts(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """The first few plain values: what a small object is about."""
+    """The first few numbers, booleans and short strings of an object."""
     plain = {
-        _shown(key): item
+        _brief(key): item
         for key, item in value.items()
         if isinstance(item, bool | int | float) or (isinstance(item, str) and len(item) <= MAX_FACT)
     }
     return dict(list(plain.items())[:MAX_FACTS])
 
 
-def _pretty(value: Any) -> tuple[dict[str, Any], ...]:
+def _json_excerpt(value: Any) -> tuple[dict[str, Any], ...]:
     try:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, ValueError, RecursionError):
@@ -91,11 +91,11 @@ def _pretty(value: Any) -> tuple[dict[str, Any], ...]:
 
 
 def _value_line(raw: Any) -> str:
-    return "Nothing was returned" if raw is None else f"Returned {_shown(raw)}"
+    return "Nothing was returned" if raw is None else f"Returned {_brief(raw)}"
 
 
-def _shown(value: Any) -> str:
-    """A small value as it is, anything else by its type."""
+def _brief(value: Any) -> str:
+    """A small value as text, any other by its type."""
     if isinstance(value, str):
         return one_line(value, 60)
     small = value is None or isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() < 200)

@@ -1,4 +1,4 @@
-"""Test runs: pytest's text and JUnit's XML."""
+"""Summarizers for test runs: pytest's text and JUnit XML."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MAX_NAMES = 10
 
 @dataclass(frozen=True)
 class _Run:
-    """How many tests ended how, and which ones badly."""
+    """Counts of tests by outcome, and the failed ones."""
 
     counts: Mapping[str, int]
     bad: Sequence[tuple[str, str]]
     """Name and reason."""
 
-    def summarized(self, shown: tuple[dict[str, Any], ...]) -> Summarized:
+    def summarize(self, shown: tuple[dict[str, Any], ...]) -> Summarized:
         failed, errors = self.counts.get("failed", 0), self.counts.get("error", 0)
         knowledge: dict[str, Any] = {"tests_passed": self.counts.get("passed", 0), "tests_failed": failed}
         knowledge |= {"tests_errors": errors} if errors else {}
@@ -49,43 +49,43 @@ class _Run:
 
 
 def read_pytest(raw: Any) -> Summarized | None:
-    """What pytest prints, quiet or not."""
+    """The text output of pytest, quiet or not."""
     text = text_of(raw)
     if text is None:
         return None
     lines = lines_of(text)
-    counts = next((found for line in reversed(lines[-60:]) if (found := _counts(line)) is not None), None)
+    counts = next((each for line in reversed(lines[-60:]) if (each := _counts(line)) is not None), None)
     if counts is None:
         return None
     kinds = ("FAILED ", "ERROR ")
-    bad = [_named(line.removeprefix(kind)) for kind in kinds for line in lines if _is_named(line, kind)]
-    return _Run(counts, bad).summarized(_first_failure(lines))
+    bad = [_name_and_reason(line.removeprefix(kind)) for kind in kinds for line in lines if _names_a_test(line, kind)]
+    return _Run(counts, bad).summarize(_first_failure(lines))
 
 
 def _counts(line: str) -> dict[str, int] | None:
-    """The numbers of pytest's last line, such as `== 1 failed, 2 passed in 0.12s ==`."""
+    """Parse pytest's last line, such as `== 1 failed, 2 passed in 0.12s ==`."""
     end = _END.match(line.strip("= ")[:400])
     if end is None:
         return None
     if end[1] == "no tests ran":
         return {}
-    found = [_COUNT.fullmatch(part) for part in end[1].split(", ")]
-    counts = {match[2]: int(match[1]) for match in found if match}
+    matches = [_COUNT.fullmatch(part) for part in end[1].split(", ")]
+    counts = {match[2]: int(match[1]) for match in matches if match}
     counts["error"] = counts.get("error", 0) + counts.pop("errors", 0)
-    return counts if all(found) else None
+    return counts if all(matches) else None
 
 
-def _is_named(line: str, kind: str) -> bool:
+def _names_a_test(line: str, kind: str) -> bool:
     return line.startswith(kind) and (".py" in line or "::" in line)
 
 
-def _named(rest: str) -> tuple[str, str]:
+def _name_and_reason(rest: str) -> tuple[str, str]:
     name, _, reason = rest.partition(" - ")
     return name, reason
 
 
 def _first_failure(lines: list[str]) -> tuple[dict[str, Any], ...]:
-    """The end of the first failing test's report, where pytest says what was expected."""
+    """The end of the first failing test's report, where pytest shows the failed assertion."""
     sections = [index for index, line in enumerate(lines) if line.startswith("===") and " FAILURES " in line]
     sections += [index for index, line in enumerate(lines) if line.startswith("===") and " ERRORS " in line]
     if not sections or sections[0] + 1 >= len(lines):
@@ -107,7 +107,7 @@ def read_junit(raw: Any) -> Summarized | None:
         return None
     counts = {kind: sum(case.kind == kind for case in cases) for kind in ("passed", "failed", "error", "skipped")}
     bad = sorted((case for case in cases if case.kind in ("failed", "error")), key=lambda case: case.kind != "failed")
-    return _Run(counts, [(case.name, case.reason) for case in bad]).summarized(_report(bad))
+    return _Run(counts, [(case.name, case.reason) for case in bad]).summarize(_report(bad))
 
 
 def _report(bad: Sequence[Case]) -> tuple[dict[str, Any], ...]:

@@ -1,4 +1,4 @@
-"""Python tracebacks."""
+"""Summarizer for Python tracebacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FRAME = re.compile(r'\s{1,20}File "([^"\n]{1,400})", line (\d{1,9})(?:, in (.{1
 
 
 def read_traceback(raw: Any) -> Summarized | None:
-    """The last traceback in a text: what was raised, and where."""
+    """The last traceback in a text: the exception and its location."""
     text = text_of(raw)
     if text is None or _BEGIN not in text:
         return None
@@ -36,5 +36,5 @@ def read_traceback(raw: Any) -> Summarized | None:
 
 
 def _is_end(line: str, indent: int) -> bool:
-    """The line that names the exception: the first that is not indented below the traceback's own line."""
+    """Whether this line names the exception: the first one not indented deeper than the traceback's header."""
     return bool(line.strip()) and len(line) - len(line.lstrip()) <= indent

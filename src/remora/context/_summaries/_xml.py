@@ -1,4 +1,4 @@
-"""JUnit reports, read without ever expanding an entity: a document type ends the reading before it is looked at."""
+"""Parses JUnit reports. Rejects documents with a DTD, so that no entity is ever expanded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Refused(Exception):
 
 @dataclass
 class Case:
-    """One test of a report."""
+    """One test case of a report."""
 
     name: str
     kind: str = "passed"
@@ -29,7 +29,7 @@ class Case:
 class _Reader:
     cases: list[Case] = field(default_factory=list)
     inside: bool = False
-    """Within the report of a failure or an error."""
+    """Whether the parser is inside a failure or an error."""
     room: int = MAX_REPORT
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -57,7 +57,7 @@ class _Reader:
 
 
 def read_cases(text: str) -> list[Case] | None:
-    """The tests of a report, in order. None if it is not XML, or has a document type."""
+    """The test cases of a report, in order. None if it is not XML or has a DTD."""
     reader = _Reader()
     parser = expat.ParserCreate()
     parser.buffer_text = True

@@ -1,4 +1,4 @@
-"""Evidence: what was said, called and returned, kept bounded and shown as a short account."""
+"""Evidence: messages, calls and outputs of a run, bounded in size and rendered as a short account."""
 
 from remora.context.evidence._account import Account, write_account
 from remora.context.evidence._entries import Entry, agent_said, called, person_said

@@ -1,6 +1,6 @@
-"""The account: evidence as a short text in the order of time, within a number of tokens.
+"""The account: evidence as a short chronological text within a token budget.
 
-Every item says who spoke or which call gave it, and from which event (`#12`). What does not fit is counted.
+Every item names its speaker or call, and its event (`#12`). The last line counts what was left out.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from remora.context.evidence._words import weigh
 from remora.context.evidence._worth import Piece, ends_of, goal_words, pieces_of
 
 Count = Callable[[str], int]
-"""How many tokens a text takes."""
+"""Counts the tokens of a text."""
 
 TASK_SHARE = 0.3
 SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.08}
-"""Of the room beside the task, at most, until all kinds had their turn."""
+"""Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
 FIRST_FILL = 0.8
-"""Of that room, before identifiers of what is not shown get theirs."""
+"""The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
 LEDGER_SHARE = 0.06
 NOTES = 30
-"""Tokens for labels and for the line on what was left out."""
+"""Tokens for labels and for the line that counts what was left out."""
 SAMPLE = 1_200
-"""Characters that are counted first."""
+"""Characters of the sample that calibrates the token estimate."""
 TRIES = 4
 FULL = 0.95
-"""Of the budget: an account that takes so much is not tried again."""
+"""An account that uses this share of the budget is good enough: no further attempt."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """A text within its budget, and how much of what was left out."""
+    """A text within its budget, and the number of parts left out, by kind."""
 
     text: str
     tokens: int
@@ -44,9 +44,9 @@ class Account:
 
 
 def write_account(goal: str, evidence: Evidence, budget: int, count: Count) -> Account:
-    """The account of a run, at most `budget` tokens by `count`.
+    """Write the account of a run, at most `budget` tokens by `count`.
 
-    Lines are chosen by an estimate of their tokens; the text is then counted, and chosen anew by how far it was off.
+    Selects lines by estimated tokens, counts the text, and corrects the target for the next attempt.
     """
     writer = _Writer(goal, evidence, budget)
     sample = writer.sample()
@@ -68,14 +68,14 @@ def write_account(goal: str, evidence: Evidence, budget: int, count: Count) -> A
 
 
 def _cut(text: str, budget: int, count: Count, left_out: Mapping[str, int]) -> Account:
-    """The end of the text that fits, whatever it takes."""
+    """Cut the beginning of the text until the rest fits."""
     while (tokens := count(text)) > budget and text:
         text = text[len(text) - min(len(text) - 1, int(len(text) * 0.9 * budget / tokens)) :]
     return Account(text, tokens, left_out)
 
 
 class _Writer:
-    """Writes the account of one state, for any number of tokens."""
+    """Writes the account of one state of the evidence, for any number of tokens."""
 
     def __init__(self, goal: str, evidence: Evidence, budget: int) -> None:
         self._goal = goal.strip()
@@ -85,12 +85,12 @@ class _Writer:
         self._ends = ends_of(self._entries)
 
     def sample(self) -> str:
-        """Some of the text, to see how far the estimate of its tokens is off."""
+        """Part of the text, to calibrate the token estimate."""
         newest = [line.text for entry in self._entries[-3:] for line in (*entry.view[:6], *entry.view[-6:])]
         return "\n".join([self._goal[:300], *(entry.said for entry in self._entries[-3:]), *newest])[:SAMPLE]
 
     def write(self, target: float) -> tuple[str, Mapping[str, int]]:
-        """The account for about `target` tokens, and what was left out."""
+        """Write the account for about `target` tokens. Returns it with the counts of what was left out."""
         task, weight = task_text(self._goal, target * TASK_SHARE, self._used)
         room = target - weight - NOTES
         chosen: list[set[int]] = [set() for _ in self._entries]
@@ -120,7 +120,7 @@ class _Writer:
     def _choose(
         self, pieces: Iterable[Piece], chosen: list[set[int]], left: float, limits: Mapping[str, float]
     ) -> float:
-        """Add the pieces of most worth that fit, each kind within its limit. Gives what is left."""
+        """Add the pieces that fit, most valuable first, each kind within its limit. Returns the tokens left."""
         spent: dict[str, float] = dict.fromkeys(limits, 0.0)
         for piece in pieces:
             cost = piece.cost
@@ -144,7 +144,7 @@ class _Writer:
         return left
 
     def _around(self, piece: Piece, shown: set[int]) -> list[int]:
-        """What a piece cannot stand without: its entry's head, and the lines it belongs to."""
+        """Lines that a piece requires: the head of its entry and its parent lines."""
         needed: list[int] = []
         if piece.line >= 0:
             view = self._entries[piece.entry].view
@@ -161,7 +161,7 @@ class _Writer:
         return entry.weight if at < 0 else entry.view[at].weight
 
     def _known(self, chosen: list[set[int]], left: float, shown: set[str]) -> tuple[dict[int, str], float]:
-        """By entry, identifiers that are not shown yet, newest outputs first."""
+        """Identifiers that are not shown yet, by entry, newest outputs first."""
         found: dict[int, str] = {}
         for index in range(len(self._entries) - 1, -1, -1):
             if left < 8:
@@ -188,7 +188,7 @@ class _Writer:
         return shown
 
     def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:
-        """Identifiers of outputs that are gone: those that calls have named first, then the newest."""
+        """Identifiers of outputs that were dropped: those that calls used first, then the newest."""
         if not self._evidence.ledger or room < 8:
             return "", left
         items = [item for item in reversed(self._evidence.ledger) if item.value.lower() not in shown]

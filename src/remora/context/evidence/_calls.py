@@ -1,4 +1,4 @@
-"""A call as a line that a person can read, and the lines of arguments too long for one."""
+"""Formats a call as one readable line, and its long arguments as further lines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from remora.context.evidence._records import flow
 
 MAX_INLINE = 160
-"""Characters of an argument that stands in the call's line."""
+"""Most characters of an argument in the call's line."""
 MAX_CALL = 600
 MAX_GIVEN = 4_000
-"""Characters of long arguments that are kept."""
+"""Most characters kept of a long argument."""
 
 
 def call_line(tool: str, args: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -21,7 +21,7 @@ def call_line(tool: str, args: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]
         text = _argument(value)
         if len(text) > MAX_INLINE or "\n" in text:
             head, _, rest = text[:MAX_GIVEN].partition("\n")
-            if len(args) == 1 and head.split(" ")[0] == tool:  # a command line that names its tool itself
+            if len(args) == 1 and head.split(" ")[0] == tool:  # a command line that starts with the tool's name
                 return head[:MAX_CALL], tuple(rest.splitlines()) if rest else ()
             short.append(f"{name}=…")
             if len(args) > 1:

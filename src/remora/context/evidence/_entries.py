@@ -1,4 +1,4 @@
-"""Entries of the evidence: words of a person or of the agent, or a call with its output, ready to be selected from."""
+"""Entries of the evidence: a message of a person or of the agent, or a call with its output."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from remora.context.evidence._reading import Reading, visible_line
 from remora.context.evidence._words import identifiers_in, weigh, words_of
 
 BRIEF = 80
-"""Characters of an output that stands beside its call."""
+"""Most characters of an output that is shown in the line of its call."""
 MAX_WORDS = 4_000
-"""Characters of one person's message; the stream holds all of it."""
+"""Most characters of a person's message. The stream has the whole message."""
 MAX_OWN_WORDS = 1_000
-"""Characters of one message of the agent."""
+"""Most characters of a message of the agent."""
 _LABEL = 6
-"""Tokens of an entry's number and signs, about."""
+"""Estimated tokens of an entry's number and punctuation."""
 
 _MARKS = re.compile(r"^\s*(?:[-*•]|#{1,6})\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
@@ -31,54 +31,54 @@ Speaker = Literal["user", "agent", "call"]
 
 
 class Line(NamedTuple):
-    """One line of an entry, with what selection needs to know of it."""
+    """One line of an entry, with the properties that selection uses."""
 
     text: str
     words: frozenset[str]
     weight: int
     parent: int
-    """The line that this one belongs to; -1 where it stands alone."""
+    """The index of the parent line; -1 if there is none."""
     heads: bool
-    """Whether other lines belong to it."""
+    """Whether it is the parent of other lines."""
     fresh: frozenset[str]
-    """Identifiers that no line of the entry has before."""
+    """Identifiers that no earlier line of the entry contains."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that happened: words of a person or of the agent, or a call with its output."""
+    """A message of a person or of the agent, or a call with its output."""
 
     seq: int
     speaker: Speaker
     text: str
-    """The words, or the call in one line."""
+    """The call in one line; empty for messages."""
     given: tuple[str, ...] = ()
     """Lines of long arguments."""
     lines: tuple[str, ...] = ()
-    """Lines of the output."""
+    """Lines of the output or of the message."""
     kind: str = "text"
     failed: bool = False
     omitted: int = 0
-    """Lines that are not here any more."""
+    """Number of lines that were dropped."""
     identifiers: Identifiers = ()
     level: int = 0
-    """How often it was shortened."""
+    """How often the entry was shortened."""
 
     @cached_property
     def size(self) -> int:
-        """Bytes, about."""
+        """Estimated bytes."""
         pairs = sum(len(key) + len(value) + 6 for key, value in self.identifiers)
         return len(self.text) + sum(map(len, self.given)) + sum(map(len, self.lines)) + pairs + 64
 
     @cached_property
     def encoded(self) -> bytes:
-        """The entry as JSON, fields at their default left out."""
+        """The entry as JSON, without fields at their defaults."""
         kept = {each.name: getattr(self, each.name) for each in _FIELDS if getattr(self, each.name) != each.default}
         return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Of what was said, or of the call, long arguments included."""
+        """Words of the message, or of the call with its long arguments."""
         return words_of("\n".join((self.text, *self.given, *(() if self.speaker == "call" else self.lines))))
 
     @cached_property
@@ -87,33 +87,33 @@ class Entry:
 
     @cached_property
     def tool(self) -> str:
-        """What was called."""
+        """The name of the called tool; empty for messages."""
         return self.text.partition("(")[0] if self.speaker == "call" else ""
 
     @cached_property
     def brief(self) -> str:
-        """The output where it is so short that it stands beside the call."""
+        """The output, if it is short enough for the line of its call."""
         is_short = self.speaker == "call" and len(self.lines) == 1 and len(self.lines[0]) <= BRIEF
         return self.lines[0].strip() if is_short else ""
 
     @cached_property
     def weight(self) -> int:
-        """Tokens of its head, about."""
+        """Estimated tokens of its head line."""
         return weigh(self.text) + weigh(self.brief) + _LABEL
 
     @cached_property
     def said(self) -> str:
-        """What was said, or the call, as one text."""
+        """The message or the call as one text."""
         return self.text if self.speaker == "call" else " ".join(self.lines)
 
     @cached_property
     def view_weight(self) -> int:
-        """Tokens of all its lines, about."""
+        """Estimated tokens of all its lines."""
         return sum(line.weight for line in self.view)
 
     @cached_property
     def view(self) -> tuple[Line, ...]:
-        """Given lines, then those of the output."""
+        """Lines of long arguments, then those of the output."""
         found: list[Line] = []
         seen: set[str] = set()
         open_: list[tuple[int, int]] = []
@@ -135,17 +135,17 @@ _FIELDS = fields(Entry)
 
 
 def person_said(seq: int, text: str) -> Entry:
-    """A person's words."""
+    """The entry of a person's message."""
     return Entry(seq, "user", "", lines=_sentences(clip(text.strip(), MAX_WORDS)))
 
 
 def agent_said(seq: int, text: str) -> Entry:
-    """The agent's own words."""
+    """The entry of the agent's own message."""
     return Entry(seq, "agent", "", lines=_sentences(clip(text.strip(), MAX_OWN_WORDS)))
 
 
 def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> Entry:
-    """A call and what came of it. Arguments that the output shows again are not kept twice."""
+    """The entry of a call and its output. Drops argument lines that the output repeats."""
     line, long_lines = call_line(tool, args)
     text, given = visible_line(line), tuple(map(visible_line, long_lines))
     if given and reading.lines:
@@ -157,7 +157,7 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
 
 
 def _sentences(text: str) -> tuple[str, ...]:
-    """What was said, sentence by sentence, without marks of layout."""
+    """Split a message into sentences, without Markdown markup."""
     lines = (visible_line(_MARKS.sub("", line)).strip() for line in text.replace("**", "").splitlines())
     return tuple(part for line in lines for part in _SENTENCE.split(line) if part)
 

@@ -1,4 +1,4 @@
-"""Whether a tool's result says that it failed. Text that only mentions errors does not."""
+"""Detects results that report a failure. Text that only mentions errors does not count."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 HEAD = 2_000
-"""Characters at either end of a text that are looked at."""
+"""Characters examined at each end of a text."""
 SHORT = 400
-"""A shell's complaint that stands alone is no longer than this."""
+"""Most characters of a text that is nothing but a shell's error message."""
 
 _FIRST = re.compile(
     r"\s*(?:(?:fatal|error|exception|failed|failure|panic)(?: ?[\[(][^\n\])]{0,40}[\])])?[:!](?! ?0\b)"
@@ -35,7 +35,7 @@ _BAD = frozenset({"error", "failed", "failure", "fail", "exception", "timeout", 
 
 
 def says_failed(value: Any) -> bool:
-    """Whether a result says that the call failed."""
+    """Whether a result reports that the call failed."""
     if isinstance(value, Mapping):
         return _record_failed(value)
     return isinstance(value, str) and _text_failed(value)
@@ -51,7 +51,7 @@ def _record_failed(record: Mapping[str, Any]) -> bool:
         return True
     if any(_is_code(record.get(key)) for key in ("returncode", "return_code", "exit_code", "exitcode")):
         return True
-    # A record may describe something that failed; one that says little else describes this call.
+    # A large record may describe something else that failed; a small one describes this call.
     status = record.get("status", record.get("outcome"))
     return isinstance(status, str) and status.lower() in _BAD and len(record) <= 4
 

@@ -1,4 +1,4 @@
-"""HTML as the lines of its text, in time linear in its length."""
+"""Extracts the lines of text from HTML, in linear time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _CELLS = frozenset({"/td", "/th"})
 
 
 def is_html(text: str) -> bool:
-    """Whether a text begins like a page or a part of one."""
+    """Whether a text starts like an HTML page or fragment."""
     return _START.match(text) is not None
 
 
 def html_lines(text: str) -> list[str]:
-    """What a reader of the page sees, with the addresses of links."""
+    """The visible lines of a page, with the URLs of links."""
     parts: list[str] = []
     end, hidden = 0, ""
     for tag in _TAG.finditer(text):
@@ -37,7 +37,7 @@ def html_lines(text: str) -> list[str]:
 
 
 def _shown(name: str, attributes: str) -> str:
-    """What stands for a tag."""
+    """The text that replaces a tag."""
     if name in _BREAKS:
         return "\n"
     if name in _CELLS:

@@ -1,4 +1,4 @@
-"""Identifiers of an output, each with the key or label that gives it a meaning: what outlives the output itself."""
+"""Extracts identifiers from an output, each with its key or label. They are kept longer than the output itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Identifiers = tuple[tuple[str, str], ...]
 """Pairs of key and value."""
 
 MAX_IDENTIFIERS = 64
-"""Of one output."""
+"""Most identifiers of one output."""
 MAX_VALUE = 80
 _SCANNED = 200
 _MAX_DEPTH = 8
@@ -30,7 +30,7 @@ _NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}) ?[=:] ?[\"']?([\w./@-]{3,80})")
 
 
 def identifiers(value: Any, kind: str, lines: Sequence[str]) -> Identifiers:
-    """The identifiers of an output, without repetitions, in order."""
+    """The unique identifiers of an output, in order."""
     found = _of_records("", value, 0) if kind == "records" else _of_text("\n".join(lines[:_SCANNED]), kind)
     pairs: dict[str, str] = {}
     for key, text in found:
@@ -59,7 +59,7 @@ def _of_records(key: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _is_value(value: str) -> bool:
-    """Whether a text names something by itself: neither prose nor a moment nor an address."""
+    """Whether a text is an identifier by itself, and not prose, a time, an e-mail address or a number."""
     return (
         " " not in value
         and not _MOMENT.match(value)

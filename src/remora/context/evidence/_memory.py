@@ -1,8 +1,8 @@
-"""The fold of evidence: what was said, called and returned, newest in full, older in fewer words, bounded in bytes.
+"""The fold of evidence: keeps the newest entries in full and shortens older ones, bounded in bytes.
 
-Everything here depends on recorded events alone. When the entries take more than `MAX_BYTES`, the oldest outputs keep
-only their most relevant lines, then none; then whole entries go. Identifiers of outputs that lost lines are kept in a
-ledger, each with its key and the event it came from.
+It depends only on recorded events. When the entries exceed `MAX_BYTES`, the oldest outputs are cut to their most
+relevant lines, then to none; after that, whole entries are dropped. A ledger keeps the identifiers of shortened
+outputs, each with its key and its event.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from remora.context.evidence._entries import Entry, clip
 from remora.context.evidence._reading import bounded
 
 MAX_BYTES = 48 * 1024
-"""Of all entries together."""
+"""Most bytes of all entries together."""
 MAX_ENTRIES = 160
 NEWEST = 3
-"""Entries that are never shortened."""
+"""The newest entries are never shortened: this many."""
 SHORT_OUTPUT = 600
-"""Bytes of an older output that stay at first."""
+"""Bytes of an output after it is shortened once."""
 SHORT_WORDS = 300
-"""Characters of older words."""
+"""Bytes of a message, or characters of a call, after it is shortened once."""
 MAX_LEDGER = 240
-"""Identifiers."""
+"""Most identifiers in the ledger."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """An identifier that outlived the output it came from."""
+    """An identifier whose output was shortened or dropped."""
 
     key: str
     value: str
     seq: int
     used: bool = False
-    """Whether a call has named it since."""
+    """Whether a later call used it."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is remembered of a run."""
+    """The evidence of a run."""
 
     entries: tuple[Entry, ...] = ()
     ledger: tuple[Known, ...] = ()
     dropped: int = 0
-    """Entries that are gone."""
+    """Number of dropped entries."""
 
     @cached_property
     def size(self) -> int:
@@ -55,7 +55,7 @@ class Evidence:
 
     @cached_property
     def encoded(self) -> bytes:
-        """The evidence as canonical JSON, put together from the encoded entries."""
+        """The evidence as canonical JSON, joined from the encoded entries."""
         entries, ledger = b",".join(entry.encoded for entry in self.entries), _encoded_ledger(self.ledger)
         return b'{"dropped":%d,"entries":[%b],"ledger":%b}' % (self.dropped, entries, ledger)
 
@@ -65,14 +65,14 @@ def _encoded_ledger(ledger: tuple[Known, ...]) -> bytes:
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:
-    """The evidence with one more entry, within its bounds. Of the oldest, words of `goal` are kept first."""
+    """Add an entry, within the bounds. When older entries are shortened, lines with words of `goal` are preferred."""
     ledger = _mark_used(evidence.ledger, entry) if entry.speaker == "call" and evidence.ledger else evidence.ledger
     grown = Evidence((*evidence.entries, entry), ledger, evidence.dropped)
     return _shrink(grown, goal) if grown.size > MAX_BYTES or len(grown.entries) > MAX_ENTRIES else grown
 
 
 def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
-    """The evidence well within its bounds, so that most turns need not shrink it again."""
+    """Shrink the evidence to well within its bounds, so that most turns need not shrink it again."""
     entries, gone = list(evidence.entries), list[Entry]()
     if len(entries) > MAX_ENTRIES:
         over = len(entries) - MAX_ENTRIES * 7 // 8
@@ -96,7 +96,7 @@ def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
 
 
 def _next(entries: list[Entry]) -> int | None:
-    """The entry to shorten next: the oldest of those that were shortened least, words after outputs."""
+    """The entry to shorten next: the oldest of the least shortened ones, messages of people last."""
     older = range(len(entries) - NEWEST)
     for level in (0, 1, 2):
         for speakers in (("call", "agent"), ("user",)):
@@ -124,7 +124,7 @@ def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
 
 
 def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:
-    """The ledger with what the call names last."""
+    """Move the identifiers that the call names to the end of the ledger, and mark them as used."""
     text = entry.text
     used = [item for item in ledger if item.value in text]
     if not used:

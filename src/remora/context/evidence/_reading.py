@@ -1,4 +1,4 @@
-"""Reading what a tool returned as what it is: records, numbered code, a diff, a log, a listing, HTML, or plain text."""
+"""Reads a tool's output by its kind: records, numbered code, diff, log, table, listing, HTML, or plain text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from remora.context.evidence._words import words_of
 Kind = Literal["records", "code", "diff", "traceback", "log", "table", "listing", "html", "text"]
 
 MAX_BYTES = 8 * 1024
-"""Of one output, in evidence."""
+"""Most bytes of one output in evidence."""
 MAX_LINE = 400
-"""Characters of one line."""
+"""Most characters of one line."""
 MAX_READ = 256 * 1024
-"""Characters of an output that are looked at; of more, head and tail."""
+"""Most characters that are read of an output. Of a longer one, head and tail are read."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -34,23 +34,23 @@ _LOG = re.compile(
 _PATH = re.compile(r"(?:[-dlrwxst]{10}\S* .*|\S*[/\\]\S*|\S+\.\w{1,8}/?)(?:\s+\S+\.\w{1,8}/?)*\s*")
 _CELLS = re.compile(r"\|.*\||[^,\t]+(?:\t[^\t]*){2,}")
 _LOOKED_AT = 200
-"""Characters of a line by which its kind is seen."""
+"""Characters of a line that are examined to detect the kind."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a tool returned, as lines a person can read."""
+    """A tool's output as readable lines."""
 
     kind: Kind
     lines: tuple[str, ...]
     failed: bool = False
     omitted: int = 0
-    """Lines that did not fit."""
+    """Number of lines that did not fit."""
     identifiers: Identifiers = ()
 
 
 def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None) -> Reading:
-    """The result of a call with `args`, bounded. Of a large one, lines that hold words of `focus` are kept first."""
+    """Read the result of a call with `args`. Of a large one, lines with words of `focus` are preferred."""
     parsed = _parsed(value)
     if isinstance(parsed, str):
         kind, lines = _read_text(parsed)
@@ -61,7 +61,7 @@ def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[s
 
 
 def _parsed(value: Any) -> Any:
-    """The value; of a text that is JSON, what it says."""
+    """The value, or the parsed value of a JSON text."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if not isinstance(value, str):
@@ -88,7 +88,7 @@ def _read_text(text: str) -> tuple[Kind, list[str]]:
 
 
 def _kind(lines: Sequence[str]) -> Kind:
-    """What most of the first lines look like."""
+    """The kind that most of the first lines match."""
     seen = [line[:_LOOKED_AT] for line in lines[:200] if line.strip()][:60]
     if any(line.startswith("Traceback (most recent call last)") for line in seen):
         return "traceback"
@@ -104,12 +104,12 @@ def _kind(lines: Sequence[str]) -> Kind:
 
 
 def visible_line(text: str) -> str:
-    """The text in one line, without control characters and marks that change how it reads."""
+    """The text in one line, without control, zero-width and bidirectional characters."""
     return text if text.isprintable() else _CONTROL.sub("", text.replace("\t", "  ").replace("\n", " "))
 
 
 def _clean(lines: Sequence[str]) -> list[str]:
-    """Lines without what cannot be seen: control characters, trailing space, more than one blank line."""
+    """Remove control characters, trailing spaces and repeated blank lines, and cut long lines."""
     found: list[str] = []
     for line in lines:
         line = visible_line(line.rstrip())
@@ -123,7 +123,7 @@ def _clean(lines: Sequence[str]) -> list[str]:
 
 
 def bounded(lines: Sequence[str], focus: frozenset[str], limit: int) -> tuple[list[str], int]:
-    """As many lines as `limit` bytes hold: the first, the last, and between them those with words of `focus`."""
+    """As many lines as fit into `limit` bytes: from the start, from the end, and those with words of `focus`."""
     sizes = [len(line.encode(errors="replace")) + 1 for line in lines]
     if sum(sizes) <= limit:
         return list(lines), 0

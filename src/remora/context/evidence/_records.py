@@ -1,6 +1,6 @@
-"""JSON as short lines that a person can read: scalars first, records as tables, each line under its key.
+"""Formats JSON as short readable lines: scalars first, lists of records as tables, each line under its key.
 
-A line that is indented belongs to the one above it that is not. What all rows of a table share stands in its head:
+An indented line belongs to the line above it that is less indented. Values that all rows share are in the table's head:
 
     reservation_id: OI5L9G, cabin: business
     flights, 2, date 2024-05-25: origin, destination, flight_number, price
@@ -17,21 +17,21 @@ from typing import Any
 MAX_DEPTH = 6
 MAX_ROWS = 200
 WIDTH = 80
-"""Characters after which scalars go on the next line."""
+"""Scalars wrap after this many characters."""
 WIDE_SCALAR = 40
-"""Characters from which a scalar comes after the others."""
+"""A longer scalar is placed after the others."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")
 LONG_TEXT = 160
-"""Characters from which a text stands on lines of its own."""
+"""A longer text gets lines of its own."""
 
 
 def record_lines(value: Any, given: Mapping[str, Any] | None = None) -> list[str]:
-    """A JSON value as lines. Fields that repeat an argument of the call, `given`, are left out."""
+    """Format a JSON value as lines, without fields that repeat an argument of the call, `given`."""
     return list(_lines("", _without(value, given) if given else value, 0))
 
 
 def _without(value: Any, given: Mapping[str, Any]) -> Any:
-    """The value without fields that say the same as an argument of the same name, in all records if in one."""
+    """The value without fields that equal an argument of the same name. In a list, all records must have the field."""
     if isinstance(value, Mapping):
         kept = {name: item for name, item in value.items() if _is_nested(item) or given.get(name) != item}
         return kept or value
@@ -49,7 +49,7 @@ def _without(value: Any, given: Mapping[str, Any]) -> Any:
 
 
 def flow(value: Any, depth: int = 0) -> str:
-    """A JSON value within one line."""
+    """A JSON value in one line."""
     if isinstance(value, Mapping):
         if depth >= MAX_DEPTH:
             return f"{{{len(value)} fields}}"
@@ -113,7 +113,7 @@ def _record(key: str, record: Mapping[str, Any], depth: int) -> Iterator[str]:
     if key:
         yield f"{key}:"
     short = {name: item for name, item in record.items() if not _is_nested(item) and len(str(item)) <= LONG_TEXT}
-    # Moments, addresses of pages and other long values come last, so that they can be left out on their own.
+    # Times, URLs and other long values come last, so that they can be left out separately.
     ordered = sorted(
         short.items(), key=lambda pair: len(str(pair[1])) > WIDE_SCALAR or bool(_MOMENT.match(str(pair[1])))
     )
@@ -138,7 +138,7 @@ def _list(key: str, items: Sequence[Any], depth: int) -> Iterator[str]:
 
 
 def _rows(items: Sequence[Any]) -> list[tuple[Any, Mapping[str, Any]]] | None:
-    """The records of a list; of a list of lists, each with the number of its list."""
+    """The records of a list. In a list of lists, each record has the number of its list."""
     if all(isinstance(item, Mapping) for item in items):
         return [(None, item) for item in items]
     if all(isinstance(item, list) and item and all(isinstance(each, Mapping) for each in item) for item in items):
@@ -147,7 +147,7 @@ def _rows(items: Sequence[Any]) -> list[tuple[Any, Mapping[str, Any]]] | None:
 
 
 def _keyed_rows(record: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]] | None:
-    """The records of an object that holds them by key."""
+    """The records of an object that maps keys to similar records."""
     if len(record) < 2 or not all(isinstance(item, Mapping) and item for item in record.values()):
         return None
     fields = {name for item in record.values() for name in item}
@@ -168,7 +168,7 @@ def _table(key: str, rows: list[tuple[Any, Mapping[str, Any]]]) -> Iterator[str]
 
 
 class _Table:
-    """Records as rows. Fields of a nested record share a column; what all rows have in common is in the head."""
+    """Records as rows. Fields of a nested record share a column. Values that all rows share are in the head."""
 
     def __init__(self, rows: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
         self._keys = [key for key, _ in rows]
@@ -182,7 +182,7 @@ class _Table:
         self.fits = len(self._columns) <= 24
 
     def shared(self) -> list[str]:
-        """What all rows have in common."""
+        """Names and values that all rows share."""
         return [f"{name} {_cell(self._items[0].get(name))}" for name in self._shared]
 
     def columns(self) -> list[str]:
@@ -192,7 +192,7 @@ class _Table:
         return ", ".join((*self.shared(), *self.columns()))
 
     def rows(self) -> Iterator[str]:
-        """The rows. Where rows stand there more than once, in groups, each is given once, then the groups."""
+        """The rows. If rows repeat across groups, yields each row once, and then the groups."""
         cells = [[self._value(name, item.get(name)) for name in self._columns] for item in self._items]
         rows = [", ".join(row) for row in cells]
         names = [row[0] if row else "" for row in cells]
@@ -242,7 +242,7 @@ def _cell(value: Any) -> str:
 
 
 def _wrapped(parts: Any) -> Iterator[str]:
-    """The parts, joined to lines of about `WIDTH` characters."""
+    """Join the parts to lines of about `WIDTH` characters."""
     line: list[str] = []
     size = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""The task within a share of the tokens: whole, or its head, its tail, and what later calls used of the middle."""
+"""Shortens the task to a share of the tokens: its head, its tail, and lines in between that later calls used."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import lru_cache
 from remora.context.evidence._words import weigh, words_of
 
 HEAD, USED = 0.6, 0.85
-"""Of the share: for the head; for the head and the lines that later calls had words of. The tail gets the rest."""
+"""Shares of the tokens: for the head; for the head and lines that later calls used. The tail gets the rest."""
 
 
 def task_text(goal: str, room: float, used: frozenset[str]) -> tuple[str, int]:
-    """The task in about `room` tokens, and its weight. Lines that hold words of `used` are kept before the tail."""
+    """The task in about `room` tokens, and its weight. Lines with words of `used` are preferred to the tail."""
     lines, weights, words = _looked_at(goal)
     if sum(weights) <= room:
         return goal, sum(weights)
@@ -37,7 +37,7 @@ def task_text(goal: str, room: float, used: frozenset[str]) -> tuple[str, int]:
 
 @lru_cache(maxsize=8)
 def _looked_at(goal: str) -> tuple[list[str], list[int], list[frozenset[str]]]:
-    """The lines of a task with their weights and words: the same in every turn of a run."""
+    """The lines of a task with their weights and words. Cached, because every turn of a run needs them."""
     lines = goal.splitlines()
     return lines, [weigh(line) + 1 for line in lines], [words_of(line) for line in lines]
 
@@ -54,6 +54,6 @@ def _joined(lines: Sequence[str], chosen: set[int]) -> str:
 
 
 def _head_and_tail(goal: str, room: float) -> str:
-    """Of a task in one long line, so many characters from both ends."""
+    """Both ends of a task that is one long line."""
     size = max(0, int(len(goal) * room / max(1, weigh(goal))))
     return f"{goal[: size * 2 // 3]} … {goal[len(goal) - size // 3 :]}" if size > 2 else ""

@@ -1,4 +1,4 @@
-"""Entries as lines of the account."""
+"""Formats entries as lines of the account."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from remora.context.evidence._entries import Entry, Line
 
 ONE_LINE = 120
-"""Characters of a call and its output that stand in one line."""
+"""A call and its output share a line if they are shorter than this."""
 GAP = " …"
 SHORT_GAP = 8
-"""Tokens, about, of a single line that is shown rather than left out: the sign for a gap takes nearly as many."""
+"""A single hidden line of at most this many estimated tokens is shown: the gap sign would save little."""
 
 _HIDDEN_CALL = re.compile(r"#(?P<seq>\d+) (?P<tool>[\w.-]+)\((?P<args>.*)\): …")
 
 
 def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[list[str], int]:
-    """The lines of an entry that are shown, and how many are not. `known` are identifiers of those."""
+    """The shown lines of an entry, and the number of hidden ones. `known` lists identifiers in hidden lines."""
     shown, gone = _chosen_lines(entry, chosen, end)
     if entry.speaker != "call":
         return [f"#{entry.seq} {entry.speaker}: {' '.join(part.strip() for part in shown)}"], gone
@@ -54,7 +54,7 @@ def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[str], 
 
 
 def grouped(parts: Iterable[str]) -> Iterator[str]:
-    """The parts, calls of one tool in a row whose outputs are not shown in one line."""
+    """Merge consecutive calls of one tool whose outputs are hidden into one line."""
     held: list[re.Match[str]] = []
     for part in parts:
         match = _HIDDEN_CALL.fullmatch(part) if part.endswith(": …") else None
@@ -79,7 +79,7 @@ def _group(calls: Sequence[re.Match[str]]) -> str:
 
 
 def by_key(pairs: Iterable[tuple[str, str]]) -> str:
-    """Identifiers in one line, under their keys."""
+    """Identifiers in one line, grouped by key."""
     groups: dict[str, list[str]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

@@ -1,4 +1,4 @@
-"""Words of a text, which of them are identifiers, and roughly how many tokens a text takes."""
+"""Extracts words and identifiers from a text, and estimates its tokens."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _COMMON = (
     "help could about",
 )
 COMMON = frozenset(word for line in _COMMON for word in line.split())
-"""Words that many texts share without having anything to do with each other."""
+"""Stop words: too common to show that two texts are related."""
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Words by which texts can be compared, in lower case, names in code also by their parts."""
+    """Words for comparing texts, in lower case, without stop words. Names with underscores also count by part."""
     found = set(_WORD.findall(text.lower()))
     if "_" in text:
         found.update([part for word in found if "_" in word for part in word.split("_") if len(part) > 2])
@@ -27,7 +27,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def identifiers_in(text: str) -> set[str]:
-    """Names that something was given: ids, names in code; in lower case, as `words_of` has them."""
+    """Identifiers, such as ids and names in code, in lower case like `words_of`."""
     return {name.lower() for name in _IDENTIFIER.findall(text) if len(name) > 2}
 
 
@@ -37,5 +37,5 @@ def is_identifier(text: str) -> bool:
 
 
 def weigh(text: str) -> int:
-    """Roughly the tokens of a text: a sign or digit is one, a word one for every six letters."""
+    """Estimate the tokens of a text: one for a sign or digit, one for every six letters of a word."""
     return len(_TOKEN.findall(text))

@@ -1,8 +1,8 @@
-"""What is worth showing: every line of the evidence gets a figure, by who said it, how long ago, and its words.
+"""Scores every line of the evidence by its speaker, its age and its words.
 
-The order follows what the next call is likely to need: the newest words of a person, the calls so far, the newest
-output, words of people, then lines of older outputs that share words with what goes on, or hold identifiers that
-nothing newer holds.
+The order follows what the next call is likely to need: the newest message of a person, the calls so far, the newest
+output, older messages of people, then lines of older outputs that share words with the latest messages and calls, or
+that contain identifiers that nothing newer contains.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from remora.context.evidence._entries import Entry
 from remora.context.evidence._words import words_of
 
 HORIZON = 4
-"""Times the budget: of outputs further back, only calls and identifiers are looked at."""
+"""Outputs beyond this many budgets of text are not scored; only their calls and identifiers are shown."""
 MANY = 40
-"""Entries whose words still say what the run is about."""
+"""The newest entries whose words define the topic of the run: this many."""
 SMALL_OUTPUT = 16
-"""Tokens, about, of an output that is shown wherever its call is."""
+"""An output of at most this many estimated tokens is scored like its call."""
 
 CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 80.0, 60.0, 60.0, 45.0, 65.0, 9.0
-"""What lines are worth before they are looked at."""
+"""Base scores of lines."""
 NEWEST_USER = 90.0
 CALL_DECAY, USER_DECAY, LINE_DECAY = 4.0, 6.0, 0.8
-"""What each later call takes away. The first two are for 1,000 tokens: with more, calls and words stay longer."""
+"""Subtracted for each later call. The first two are for a budget of 1,000 tokens and shrink with larger budgets."""
 RECENT = 12.0
-"""More for the second newest output, half of it for the one before, and so on."""
+"""Added for the second newest output, half of it for the third newest, and so on."""
 
 HOT, HOTTER, WARM = 1.0, 2.0, 0.4
-"""For each word that a line shares with the latest words and calls; with the very latest; with all."""
+"""For each word that a line shares with the latest messages and calls; with the last message; with all."""
 FRESH, MOST_FRESH = 1.8, 4
-"""For each identifier that nothing newer holds."""
+"""For each identifier that no newer entry contains; the most identifiers that count."""
 RELATED, MOST_RELATED = 0.4, 4.0
-"""For each word that the whole output shares with the latest words and calls."""
+"""For each word that the whole output shares with the latest messages and calls; the maximum."""
 NEAR, NEAR_DECAY = 6.0, 0.3
-"""For a numbered line that the latest call or words name, less for each line between."""
+"""For a numbered line near a number in the latest call or message; subtracted for each line between."""
 NUMBERS = 8
 FAILED, ERROR, REPEATED, LENGTH = 2.0, 16.0, 6.0, 0.1
-"""For lines of an output that says it failed; for those that say why; less for a line that stands there already; less
-for each token."""
+"""For lines of a failed output; for its error lines; subtracted for a repeated line; subtracted for each token."""
 
 LATER = {"agent": 40.0, "user": 20.0, "call": 20.0, "newest": 0.0, "": 0.0}
-"""What a line loses, by the share it takes from, once that share is used up."""
+"""Subtracted from the score, by share, in the second pass."""
 
 _ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|ERROR\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)")
 _LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
@@ -53,11 +52,11 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
 class Piece(NamedTuple):
-    """Something that may be shown: a line of an entry, or its head (`line` is -1)."""
+    """A line of an entry, or its head (`line` is -1), that can be shown."""
 
     worth: float
     later: float
-    """The worth once the share of its kind is used up."""
+    """The score in the second pass."""
     entry: int
     line: int
     cost: int
@@ -65,12 +64,12 @@ class Piece(NamedTuple):
 
 
 def pieces_of(entries: Sequence[Entry], ends: Sequence[int], goal: frozenset[str], budget: int) -> list[Piece]:
-    """Everything that may be shown of the entries, each up to its end."""
+    """All pieces of the entries, each entry up to its end."""
     return list(_Judge(entries, ends, goal).pieces(budget))
 
 
 class _Judge:
-    """Judges the lines of one state, newest first."""
+    """Scores the lines of one state of the evidence, newest first."""
 
     def __init__(self, entries: Sequence[Entry], ends: Sequence[int], goal: frozenset[str]) -> None:
         self._entries = entries
@@ -109,7 +108,7 @@ class _Judge:
             self._covered |= entry.all_words
 
     def _base(self, entry: Entry, index: int, rank: int) -> tuple[float, str]:
-        """What lines of the entry are worth before they are looked at, and whose share they take from."""
+        """The base score of the entry's lines, and the share that they count towards."""
         if entry.speaker == "user":
             return (NEWEST_USER, "") if rank == 0 else (USER, "user")
         if entry.speaker == "agent":
@@ -124,7 +123,7 @@ class _Judge:
         base += min(MOST_RELATED, RELATED * len(shared)) + (FAILED if entry.failed else 0)
         less = LATER[share]
         numbers = self._numbers if entry.kind == "code" else ()
-        # Of what people say, and of short outputs, also a line like `yes` or `ok` counts.
+        # In messages and short outputs, lines without words, such as `ok`, also count.
         shows_all = entry.speaker != "call" or share == "call"
         for at, line in enumerate(entry.view[: self._ends[index]]):
             if line.heads or not (line.words or (shows_all and line.text.strip())):
@@ -147,7 +146,7 @@ class _Judge:
 
 
 def ends_of(entries: Sequence[Entry]) -> list[int]:
-    """For each entry, the end of its lines without those that the next output ends with, too: a prompt, a status."""
+    """For each entry, the end of its lines without a tail that the next output repeats, such as a shell prompt."""
     found = [len(entry.view) for entry in entries]
     after: Entry | None = None
     for index in range(len(entries) - 1, -1, -1):
@@ -170,5 +169,5 @@ def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
 
 @lru_cache(maxsize=8)
 def goal_words(goal: str) -> frozenset[str]:
-    """Words of a task: the same in every turn of a run."""
+    """Words of a task. Cached, because every turn of a run needs them."""
     return words_of(goal)
