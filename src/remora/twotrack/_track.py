@@ -15,7 +15,7 @@ from remora.context.contracts import ToolLike
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR, project
-from remora.context.recall import RECALL, Recall, Remembered
+from remora.context.recall import RECALL
 from remora.context.render import Calling, Style
 from remora.context.summarizers import Distilled, Summarizer, is_built_in
 from remora.context.text import one_line
@@ -31,7 +31,6 @@ from remora.events import (
     Event,
     KnowledgeDelta,
     ModelRequestEvent,
-    ModelResponseEvent,
     NoticeEvent,
     PacketDelta,
     SubmitResultEvent,
@@ -45,6 +44,7 @@ from remora.ports import Prompt, SummaryGuard, TokenCounter
 from remora.twotrack._evidence import user_evidence
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
+from remora.twotrack._recall import recall_from
 from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._resume import ResumeState
 from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, too_large_result
@@ -340,15 +340,8 @@ class TwoTrack:
 
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
-        query = Recall(text, seq, lines)
-        async for event in self._writer.read(self.identity.stream_id):
-            if is_check(event) or not query.wants(event.seq):
-                continue
-            if isinstance(event, ToolResultEvent):
-                query.take(Remembered(event.seq, event.turn, event.tool, await self._results.text(event)))
-            elif isinstance(event, UserInputEvent | ModelResponseEvent) and seq is not None:
-                query.take(Remembered(event.seq, event.turn, event.type, event.text))
-        return query.result()
+        events = self._writer.read(self.identity.stream_id)
+        return await recall_from(events, self._results, text, seq, lines)
 
     async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
         """Record the agent's own report: its call of `submit_result`, a dict, or a line of text."""
