@@ -134,7 +134,7 @@ class ProjectChanges:
     async def _apply_in_halves(
         self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], refused: WorkspaceError
     ) -> list[Outcome]:
-        """Retry in halves, down to single agents, after a file was saved while the whole batch was written."""
+        """Retry in halves, down to single agents: a file may have been saved while the batch was written."""
         if len(proposed) == 1:
             return [Outcome(proposed[0].note, refused=refused)]
         half = len(proposed) // 2
@@ -263,7 +263,7 @@ def _settled_notice(found: Settled) -> str:
     kind = found.note["kind"]
     begin = f"{'A' if kind == BY_HAND else 'An'} {kind} that was cut off"
     if found.elsewhere:
-        return f"{begin} was left locked_writer: another folder lies at the project's path now"
+        return f"{begin} was left alone: another folder lies at the project's path now"
     notice = f"{begin} has been {'taken back' if found.taken is None else 'finished'}"
     if found.left:
         names = ", ".join(f"`{path}`" for path in found.left)

@@ -79,7 +79,7 @@ class Runs:
                 return await session.execute(job, past(job))
 
             engine = LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
-            # A run with overrides compares single agents, so existing is no last pass over merged changes.
+            # A run with overrides compares single agents, so there is no last pass over merged changes.
             last_pass = partial(self._last_pass, plan, session) if overrides is NO_OVERRIDES else None
             async for result in Coordinator(session.writer, engine, last_pass).run(plan):
                 yield result

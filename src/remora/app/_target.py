@@ -84,7 +84,7 @@ async def _pin(workspace: OverlayWorkspace, node: CodeNode) -> bytes | None:
 
 
 async def contents_after(files: Sequence[FileChange], blobs: BlobStore) -> dict[str, bytes]:
-    """The contents_after after the changes, by path. Deleted files are left out."""
+    """The contents after the changes, by path. Deleted files are left out."""
     return {change.path: await blobs.get(change.after) for change in files if change.after is not None}
 
 
