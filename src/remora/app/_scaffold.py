@@ -52,9 +52,9 @@ def commented_settings() -> str:
             lines += _setting_lines(name, field.annotation, default, "", descriptions.get(name, ""))
     lines += [
         "",
-        "# The model (`server`) and the isolation of project code (`sandbox`) are set in your own settings only:",
+        "# Only your own settings can set the model (`server`) and the isolation of project code (`sandbox`).",
     ]
-    return "\n".join([*lines, "# see the configuration reference.", ""])
+    return "\n".join([*lines, "# See the configuration reference.", ""])
 
 
 def _setting_lines(name: str, kind: object, default: object, indent: str, description: str = "") -> list[str]:
