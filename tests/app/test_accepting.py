@@ -223,7 +223,7 @@ def test_what_was_cut_off_between_writing_and_recording_is_recorded_for_every_ag
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(app.review.accept())
     assert steps.decided("workspace_accepted") == []
-    asyncio.run(steps.app().changes.settled())
+    asyncio.run(steps.app().changes.settle_and_record())
     assert asyncio.run(steps.app().review.diff()) == []
     assert len(steps.decided("workspace_accepted")) == 4
     asyncio.run(steps.app().review.undo())

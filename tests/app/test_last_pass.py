@@ -168,7 +168,7 @@ def test_a_blob_that_is_gone_is_told_and_stops_nothing(project: Path, monkeypatc
     async def gone(*_args: object) -> None:
         raise TraceError("the blob is gone")
 
-    monkeypatch.setattr(_merging.Merging, "_merged", gone)
+    monkeypatch.setattr(_merging.Merging, "_merge", gone)
     app = open_project(project)
     assert [result.stage for result in run(app)] == ["", "", ""]
     (path,) = app.library.runs()

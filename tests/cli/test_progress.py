@@ -19,8 +19,8 @@ def test_a_bar_is_shown_only_at_a_terminal_after_a_moment_and_never_beside_json(
 ) -> None:
     told = io.StringIO()
     monkeypatch.setattr(_progress, "err", Console(file=told, force_terminal=terminal, width=80))
-    monkeypatch.setattr(_progress, "A_MOMENT_S", moment)
-    with _progress.watching(quiet=quiet) as progress:
+    monkeypatch.setattr(_progress, "DELAY_S", moment)
+    with _progress.delayed_progress(quiet=quiet) as progress:
         for done in range(4):
             progress("accept", done, 4)
     assert ("accept" in told.getvalue()) == shown

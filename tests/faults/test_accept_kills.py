@@ -176,7 +176,7 @@ class Reviewed:
     def app(self) -> Project:
         """The project as the next command opens it."""
         opened = Project(self.root, self.state_dir, Config())
-        asyncio.run(opened.changes.settled())
+        asyncio.run(opened.changes.settle_and_record())
         return opened
 
     async def _record(self) -> None:

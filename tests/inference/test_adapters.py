@@ -69,10 +69,10 @@ def test_an_operation_may_have_an_adapter_of_its_own(tmp_path: Path) -> None:
     one, two = adapter(tmp_path / "one.gguf"), adapter(tmp_path / "two.gguf", renderer="json-2")
     found = Adapters.of(ServerConfig(adapter=one, adapters={"lint": two, "test": "none"}), "ab")
     assert found.paths == [one, two]
-    assert found.numbered("docstring") == Adapter(0)
-    assert found.numbered("lint") == Adapter(1)
-    assert found.numbered("test") is None
-    told = found.told()
+    assert found.for_operation("docstring") == Adapter(0)
+    assert found.for_operation("lint") == Adapter(1)
+    assert found.for_operation("test") is None
+    told = found.describe()
     assert told["adapter"]["sha256"] == sha256_of(one)
     assert (told["adapters"]["lint"]["sha256"], told["adapters"]["test"]) == (sha256_of(two), {})
 
@@ -92,8 +92,8 @@ def test_prompts_that_an_adapter_was_not_trained_for_are_a_notice() -> None:
 
 def test_weights_that_an_adapter_was_not_trained_on_are_a_notice(tmp_path: Path) -> None:
     path = adapter(tmp_path / "own.gguf", base_sha256="sha256:ab")
-    assert PromptSettings(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "ab").told(), "lint") == []
-    (notice,) = PromptSettings(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "cd").told(), "lint")
+    assert PromptSettings(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "ab").describe(), "lint") == []
+    (notice,) = PromptSettings(limit=1000).misfits(Adapters.of(ServerConfig(adapter=path), "cd").describe(), "lint")
     assert notice.code == "adapter_weights"
     assert "own.gguf" in notice.message
     assert "sha256:ab" in notice.message

@@ -1,7 +1,6 @@
-"""Wires the parts together: the only package that names concrete ones. Programs and the CLI use a `Project`.
+"""Wires the parts together. No other package imports concrete implementations. Programs and the CLI use a `Project`.
 
-Its parts are loaded when they are first asked for: those who only read streams need no more than the base install, and
-a command that only says what it can do says it at once.
+Names are imported on first use. So reading streams needs only the base install, and `--help` is fast.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ __all__ = [
     "weights_counter",
 ]
 
-_PLACES = {
+_NAMES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
@@ -89,7 +88,7 @@ _PLACES = {
     "_tools": "ToolRun",
     "_wiring": "JsonlEventEmitter local_wiring",
 }
-_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

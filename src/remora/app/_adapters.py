@@ -1,4 +1,4 @@
-"""Which adapter the embedded model is asked with: one for all operations, or another for some."""
+"""Selects the adapter (LoRA) that the embedded model uses: one for all operations, or one for each."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ if TYPE_CHECKING:
     from remora.inference import Adapter, AdapterFile, EmbeddedPolicy
 
 SCALE = 1.0
-_FOR_ALL = ""
+_DEFAULT = ""
 
 
 @dataclass(frozen=True)
 class Adapters:
-    """The adapters of one server, by operation; the one for all others under the empty name."""
+    """The adapters of one server by operation. The empty name holds the default."""
 
     by_operation: Mapping[str, AdapterFile | None]
     base: str
-    """Digest of the weights that they are used with."""
+    """Digest of the weights that they are applied to."""
 
     @classmethod
     def of(cls, server: ServerConfig, base: str) -> Adapters:
-        """Those that the settings name for weights of the digest `base`. Raises `ConfigError` for what is none."""
-        named = {_FOR_ALL: server.adapter, **server.adapters}
-        return cls({operation: _file(name, base) for operation, name in named.items()}, base)
+        """Read the adapters that the settings name. Raises `ConfigError` for a file that is not an adapter."""
+        named = {_DEFAULT: server.adapter, **server.adapters}
+        return cls({operation: _read(name, base) for operation, name in named.items()}, base)
 
     @property
     def paths(self) -> list[Path]:
-        """Each file once, in the order in which the server numbers them."""
+        """The files without duplicates. The server numbers them in this order."""
         return list(dict.fromkeys(file.path for file in self.by_operation.values() if file))
 
-    def numbered(self, operation: str) -> Adapter | None:
-        """The adapter for this operation, by its number."""
+    def for_operation(self, operation: str) -> Adapter | None:
+        """The adapter of an operation, with its number on the server."""
         from remora.inference import Adapter
 
-        file = self.by_operation.get(operation, self.by_operation[_FOR_ALL])
+        file = self.by_operation.get(operation, self.by_operation[_DEFAULT])
         return Adapter(self.paths.index(file.path), SCALE) if file else None
 
-    def chosen(self, policy: EmbeddedPolicy) -> Callable[[SubagentDefinition], Policy]:
-        """For an agent, the policy with its adapter; `policy` has the one for all others."""
+    def choose_policy(self, policy: EmbeddedPolicy) -> Callable[[SubagentDefinition], Policy]:
+        """A function from an agent's definition to the policy with its adapter. `policy` uses the default adapter."""
 
         @cache
-        def of_operation(name: str) -> Policy:
-            return policy.using(self.numbered(name)) if name in self.by_operation else policy
+        def with_adapter(name: str) -> Policy:
+            return policy.using(self.for_operation(name)) if name in self.by_operation else policy
 
-        return lambda definition: of_operation(definition.name)
+        return lambda definition: with_adapter(definition.name)
 
-    def told(self) -> dict[str, Any]:
-        """What streams say: the adapter for all, and those for single operations."""
-        told = {name: self._said(file) if file else {} for name, file in self.by_operation.items()}
-        own = told.pop(_FOR_ALL)
-        return ({"adapter": own} if own else {}) | ({"adapters": told} if told else {})
+    def describe(self) -> dict[str, Any]:
+        """Describe the adapters for the stream: the default one, and those of single operations."""
+        described = {name: self._describe_file(file) if file else {} for name, file in self.by_operation.items()}
+        default = described.pop(_DEFAULT)
+        return ({"adapter": default} if default else {}) | ({"adapters": described} if described else {})
 
-    def _said(self, file: AdapterFile) -> dict[str, Any]:
-        own = file.told(SCALE)
-        return own if _fits(file, self.base) else own | {"trained_on": file.base}
+    def _describe_file(self, file: AdapterFile) -> dict[str, Any]:
+        described = file.told(SCALE)
+        return described if _fits(file, self.base) else described | {"trained_on": file.base}
 
 
-def _file(name: Literal["bundled", "none"] | Path | None, base: str) -> AdapterFile | None:
-    """The file, if there is to be one. The bundled one is used only for the weights that it was trained on."""
+def _read(name: Literal["bundled", "none"] | Path | None, base: str) -> AdapterFile | None:
+    """Read an adapter, if one is set. The bundled one is used only with the weights that it was trained on."""
     from remora.inference import bundled_adapter, read_adapter
 
     if name == "none" or name is None:
@@ -79,9 +79,9 @@ def _file(name: Literal["bundled", "none"] | Path | None, base: str) -> AdapterF
 
 
 def _fits(file: AdapterFile, base: str) -> bool:
-    """Whether it was trained on these weights, as far as it says."""
-    return _bare(file.base) in ("", _bare(base))
+    """Whether the adapter was trained on these weights. True if it does not say."""
+    return _hex_digits(file.base) in ("", _hex_digits(base))
 
 
-def _bare(digest: str) -> str:
+def _hex_digits(digest: str) -> str:
     return digest.removeprefix("sha256:")

@@ -1,6 +1,6 @@
-"""Agents that can be run: those that ship with Remora, and the project's own, trusted or not.
+"""Finds and loads agents: those that ship with Remora, and the project's own, trusted or not.
 
-Whether an agent is trusted is decided by the digest of the very bytes that are loaded: its folder is read once.
+Each folder is read once. Trust is checked against the digest of the same bytes that are loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 
 from remora.app._functions import load_functions
 from remora.app._project import Project
-from remora.app._settings import check_place, read_own, user_config_dir, write_own
+from remora.app._settings import check_inside, read_own, user_config_dir, write_own
 from remora.config import CONFIG_FILE, Config
 from remora.context.summarizers import Imported, Summarizer, SummarizerRegistry, is_built_in
 from remora.errors import ConfigError, DefinitionError
@@ -42,13 +42,13 @@ class AgentSource:
     origin: Literal["bundled", "project"]
 
     def read(self) -> Snapshot:
-        """Its files. Raises `ConfigError` for what no agent holds, such as links; ours may be installed as links."""
+        """Read its files. Raises `ConfigError` for links, except in a bundled agent, and for other special files."""
         return read_folder(self.folder, links=self.origin == "bundled")
 
 
 @dataclass(frozen=True)
 class AgentRow:
-    """An agent as a list shows it."""
+    """One row of `remora agents`."""
 
     name: str
     origin: str
@@ -65,26 +65,26 @@ class Agents:
 
     @cached_property
     def summarizers(self) -> SummarizerRegistry:
-        """By the names that agent definitions use."""
+        """The summarizers by the names that agent definitions use."""
         return SummarizerRegistry(_installed_summarizers, outside=str(self._project.root))
 
     def sources(self) -> dict[str, AgentSource]:
-        """All agents by name; the project's own never stand in for a bundled one."""
+        """All agents by name. A project's agent never replaces a bundled one."""
         own = {source.name: source for source in self._own_sources()}
         bundled = {path.parent.name: path.parent for path in sorted(bundled_agents().glob(f"*/{DEFINITION}"))}
         return own | {name: AgentSource(name, folder, "bundled") for name, folder in bundled.items()}
 
     def load(self, operations: Sequence[str]) -> dict[str, Agent]:
-        """The agents of these names. Raises `ConfigError` for one that is unknown, unsound, or not trusted enough."""
+        """Load agents by name. Raises `ConfigError` for one that is unknown, invalid, or needs trust that it lacks."""
         sources = self.sources()
         unknown = [name for name in operations if name not in sources]
         if unknown:
             known = ", ".join(f"`{name}`" for name in sources)
             raise ConfigError(f"There is no operation `{unknown[0]}`: expected one of {known}")
-        return {name: self._loaded(sources[name]) for name in operations}
+        return {name: self._load(sources[name]) for name in operations}
 
     def trust(self, folder: Path) -> list[AgentSource]:
-        """Keep the digest of every agent at or below `folder`, as it is now, among what the user trusts."""
+        """Trust every agent at or below `folder` as it is now: record its digest in the user's configuration."""
         folder = folder.resolve()
         found = sorted(path.parent for path in (*folder.glob(DEFINITION), *folder.glob(f"*/{DEFINITION}")))
         if not found:
@@ -94,37 +94,37 @@ class Agents:
         return sources
 
     def is_trusted(self, source: AgentSource) -> bool:
-        """Whether the user has said that what the agent is now may do what a bundled agent may."""
+        """Whether the agent is bundled, or the user trusts it in its current version."""
         return source.origin == "bundled" or _is_trusted(source.read())
 
     def describe(self) -> list[AgentRow]:
-        """All agents that can be named with `-o`. One that cannot be loaded says why."""
-        return [self._described(name, source) for name, source in sorted(self.sources().items())]
+        """List all agents that `-o` accepts. The row of an agent that cannot be loaded gives the reason."""
+        return [self._describe(name, source) for name, source in sorted(self.sources().items())]
 
     def new(self, name: str) -> tuple[Path, list[Path]]:
-        """Create an agent: its folder and its files. Raises `ConfigError` for a name that is taken or is none."""
+        """Create an agent and return its folder and files. Raises `ConfigError` for a taken or invalid name."""
         from remora.app._scaffold import write_agent
 
         if name in self.sources():
-            raise ConfigError(f"There is an agent `{name}` already: expected another name")
+            raise ConfigError(f"There is already an agent `{name}`: expected another name")
         folder = self.folder() / name
         return folder, write_agent(folder, name)
 
     def functions(self, agent: Agent) -> dict[str, FunctionTool]:
-        """The agent's tools that are Python functions; loading it has made sure that it is trusted."""
+        """Load the agent's tools that are Python functions. `load` has checked that the agent is trusted."""
         return load_functions(agent.files, agent.definition)
 
     def folder(self) -> Path:
-        """Where the project's own agents lie. Raises `ConfigError` for one outside that the user did not name."""
+        """The folder of the project's agents. Raises `ConfigError` if it is outside and the user did not set it."""
         return self.folder_of("agents_dir", self._project.config.agents_dir)
 
     def folder_of(self, key: str, value: Path) -> Path:
-        """The folder that a setting names. What a repository names, or nobody, must lie in the project."""
+        """The folder that a setting names. It must be inside the project unless the user set it."""
         origin = self._project.settings.origins.get(key)
         by_repository = origin == CONFIG_FILE or (origin is None and value == Config().agents_dir)
-        return check_place(self._project.root, value, key) if by_repository else self._project.root / value
+        return check_inside(self._project.root, value, key) if by_repository else self._project.root / value
 
-    def _described(self, name: str, source: AgentSource) -> AgentRow:
+    def _describe(self, name: str, source: AgentSource) -> AgentRow:
         origin: str = source.origin
         try:
             origin = source.origin if self.is_trusted(source) else f"{source.origin}, not trusted"
@@ -143,13 +143,13 @@ class Agents:
             AgentSource(path.parent.name, path.parent, "project") for path in sorted(folder.glob(f"*/{DEFINITION}"))
         ]
 
-    def _loaded(self, source: AgentSource) -> Agent:
+    def _load(self, source: AgentSource) -> Agent:
         from remora.scripts import agent_from
 
         files = source.read()
         agent = agent_from(files)
         if agent.definition.name != source.name:
-            problem = f"$.name: `{agent.definition.name}`: expected `{source.name}`, as its folder is called"
+            problem = f"$.name: `{agent.definition.name}`: expected `{source.name}`, the name of its folder"
             raise DefinitionError(source.folder / DEFINITION, [problem])
         if (places := agent.definition.needs_trust()) and source.origin == "project" and not _is_trusted(files):
             raise DefinitionError(
@@ -165,7 +165,7 @@ class Agents:
         return self.summarizers.for_agent(definition.summarizers, mode, files)
 
     def _check_summarizers(self, agent: Agent) -> None:
-        """Raises `ConfigError` for a summarizer that is not known, or that the guard could never run."""
+        """Raises `ConfigError` for a summarizer that is unknown, or that the child process cannot run."""
         from remora.sandbox import SummaryChild
 
         for tool, summarizer in self.summarizers_of(agent.definition, agent.files).items():
@@ -180,7 +180,7 @@ class Agents:
 
 
 def bundled_agents() -> Path:
-    """Where the agents that ship with Remora lie: in the wheel, or beside the sources of a checkout."""
+    """The folder of the bundled agents: in the wheel, or beside the sources of a checkout."""
     package = Path(__file__).parents[1]
     shipped = package / "agents"
     return shipped if shipped.is_dir() else package.parents[1] / "agents"
@@ -191,7 +191,7 @@ def _is_trusted(files: Snapshot) -> bool:
 
 
 def _read_trusted() -> dict[str, str]:
-    """Digests by folder. Raises `ConfigError` where somebody else could have written them."""
+    """Read the trusted digests by folder. Raises `ConfigError` if someone else can write the file."""
     file = user_config_dir(os.environ) / TRUSTED_FILE
     data = read_own(file, MAX_TRUSTED)
     if data is None:
@@ -199,7 +199,9 @@ def _read_trusted() -> dict[str, str]:
     try:
         found = orjson.loads(data)
     except ValueError as error:
-        raise ConfigError(f"{file}: not JSON: expected digests by folder", hint="Delete it, and trust again") from error
+        raise ConfigError(
+            f"{file}: not JSON: expected digests by folder", hint="Delete it and run `remora trust` again"
+        ) from error
     return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
 
 

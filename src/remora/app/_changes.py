@@ -1,4 +1,4 @@
-"""Changing the project's files, recorded: one at a time, and never half, whoever is killed."""
+"""Writes changes into the project's files and records them: under a lock, and atomically even if killed."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ if TYPE_CHECKING:
     from remora.workspaces import Change, Clash, Part, Settled
 
 WAIT_S = 30.0
-LOOK_AGAIN_S = 0.02
+RETRY_S = 0.02
 JOURNAL = "accept.json"
 BY_HAND = "tool run"
-"""The kind of a change that belongs to no run, and that no stream tells of."""
+"""The kind of a change that belongs to no run and is in no stream."""
 CUT_OFF = (
     "A change of the project was cut off, or is under way: files may be half changed. "
     "The next accept, reject, undo or analyze finishes it or takes it back"
 )
-AT_ONCE = 64
-"""Blobs on their way to the disk: those that wait for a sync at the same moment share it."""
+MAX_PENDING = 64
+"""Blobs written at the same time. Concurrent writes share one sync."""
 
 Progress = Callable[[str, int, int], None]
-"""What is being done, how many of it are done, and of how many."""
+"""Called with the step's name, the number done and the total."""
 
 
-def silent(_what: str, _done: int, _total: int) -> None:
-    """For who does not want to know."""
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """One agent's changes, still to be made."""
+    """One agent's changes that are not written yet."""
 
     note: Mapping[str, Any]
-    """What its record needs beside the files."""
+    """The fields of its event, without the files."""
     load: Callable[[], Awaitable[Sequence[Change]]]
-    """Read when it is its turn, so that not all are in memory at once."""
+    """Reads the contents. Called for one agent at a time to limit memory."""
     missing: Callable[[Collection[str]], str] = lambda _: ""
-    """Given the agents before it that are in, why it cannot be without others; empty if it can."""
+    """Given the agents accepted before it, returns the reason why it needs others too; empty if it needs none."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one agent's changes."""
+    """The result of writing one agent's changes."""
 
     note: Mapping[str, Any]
     files: tuple[FileChange, ...] = ()
@@ -67,14 +67,14 @@ class Outcome:
 
 
 class ProjectChanges:
-    """Writes changes of agents into the project's files and into their run's stream."""
+    """Writes agents' changes into the project's files and records them in the run's stream."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
 
     @cached_property
     def notices(self) -> list[str]:
-        """What became of changes that were cut off."""
+        """Messages about changes that were interrupted."""
         return []
 
     def note(self, *notices: str) -> None:
@@ -83,26 +83,26 @@ class ProjectChanges:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether a change of the project was begun and not ended: by a kill, or by a process still at it."""
+        """Whether a change of the project is unfinished: its process was killed, or is still running."""
         return (self._project.journal_place / JOURNAL).exists()
 
     def settle(self) -> None:
-        """The project's files are whole, whatever was killed; its record follows with the next review.
+        """Finish or revert an interrupted change of the project's files. The next review command records it.
 
-        Where another process is at it, that one is left alone.
+        Does nothing while another process holds the lock.
         """
         if not self.is_cut_off:
             return
         from remora.workspaces import locked, settle
 
-        with locked(self._project.journal_dir) as ours:
-            if ours:
+        with locked(self._project.journal_dir) as acquired:
+            if acquired:
                 settle(self._project.root, self._project.journal_dir)
 
-    async def settled(self) -> None:
-        """As `settle`, and what had been done is recorded."""
+    async def settle_and_record(self) -> None:
+        """Like `settle`, and record the change if it was finished."""
         if self.is_cut_off:
-            async with self.alone():
+            async with self.locked_writer():
                 pass
 
     async def apply(
@@ -111,77 +111,77 @@ class ProjectChanges:
         kind: str,
         proposed: Sequence[Proposed],
         drop: Sequence[str] = (),
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
-        """The changes are in the project and in their runs' streams; who collides is left out of both."""
+        """Write the changes into the project and record them in their runs' streams, except those with conflicts."""
         from remora.workspaces import forget, take
 
-        # Ours before anything is written: what could not be recorded must not happen.
+        # Lock the streams before writing any file: no change may happen that cannot be recorded.
         for run_id in dict.fromkeys(each.note["run_id"] for each in proposed):
             await writer.reopen(f"runs/{run_id}")
-        outcomes, changes = await self._planned(kind, proposed, progress)
+        outcomes, changes = await self._plan(kind, proposed, progress)
         note = {"kind": kind, "agents": [each.record(kind) for each in outcomes if each.refused is None]}
         try:
             await asyncio.to_thread(
                 take, self._project.root, self._project.journal_dir, changes, note=note, drop=drop, planned=True
             )
         except WorkspaceError as refused:
-            return await self._apply_less(writer, kind, proposed, drop, refused)
+            return await self._apply_in_halves(writer, kind, proposed, drop, refused)
         await self._record(writer, note)
         forget(self._project.journal_dir)
         return outcomes
 
-    async def _apply_less(
+    async def _apply_in_halves(
         self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], refused: WorkspaceError
     ) -> list[Outcome]:
-        """All at once was refused, as by someone who saved a file meanwhile: so half of it, down to a single agent."""
+        """Retry in halves, down to single agents: a file may have been saved while the batch was written."""
         if len(proposed) == 1:
             return [Outcome(proposed[0].note, refused=refused)]
         half = len(proposed) // 2
         parts = (proposed[:half], proposed[half:])
         return [outcome for part in parts for outcome in await self.apply(writer, kind, part, drop)]
 
-    async def _planned(
+    async def _plan(
         self, kind: str, proposed: Sequence[Proposed], progress: Progress
     ) -> tuple[list[Outcome], list[Change]]:
-        """What becomes of each, and all changes together, one a file. The blobs of each are on the disk."""
+        """Merge the changes into one for each file, and store their blobs. Also returns the outcome of each agent."""
         from remora.workspaces import YOU, Batch
 
-        batch, outcomes, together = Batch(self._project.root), list[Outcome](), set[str]()
-        async with _Storing(self._project.blobs) as storing:
+        batch, outcomes, accepted = Batch(self._project.root), list[Outcome](), set[str]()
+        async with _BlobWriter(self._project.blobs) as blob_writer:
             for at, each in enumerate(proposed):
                 progress(kind, at, len(proposed))
                 owner = each.note["agent_id"] if kind == "accept" else YOU
                 try:
-                    if missing := each.missing(together):
+                    if missing := each.missing(accepted):
                         raise WorkspaceError(missing)
                     part = await asyncio.to_thread(batch.add, await each.load(), owner)
                 except WorkspaceError as refused:
                     outcomes.append(Outcome(each.note, refused=refused, clashes=batch.clashes))
                     continue
-                together.add(owner)
-                outcomes.append(Outcome(each.note, await storing.files(part), part.made))
+                accepted.add(owner)
+                outcomes.append(Outcome(each.note, await blob_writer.files(part), part.made))
         progress(kind, len(proposed), len(proposed))
         return outcomes, batch.changes()
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[FileTrace]:
-        """No one else changes the project, and no change is half done."""
+    async def locked_writer(self) -> AsyncIterator[FileTrace]:
+        """Hold the project's lock, and settle interrupted changes first. Raises `WorkspaceError` after `WAIT_S` s."""
         from remora.workspaces import locked
 
-        ends = self._project.clock.monotonic() + WAIT_S
+        deadline = self._project.clock.monotonic() + WAIT_S
         while True:
-            with locked(self._project.journal_dir) as ours:
-                if ours:
+            with locked(self._project.journal_dir) as acquired:
+                if acquired:
                     async with self._project.writer() as writer:
-                        await self._settle(writer)
+                        await self._settle_locked(writer)
                         yield writer
                     return
-            if self._project.clock.monotonic() > ends:
+            if self._project.clock.monotonic() > deadline:
                 raise WorkspaceError(f"Another process has been changing `{self._project.root}` for {WAIT_S:.0f} s")
-            await asyncio.sleep(LOOK_AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
-    async def _settle(self, writer: FileTrace) -> None:
+    async def _settle_locked(self, writer: FileTrace) -> None:
         from remora.workspaces import forget, settle
 
         found = settle(self._project.root, self._project.journal_dir)
@@ -193,17 +193,17 @@ class ProjectChanges:
         self.note(_settled_notice(found))
 
     def _unrecorded(self, note: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The note without the agents that their runs' streams tell of."""
-        done = set()
+        """The note without the agents that are already recorded in their runs' streams."""
+        recorded = set()
         for run_id in {agent["run_id"] for agent in note["agents"]}:
             events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl", torn_ok=True)
             found = (event for event in events if isinstance(event, _event_type(note)))
-            done |= {(event.accept_id, event.agent_id) for event in found}
-        left = [agent for agent in note["agents"] if (agent["accept_id"], agent["agent_id"]) not in done]
+            recorded |= {(event.accept_id, event.agent_id) for event in found}
+        left = [agent for agent in note["agents"] if (agent["accept_id"], agent["agent_id"]) not in recorded]
         return {**note, "agents": left}
 
     async def _record(self, writer: FileTrace, note: Mapping[str, Any]) -> None:
-        """Each agent's part is in its run's stream, with one sync a stream."""
+        """Record each agent's part in its run's stream, with one sync for each stream."""
         events: dict[str, list[WorkspaceAcceptedEvent | AcceptUndoneEvent]] = {}
         for agent in note["agents"]:
             events.setdefault(f"runs/{agent['run_id']}", []).append(_event_type(note)(**agent))
@@ -211,23 +211,23 @@ class ProjectChanges:
             await writer.append(stream_id, drafts)
 
 
-class _Storing:
-    """Puts contents into the blob store while the next changes are planned. At the end of the block all are durable."""
+class _BlobWriter:
+    """Writes blobs in the background while the next changes are merged. All are durable at the end of the block."""
 
     def __init__(self, blobs: FileBlobs) -> None:
         self._blobs = blobs
-        self._under_way: set[asyncio.Task[str]] = set()
+        self._pending: set[asyncio.Task[str]] = set()
         self._digests: dict[str, tuple[bytes, str]] = {}
-        """By path, the content that was put last: one change's after is the next one's before."""
+        """The last content and digest by path: the content after one change is often the one before the next."""
 
-    async def __aenter__(self) -> _Storing:
+    async def __aenter__(self) -> _BlobWriter:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.gather(*self._under_way)
+        await asyncio.gather(*self._pending)
 
     async def files(self, part: Part) -> tuple[FileChange, ...]:
-        """What was written, merged content included: what an undo will need."""
+        """Store the contents before and after each change, as merged: an undo needs both."""
         return tuple(
             [
                 FileChange(
@@ -246,11 +246,11 @@ class _Storing:
         known = self._digests.get(path)
         if known is not None and known[0] == data:
             return known[1]
-        if len(self._under_way) >= AT_ONCE:
-            done, self._under_way = await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+        if len(self._pending) >= MAX_PENDING:
+            done, self._pending = await asyncio.wait(self._pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-        self._under_way.add(asyncio.create_task(self._blobs.put(data)))
+        self._pending.add(asyncio.create_task(self._blobs.put(data)))
         self._digests[path] = (data, digest(data))
         return self._digests[path][1]
 

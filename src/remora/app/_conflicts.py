@@ -1,4 +1,4 @@
-"""Who had changed the lines that an agent wanted to change: another agent, or someone else, such as you."""
+"""Finds who changed the lines of a conflict before: another agent, or someone else, such as you."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Author:
-    """An agent whose changes are in the project."""
+    """An agent whose changes were accepted."""
 
     agent_id: str
     node_id: str
@@ -23,24 +23,24 @@ class Author:
 
 @dataclass(frozen=True)
 class Conflict:
-    """A file in which a change meets lines that were changed since its agent read them."""
+    """A file where an agent changed lines that someone else changed after the agent read them."""
 
     path: str
     lines: tuple[tuple[int, int], ...] = ()
-    """First and last, from 1 on, of the file as it is now. A file that came, went or holds no text has none."""
+    """First and last line of each place in the current file. Empty for a created, deleted or binary file."""
     agents: tuple[Author, ...] = ()
-    """Those that had changed them."""
+    """The agents that changed them."""
     others: bool = True
-    """Whether someone else had changed them, too: you, or a program of yours."""
+    """Whether someone other than an agent changed them, such as you or your editor."""
 
 
 class Authors:
-    """Finds out whose edits a change met, from what was accepted so far."""
+    """Finds the authors of conflicting edits in the accepts so far."""
 
     def __init__(
         self, accepts: Iterable[WorkspaceAcceptedEvent], load: Callable[[FileChange], Awaitable[Change]]
     ) -> None:
-        """`accepts` oldest first."""
+        """`accepts` must be sorted, oldest first."""
         self._written: dict[str, list[tuple[Author, FileChange]]] = {}
         self._by_id: dict[str, Author] = {}
         for event in accepts:
@@ -48,10 +48,10 @@ class Authors:
             for file in event.files:
                 self._written.setdefault(file.path, []).append((author, file))
         self._load = load
-        self._made: dict[str, list[tuple[Author, Made]]] = {}
+        self._edits_by_path: dict[str, list[tuple[Author, Made]]] = {}
 
     async def conflicts(self, clashes: Sequence[Clash]) -> tuple[Conflict, ...]:
-        """Each clash, with who was there first."""
+        """Add the authors of the earlier edits to each clash."""
         return tuple([await self._conflict(clash) for clash in clashes])
 
     async def _conflict(self, clash: Clash) -> Conflict:
@@ -63,19 +63,21 @@ class Authors:
         for collision in clash.collisions:
             owners = [owner for owner in collision.owners if owner in self._by_id]
             if len(owners) < len(collision.owners):
-                owners += await self._alike(clash.path, collision)
+                owners += await self._authors_of(clash.path, collision)
             found |= dict.fromkeys(owners)
             others = others or not owners
         lines = tuple((each[0], each[-1]) for each in clash.lines())
         return Conflict(clash.path, lines, tuple(self._by_id[owner] for owner in found), others)
 
-    async def _alike(self, path: str, collision: Collision) -> list[str]:
-        """The agents that made the same edits: their texts tell, where no one has kept whose they are."""
-        if path not in self._made:
-            self._made[path] = [(author, await self._edits(file)) for author, file in self._written.get(path, ())]
-        return [author.agent_id for author, made in self._made[path] if collision.is_like(made)]
+    async def _authors_of(self, path: str, collision: Collision) -> list[str]:
+        """The agents that made the same edits, found by comparing texts: their owner was not recorded."""
+        if path not in self._edits_by_path:
+            self._edits_by_path[path] = [
+                (author, await self._load_edits(file)) for author, file in self._written.get(path, ())
+            ]
+        return [author.agent_id for author, made in self._edits_by_path[path] if collision.is_like(made)]
 
-    async def _edits(self, file: FileChange) -> Made:
+    async def _load_edits(self, file: FileChange) -> Made:
         from remora.workspaces import made
 
         change = await self._load(file)
@@ -83,7 +85,7 @@ class Authors:
 
 
 def describe(agent_id: str, refused: WorkspaceError, conflicts: Sequence[Conflict], kind: str) -> tuple[str, str]:
-    """What to tell, and what could be done about it."""
+    """Write the error message and the hint of a conflict."""
     by_agents = [each for each in conflicts if each.agents]
     if not by_agents:
         return refused.message, refused.hint or ""
@@ -92,11 +94,11 @@ def describe(agent_id: str, refused: WorkspaceError, conflicts: Sequence[Conflic
     names = ", ".join(f"`{short_id(author.agent_id)}` ({author.node_id})" for author in authors.values())
     lines = {each.path: [range(first, last + 1) for first, last in each.lines] for each in conflicts}
     where = WorkspaceConflict.places([each.path for each in by_agents], lines)
-    told = [f"Changed before by {'agent' if len(authors) == 1 else 'agents'} {names}, in the same lines: {where}"]
+    sentences = [f"Changed before by {'agent' if len(authors) == 1 else 'agents'} {names}, in the same lines: {where}"]
     if by_others:
         places = WorkspaceConflict.places([each.path for each in by_others], lines)
-        told.append(f"Changed by someone else since the agent read it: {places}")
-    return ". ".join([*told, "Nothing was written"]), _hint(agent_id, [*authors], kind)
+        sentences.append(f"Changed by someone else since the agent read it: {places}")
+    return ". ".join([*sentences, "Nothing was written"]), _hint(agent_id, [*authors], kind)
 
 
 def _hint(agent_id: str, others: Sequence[str], kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Who decides in a run: a model's server, our own, or a policy without a model."""
+"""Opens what decides in a run: a model server, the embedded model, or a policy without a model."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from remora.twotrack import past_prompts
 
 EMBEDDED = "embedded"
 PACKET_TOKENS = 3000
-"""What a packet may take beside system text and tools, where neither the user nor the model says otherwise."""
+"""Default budget of the packet, without system text and tools."""
 TRAINED_LIMIT = 1000
-"""Tokens of the whole prompts that the embedded model was trained on. Policies without a model keep to it too."""
+"""Tokens of the prompts that the embedded model was trained on. Policies without a model use the same limit."""
 NO_MODEL = ("scripted", "first-candidate", "random")
 
 
 @dataclass(frozen=True)
 class Deciders:
-    """What the agents of one run decide by, and what their prompts are counted by."""
+    """The policies and the token counter of one run."""
 
     policy: Callable[[SubagentDefinition], Policy]
-    """The policy for an agent: one for all, or where it remembers what it did, one for each."""
+    """Returns the policy of an agent. Stateful policies are created for each agent; others are shared."""
     counter: TokenCounter
     window: int | None = None
-    """Tokens that prompt and reply may take together, where that is known."""
+    """Context window: tokens of prompt and reply together, if known."""
     reserve: int = 0
-    """Tokens of the window that a reply needs."""
+    """Tokens of the window that are reserved for the reply."""
     calling: Calling = "text"
     told: dict[str, Any] = field(default_factory=dict)
-    """What a stream should say about the model."""
+    """Facts about the model that the stream records."""
 
     trained_limit: int | None = None
-    """Tokens of the prompts that the model was trained on, where longer ones make it worse."""
+    """Tokens of the prompts that the model was trained on, if longer ones make its choices worse."""
 
     def default_limit(self, fixed: int) -> int:
-        """The tokens of a prompt where the user sets none: a packet of its own beside `fixed` tokens of tools."""
+        """The default prompt limit. `fixed` is the number of tokens of system text and tools."""
         return self.trained_limit or fixed + PACKET_TOKENS
 
     def limit(self, wanted: int) -> int:
-        """The tokens that a prompt may take: as set, or less where the model has no room for that."""
+        """The prompt limit: `wanted`, or less if the context window is smaller."""
         return wanted if self.window is None else min(wanted, self.window - self.reserve)
 
-    async def caught_up(self, definition: SubagentDefinition, past: Sequence[Event]) -> Policy:
-        """The policy for an agent that goes on: one without a model is asked again all that it was asked before."""
+    async def resumed_policy(self, definition: SubagentDefinition, past: Sequence[Event]) -> Policy:
+        """The policy of a resumed agent. A policy without a model gets all past prompts again, to restore its state."""
         policy = self.policy(definition)
         if policy.name in NO_MODEL:
             for prompt in past_prompts(past):
@@ -60,11 +60,11 @@ class Deciders:
 
 @asynccontextmanager
 async def deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
-    """Who decides, ready to be asked, and gone afterwards. Raises `ConfigError` or `DecisionError` if nobody can."""
+    """Open the policy that the settings name, and close it at the end. Raises `ConfigError` or `DecisionError`."""
     if server.server in NO_MODEL:
         from remora.inference import EstimatedCounter
 
-        policy = partial(_without_model, server)
+        policy = partial(_policy_without_model, server)
         yield Deciders(policy, EstimatedCounter(), trained_limit=TRAINED_LIMIT)
         return
     from remora.app._models import model_deciders
@@ -73,7 +73,7 @@ async def deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
         yield found
 
 
-def _without_model(server: ServerConfig, definition: SubagentDefinition) -> Policy:
+def _policy_without_model(server: ServerConfig, definition: SubagentDefinition) -> Policy:
     from remora.inference import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
 
     if server.server == "scripted":

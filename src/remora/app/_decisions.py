@@ -1,4 +1,4 @@
-"""What people decided about agents' changes: a fold over the events of runs."""
+"""The user's decisions about agents' changes: a fold over the events of runs."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from remora.events import (
 )
 
 DECIDING = ("workspace_accepted", "workspace_rejected", "accept_undone", "agent_finished")
-"""The types of the events that `decisions` looks at."""
+"""The event types that `decisions` reads."""
 NOT_TAKEN = ("failed", "discarded")
-"""Verdicts of work that is taken only by its agent's name."""
+"""Verdicts of changes that are accepted only if the user names the agent."""
 
 
 @dataclass
 class Decisions:
-    """What was accepted and rejected so far, and which accepts could be undone."""
+    """Everything accepted and rejected so far, and the accepts that can be undone."""
 
     accepts: list[WorkspaceAcceptedEvent] = field(default_factory=list)
-    """Those that stand, oldest first."""
+    """The accepts that were not undone, oldest first."""
     rejected: dict[str, set[str]] = field(default_factory=dict)
     """Paths by agent."""
     not_taken: set[str] = field(default_factory=set)
     last_accept: str = ""
-    """The greatest id of an accept, also of one that was undone: a new one must be behind it."""
+    """The greatest id of any accept, undone ones included. A new id must be greater."""
 
     def open(self, agent_id: str, files: Iterable[FileChange]) -> tuple[FileChange, ...]:
-        """The agent's changes that nobody has decided on."""
+        """The agent's changes that are neither accepted nor rejected."""
         mine = self._by_agent.get(agent_id, ())
         if any(not event.paths for event in mine):
             return ()
@@ -44,17 +44,17 @@ class Decisions:
 
     @cached_property
     def _by_agent(self) -> dict[str, list[WorkspaceAcceptedEvent]]:
-        found: dict[str, list[WorkspaceAcceptedEvent]] = {}
+        grouped: dict[str, list[WorkspaceAcceptedEvent]] = {}
         for event in self.accepts:
-            found.setdefault(event.agent_id, []).append(event)
-        return found
+            grouped.setdefault(event.agent_id, []).append(event)
+        return grouped
 
     def is_accepted(self, agent_id: str, path: str) -> bool:
-        """Whether the agent's change of a file stands in the project."""
+        """Whether the agent's change of a file is accepted and not undone."""
         return any(not event.paths or path in event.paths for event in self._by_agent.get(agent_id, ()))
 
     def latest(self, agent_id: str | None) -> list[WorkspaceAcceptedEvent]:
-        """What the latest accept took, of one agent or of all, newest first."""
+        """The events of the latest accept, of one agent or of all, newest first."""
         found = [event for event in self.accepts if agent_id in (None, event.agent_id)]
         last = found[-1:]
         if agent_id is None and last and last[0].accept_id:
@@ -63,39 +63,39 @@ class Decisions:
 
 
 def decisions(events: Iterable[Event]) -> Decisions:
-    """What the events of all runs come to; those of one run must be in the order of its stream.
+    """Fold the events of all runs. The events of one run must be in the order of its stream.
 
-    All decisions on an agent are in the stream of its run, and accepts have ids that sort as they were recorded. So
-    the order never comes from `ts`.
+    All decisions about an agent are in the stream of its run, and accept ids sort in the order of recording. So the
+    order does not depend on `ts`.
     """
-    made = Decisions()
-    standing: dict[int, tuple[_Rank, WorkspaceAcceptedEvent]] = {}
+    result = Decisions()
+    in_effect: dict[int, tuple[_SortKey, WorkspaceAcceptedEvent]] = {}
     by_key: dict[tuple[str, str], list[int]] = {}
-    last: dict[str, _Rank] = {}
+    last: dict[str, _SortKey] = {}
     for event in events:
         match event:
             case WorkspaceAcceptedEvent(run_id=run_id, agent_id=agent_id, accept_id=accept_id):
-                last[run_id] = max(_rank(event), last.get(run_id, ("", "")))
+                last[run_id] = max(_sort_key(event), last.get(run_id, ("", "")))
                 by_key.setdefault((agent_id, accept_id), []).append(id(event))
-                standing[id(event)] = (last[run_id], event)
+                in_effect[id(event)] = (last[run_id], event)
             case WorkspaceRejectedEvent(agent_id=agent_id, paths=paths):
-                made.rejected.setdefault(agent_id, set()).update(paths)
+                result.rejected.setdefault(agent_id, set()).update(paths)
             case AcceptUndoneEvent(agent_id=agent_id, accept_id=accept_id):
-                for taken_back in by_key.pop((agent_id, accept_id), ()):
-                    del standing[taken_back]
+                for undone in by_key.pop((agent_id, accept_id), ()):
+                    del in_effect[undone]
             case AgentFinishedEvent(verdict=verdict) if verdict in NOT_TAKEN:
-                made.not_taken.add(event.agent_id)
+                result.not_taken.add(event.agent_id)
             case _:
                 pass
-    made.accepts = [event for _, event in sorted(standing.values(), key=lambda each: each[0])]
-    made.last_accept = max(last.values(), default=("", ""))[0]
-    return made
+    result.accepts = [event for _, event in sorted(in_effect.values(), key=lambda each: each[0])]
+    result.last_accept = max(last.values(), default=("", ""))[0]
+    return result
 
 
-_Rank = tuple[str, str]
-"""Where an accept stands among those of all runs."""
+_SortKey = tuple[str, str]
+"""Sort key of an accept among those of all runs."""
 
 
-def _rank(event: WorkspaceAcceptedEvent) -> _Rank:
-    # From before accepts had ids, nothing but the time says which of two runs was accepted first.
+def _sort_key(event: WorkspaceAcceptedEvent) -> _SortKey:
+    # Old accepts have no ids: only the time orders those of different runs.
     return (event.accept_id, "") if is_id(event.accept_id) else ("", event.ts)

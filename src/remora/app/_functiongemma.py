@@ -1,6 +1,6 @@
 """The specification's runner: one agent, built from a definition, a node and a server, for programs and tests.
 
-It opens the same session as `remora analyze` and runs the same `Runner`; only where the parts come from differs.
+It opens the same session as `remora analyze` and runs the same `Runner`. Only the source of the parts differs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Executor(Protocol):
     """Runs tools by name, such as `GrailExecutor`."""
 
     async def execute(self, name: str, args: Mapping[str, Any]) -> Any:
-        """What the tool returned, alone or first in a tuple."""
+        """Run a tool. Returns its result, or a tuple that begins with it."""
         ...
 
 
@@ -44,8 +44,8 @@ class FunctionGemmaRunner:
     """Runs one agent on one node: `remora.runner.FunctionGemmaRunner`.
 
     The tools are the scripts of the agent that the definition names, on a copy-on-write workspace over the project at
-    `root`; with `grail_executor` they are whatever it returns. Settings other than `server_config` and `runner_config`
-    are the project's. Without `state_dir` the stream lies in a temporary folder and is gone after the run.
+    `root`; `grail_executor`, if given, runs them instead. Settings other than `server_config` and `runner_config`
+    come from the project. Without `state_dir` the stream is written to a temporary folder and deleted after the run.
     """
 
     definition: SubagentDefinition
@@ -79,7 +79,7 @@ class FunctionGemmaRunner:
         return self.context_manager.packet.turn
 
     async def run(self) -> AgentResult:
-        """The agent's result. Raises `AgentError` if it came to none: an error, or a limit without `submit_result`."""
+        """Run the agent. Raises `AgentError` if it fails, or reaches a limit without `submit_result`."""
         operation = self.ctx.operation or self.definition.name
         job = Job(self.ctx.run_id, self.ctx.agent_id, operation, self.node)
         overrides = RunOverrides(executor=self._executor_tools(), keep_messages=True)
@@ -116,12 +116,12 @@ class FunctionGemmaRunner:
         name = self.definition.name
         if name in project.agents.sources():
             agent = project.agents.load([name])[name]
-            # A definition made in a test may leave out what its scripts need.
+            # A definition built in a test may leave out the commands that its scripts need.
             commands = self.definition.commands or agent.definition.commands
             return replace(agent, definition=self.definition.model_copy(update={"commands": commands}))
         if self.grail_executor is None:
             raise ConfigError(
-                f"There is no agent `{name}` whose scripts could run",
+                f"There is no agent `{name}`, so it has no scripts to run",
                 hint="Add it to the project's `agents` folder, or pass `grail_executor`",
             )
         return Agent(self.definition, {}, Snapshot(self.root, {}))
@@ -137,12 +137,12 @@ class FunctionGemmaRunner:
 
 
 class _ExecutorTools:
-    """An executor as the tools of an agent."""
+    """Adapts an `Executor` to the `Tools` protocol."""
 
     def __init__(self, executor: Executor, specs: tuple[ToolSpec, ...]) -> None:
         self._executor = executor
         self.specs = specs
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        returned = await self._executor.execute(name, args)
-        return ToolOutput(returned[0] if isinstance(returned, tuple) else returned)
+        result = await self._executor.execute(name, args)
+        return ToolOutput(result[0] if isinstance(result, tuple) else result)

@@ -1,4 +1,4 @@
-"""Tools that are Python functions of a trusted agent, beside its scripts."""
+"""Tools of a trusted agent that are Python functions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from remora.tools import FunctionTool
 
 
 def load_functions(files: Snapshot, definition: SubagentDefinition) -> dict[str, FunctionTool]:
-    """The functions that a definition names. They run in this process, unbounded: only for what the user trusts.
+    """Load the functions that a definition names. They run in this process without limits: the agent must be trusted.
 
-    Their code is what `files` holds, whose digest was trusted: nothing is read from the disk.
+    The code comes from `files`, whose digest the user trusted. Nothing is read from disk.
     """
-    return {tool.name: _function(files, tool.python) for tool in definition.tools if tool.python}
+    return {tool.name: _load_function(files, tool.python) for tool in definition.tools if tool.python}
 
 
 class MixedTools:
-    """Scripts and functions of one agent, in the order of its definition."""
+    """The scripts and functions of one agent as one set of tools, in the order of its definition."""
 
     def __init__(self, definition: SubagentDefinition, scripts: Tools, functions: Mapping[str, FunctionTool]) -> None:
         self._scripts = scripts
@@ -34,26 +34,26 @@ class MixedTools:
         self.specs: tuple[ToolSpec, ...] = tuple(specs[entry.name] for entry in definition.tools)
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
-        """Run a tool. Raises `ToolError`, which the model will read."""
+        """Run a tool. Raises `ToolError`; its message goes to the model."""
         if name in self._functions:
             return ToolOutput(await self._functions[name](**args))
         return await self._scripts.call(name, args)
 
 
 def _spec(description: str, effects: Any, function: FunctionTool) -> ToolSpec:
-    described = {"description": description} if description else {}
-    return function.spec.model_copy(update={"effects": effects, **described})
+    override = {"description": description} if description else {}
+    return function.spec.model_copy(update={"effects": effects, **override})
 
 
-def _function(files: Snapshot, place: str) -> FunctionTool:
-    file, _, name = place.partition(":")
+def _load_function(files: Snapshot, reference: str) -> FunctionTool:
+    file, _, name = reference.partition(":")
     path = files.folder / file
     if file not in files.files:
         raise DefinitionError(files.folder / "subagent.yaml", [f"`{file}` is not a Python file in the agent's folder"])
     try:
-        found = getattr(files.module(file), name)
+        function = getattr(files.module(file), name)
     except Exception as error:
         raise DefinitionError(path, [f"`{name}` cannot be loaded: {type(error).__name__}: {error}"]) from error
-    if not isinstance(found, FunctionTool):
+    if not isinstance(function, FunctionTool):
         raise DefinitionError(path, [f"`{name}` is not a tool: put `@remora.tool` above it"])
-    return found
+    return function

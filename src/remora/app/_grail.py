@@ -1,4 +1,4 @@
-"""The specification's executor: a script's raw output, and what the packet gets of it."""
+"""The specification's executor: runs a script and returns its raw output and its packet delta."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class GrailExecutor:
-    """Runs `.pym` scripts and gives `(raw_output, delta)`: `remora.runner.GrailExecutor`.
+    """Runs `.pym` scripts and returns `(raw_output, delta)`: `remora.runner.GrailExecutor`.
 
-    The tool's own summary comes first, then a summarizer, then a generic line. A script that fails gives an error as
-    its raw output, never an exception. Open it to share one pool over many calls: `async with GrailExecutor() as run`.
+    The delta uses the tool's own summary, else a summarizer, else a generic line. If a script fails, the raw output is
+    the error; no exception is raised. To share one pool over many calls, use `async with GrailExecutor() as run`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class GrailExecutor:
         externals: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
     ) -> tuple[Any, PacketDelta]:
-        """What the script returned, whole, and its delta. Raises `DefinitionError` only for what is no script."""
+        """Run a script. Returns its whole result and its delta. Raises `DefinitionError` for an invalid script."""
         from remora.scripts import DEFAULT, Script, load
 
         loaded = script if isinstance(script, Script) else load(script, grail_dir=self._grail_dir)
@@ -69,5 +69,5 @@ class GrailExecutor:
             raw = await loaded.run(inputs, externals, limits or DEFAULT, self._pool)
         except ToolError as error:
             raw = make_error_result(error.message) | {"code": error.code}
-        made = await summarize_guarded(loaded.name, raw, self._summarizers, self._guard, FALLBACK)
-        return raw, distill(loaded.name, raw, made).delta
+        summary = await summarize_guarded(loaded.name, raw, self._summarizers, self._guard, FALLBACK)
+        return raw, distill(loaded.name, raw, summary).delta

@@ -1,4 +1,4 @@
-"""The Hub of a project: its index and its daemon for the command line, and the way a run asks it."""
+"""The Hub of a project: its index, its daemon, and the client that a run queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProjectHub:
         self._project = project
 
     def index(self, told: Callable[[Progress], None]) -> Progress:
-        """The index is as the files are. Raises `HubError` if somebody else is writing it."""
+        """Update the index to the current files. Raises `HubError` if another process is writing it."""
         from remora.hub import index_now
 
         return index_now(
@@ -33,11 +33,11 @@ class ProjectHub:
             self._project.own_state_dir,
             self._project.config.discovery.exclude,
             told=told,
-            hides=hiding(self._project.secrets),
+            hides=secret_filter(self._project.secrets),
         )
 
     def start(self) -> Holder:
-        """A daemon keeps the index fresh from now on. Raises `HubError` if one does already."""
+        """Start a daemon that keeps the index up to date. Raises `HubError` if one is running."""
         from remora.hub import start_daemon
 
         module = "remora.app._hub_daemon"
@@ -46,21 +46,21 @@ class ProjectHub:
         )
 
     def stop(self) -> int | None:
-        """No daemon runs; gives the process that was stopped, if one ran."""
+        """Stop the daemon. Returns its process id, or None if none was running."""
         from remora.hub import stop_daemon
 
         self._project.check_own_state()
         return stop_daemon(self._project.state_dir)
 
     async def status(self) -> HubStatus:
-        """Whether a daemon runs, and what the index holds."""
+        """Report whether a daemon is running and what the index contains."""
         from remora.hub import status
 
         self._project.check_own_state()
         return await status(self._project.state_dir)
 
     async def query(self, node_id: str) -> NodeState:
-        """All that is known of one node now. Raises `HubError` that names nodes of its file where there is none."""
+        """Look up a node. Raises `HubError` if there is none; its hint names other nodes of the file."""
         client = hub_client(self._project)
         found = await client.node(node_id)
         if found is None:
@@ -68,13 +68,13 @@ class ProjectHub:
         return found
 
 
-def hiding(secrets: Secrets) -> Callable[[bytes], bool]:
-    """Whether a file holds a secret: it is not indexed then, and agents know it only as they read it."""
+def secret_filter(secrets: Secrets) -> Callable[[bytes], bool]:
+    """A function that tells whether a file contains a secret. Such files are not indexed."""
     return lambda source: secrets.first_in(source, len(source)) is not None
 
 
 def hub_client(project: Project) -> HubClient:
-    """A reader of the project's index."""
+    """Open the project's index for reading."""
     from remora.hub import HubClient
 
     project.check_own_state()
@@ -82,8 +82,8 @@ def hub_client(project: Project) -> HubClient:
 
 
 @asynccontextmanager
-async def hub_beside(project: Project) -> AsyncIterator[HubClient | None]:
-    """What the agents of a run ask; None where the settings say so. The index is kept fresh while it is open."""
+async def open_hub(project: Project) -> AsyncIterator[HubClient | None]:
+    """Open the index for the agents of a run, and keep it up to date. None if the settings disable it."""
     settings = project.config.hub
     if not settings.enabled:
         yield None
@@ -95,7 +95,7 @@ async def hub_beside(project: Project) -> AsyncIterator[HubClient | None]:
         if settings.mode == "read":
             yield client
             return
-        exclude, hides = project.config.discovery.exclude, hiding(project.secrets)
+        exclude, hides = project.config.discovery.exclude, secret_filter(project.secrets)
         async with CatchUp(project.root, project.own_state_dir, exclude, hides) as catching_up:
             yield client.after(catching_up)
     finally:
@@ -103,7 +103,7 @@ async def hub_beside(project: Project) -> AsyncIterator[HubClient | None]:
 
 
 def hub_around(start: Path) -> HubClient | None:
-    """A reader for the project around `start`; None where it has no index."""
+    """Open the index of the project that contains `start`. None if it has no index."""
     try:
         root = project_root(start)
     except ConfigError:

@@ -1,4 +1,4 @@
-"""The Hub's daemon as `remora hub start` runs it: it leaves out files that hold the environment's secrets."""
+"""The Hub's daemon for `remora hub start`. It does not index files that contain secrets of the environment."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 
 
 def main() -> int:
-    """Run the daemon in a process of its own, which is nobody's child."""
+    """Run the daemon in a detached process: fork, and let the parent exit."""
     if os.fork():
         os._exit(0)
-    from remora.app._hub import hiding
+    from remora.app._hub import secret_filter
     from remora.app._project import environment_secrets
     from remora.hub._daemon import main as watch
 
-    return watch(sys.argv[1:], hiding(environment_secrets(os.environ)))
+    return watch(sys.argv[1:], secret_filter(environment_secrets(os.environ)))
 
 
 if __name__ == "__main__":

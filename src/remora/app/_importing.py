@@ -1,4 +1,4 @@
-"""Chat logs of other agents, played into streams."""
+"""Imports chat logs of other agents as streams."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from remora.trace import FileTrace, new_stream_id
 from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
 
-class StillClock:
-    """Tells the time of another clock, but no durations: what is imported took its time elsewhere."""
+class ZeroDurationClock:
+    """Returns the time of another clock, but zero for durations: an import takes no time of the agent."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -48,16 +48,16 @@ class Imported:
     turns: int
     calls: int
     limit: int
-    """Tokens that its prompts were held to."""
+    """Token limit of its prompts."""
 
 
 @dataclass
 class Imports:
-    """What became of some chat logs."""
+    """The result of an import."""
 
     streams: list[Imported] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """What could not be read, a sentence each, with file and line."""
+    """One sentence for each conversation that could not be read, with file and line."""
 
 
 class ChatImport:
@@ -67,12 +67,12 @@ class ChatImport:
         self._project = project
 
     async def run(self, files: Sequence[Path], *, tokenizer: Path | None = None, budget: int | None = None) -> Imports:
-        """Every conversation of the logs as a sealed stream. One that cannot be read is told and leaves no stream."""
+        """Import every conversation as a sealed stream. One that cannot be read is reported and leaves no stream."""
         counter = counter_of(tokenizer)
         done, ids = Imports(), self._import_ids()
         tokens = budget or self._project.config.runner.memory.packet_size_limit or PACKET_TOKENS
         async with self._project.writer() as writer:
-            for chat in (chat for file in files for chat in _chats(file)):
+            for chat in (chat for file in files for chat in _read_file(file)):
                 if isinstance(chat, ChatProblem):
                     done.problems.append(str(chat))
                 else:
@@ -80,14 +80,14 @@ class ChatImport:
         return done
 
     def _import_ids(self) -> Iterator[str]:
-        """Ids behind all that are recorded; the folder is looked into once."""
+        """New ids, greater than all recorded ones. The folder is listed only once."""
         yield (first := new_stream_id(self._project.state_dir, self._project.clock.now()))
         yield from ids_behind(first)
 
     async def _import(
         self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str, budget: int
     ) -> Imported:
-        clock = StillClock(self._project.clock)
+        clock = ZeroDurationClock(self._project.clock)
         identity = Identity(agent_id, operation="import")
         wiring = Wiring(
             identity=identity,
@@ -103,16 +103,16 @@ class ChatImport:
         )
         track = TwoTrack.of(wiring.with_packet_budget(max(budget, reserved_tokens("account", counter.count))))
         try:
-            await _play(track, chat)
+            await _record(track, chat)
             await writer.close(identity.stream_id)
         except TraceError as error:
-            hint = "What was imported before stays; this one's stream is not sealed"
+            hint = "Earlier conversations are imported; the stream of this one is not sealed"
             raise TraceError(f"The import stopped at {chat.source}: {error.message}", hint=hint) from error
         calls = sum(len(step.calls) for step in chat.steps if isinstance(step, AssistantTurn))
         return Imported(identity.agent_id, chat.source, track.goal, track.packet.turn, calls, track.limit)
 
 
-def _chats(file: Path) -> Iterator[Chat | ChatProblem]:
+def _read_file(file: Path) -> Iterator[Chat | ChatProblem]:
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -121,27 +121,27 @@ def _chats(file: Path) -> Iterator[Chat | ChatProblem]:
     yield from read_chats(file.name, data)
 
 
-async def _play(track: TwoTrack, chat: Chat) -> None:
-    """Take every step of a conversation on both tracks, and seal the stream."""
+async def _record(track: TwoTrack, chat: Chat) -> None:
+    """Record every step of a conversation on both tracks, and seal the stream."""
     parent = {"relation": "import", "source": chat.source, "sha256": chat.sha256}
     await track.start(parent=parent, model={"name": chat.model} if chat.model else None)
     for step in chat.steps:
         if isinstance(step, AssistantTurn):
-            await _take_turn(track, step, chat.model)
+            await _record_turn(track, step, chat.model)
         else:
             await track.user(step.text)
     await track.end(AgentEndEvent(reason="imported"))
 
 
-async def _take_turn(track: TwoTrack, step: AssistantTurn, model: str) -> None:
+async def _record_turn(track: TwoTrack, step: AssistantTurn, model: str) -> None:
     await track.request()
     await track.response(Decision(calls=step.calls, text=step.text, model=model))
     for index, call in enumerate(step.calls):
         if index in step.results:
-            await track.call(call, _giving(step.results[index]))
+            await track.call(call, _return(step.results[index]))
         else:
             await track.unanswered(call, "The log holds no result of this call")
 
 
-def _giving(result: Any) -> Callable[..., Any]:
+def _return(result: Any) -> Callable[..., Any]:
     return lambda **_: result

@@ -1,7 +1,7 @@
-"""What the changes of a run's agents come to together, and the agents that this still needs.
+"""Merges the changes of a run's agents, and plans an agent for each file that has new problems after the merge.
 
-Each agent works on a copy of its own and judges its own lines. Taken together, their changes can leave what none of
-them saw: an import that became unused when the last function stopped using it.
+Each agent works on its own copy and checks its own lines. Together, their changes can cause problems that none of them
+saw, such as an import that becomes unused when the last function stops using it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from remora.orchestrator import LAST, LastPass, Meeting
 from remora.ports import AgentResult, BlobStore, Job
 
 Count = Callable[[Job], Awaitable[int | None]]
-"""How many things the check of a job's agent finds wrong, in a workspace as the job's begins."""
+"""Returns the number of problems that the check of a job's agent finds in the workspace at its start."""
 
 
 class Merging:
-    """Looks at every file that agents changed, as accepting all of them would leave it."""
+    """Checks every file that agents changed, as it would be after accepting all of them."""
 
     def __init__(
         self, run_id: str, blobs: BlobStore, ids: Iterator[str], count: Count, drop: Callable[[str], None]
@@ -33,7 +33,7 @@ class Merging:
         self._drop = drop
 
     async def last_pass(self, found: Sequence[Meeting]) -> LastPass:
-        """One agent for each file where the whole has more wrong in it than the agents' own results say."""
+        """Plan one agent for each file that has more problems after the merge than the agents' results add up to."""
         jobs: list[Job] = []
         problems: list[str] = []
         for meeting in found:
@@ -47,11 +47,14 @@ class Merging:
         return LastPass(tuple(jobs), tuple(problems))
 
     async def _job(self, meeting: Meeting) -> Job | None:
-        """An agent for the whole file, if the whole needs one."""
-        base, merged, taken = await self._merged(meeting)
+        """An agent for the whole file, if the merged file has more problems than expected."""
+        base, merged, taken = await self._merge(meeting)
         if base is None or merged is None or base == merged:
             return None
-        before, after = await self._agent(meeting, base, base, ()), await self._agent(meeting, base, merged, taken)
+        before, after = (
+            await self._whole_file_job(meeting, base, base, ()),
+            await self._whole_file_job(meeting, base, merged, taken),
+        )
         if before is None or after is None:
             return None
         expected = replace(meeting, results=taken).fixed
@@ -62,8 +65,8 @@ class Merging:
         self._drop(after.agent_id)
         return None
 
-    async def _merged(self, meeting: Meeting) -> tuple[bytes | None, bytes | None, tuple[AgentResult, ...]]:
-        """The file before and after all changes, in the order of accepting; one that collides is left out there too."""
+    async def _merge(self, meeting: Meeting) -> tuple[bytes | None, bytes | None, tuple[AgentResult, ...]]:
+        """The file before and after all changes, merged in the order of accepting. Conflicting changes are left out."""
         from remora.workspaces import merge
 
         base: bytes | None = None
@@ -72,7 +75,7 @@ class Merging:
         for result in meeting.results:
             change = next(change for change in result.files if change.path == meeting.path)
             if change.before is None or change.after is None:
-                return None, None, ()  # made or removed: there is no whole to look at
+                return None, None, ()  # created or deleted: there is nothing to merge
             before, after = await self._blobs.get(change.before), await self._blobs.get(change.after)
             base = before if base is None else base
             both = after if merged is None else merge(before, merged, after)
@@ -80,8 +83,10 @@ class Merging:
                 merged, taken = both, [*taken, result]
         return base, merged, tuple(taken)
 
-    async def _agent(self, meeting: Meeting, base: bytes, content: bytes, taken: Sequence[AgentResult]) -> Job | None:
-        """An agent that owns every line of the file as it is in `content`; None where there is no code."""
+    async def _whole_file_job(
+        self, meeting: Meeting, base: bytes, content: bytes, taken: Sequence[AgentResult]
+    ) -> Job | None:
+        """An agent that owns every line of the file with `content`. None if the file contains no code."""
         from remora.discovery import whole_file
 
         node = whole_file(Path(meeting.path), content)

@@ -1,4 +1,4 @@
-"""Opening a project: its root, its state folder and its settings."""
+"""Opens a project: finds its root and state folder, and reads its settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from remora.app._settings import read_settings
 def open_project(
     start: Path | str = ".", settings: Mapping[str, Any] | None = None, *, state_dir: Path | None = None
 ) -> Project:
-    """The project around `start`, found as the command line finds it.
+    """Open the project that contains `start`, like the command line does.
 
-    `settings` override all others, by path: `{"server.server": "ollama", "server.model": "qwen3:4b"}`.
+    `settings` override all other settings. Keys are paths: `{"server.server": "ollama", "server.model": "qwen3:4b"}`.
     """
     root = project_root(Path(start))
     state = (state_dir or default_state_dir(root)).absolute()

@@ -1,4 +1,4 @@
-"""Per-run overrides of deciders, definitions and tools: to compare models, and to try an agent in other words."""
+"""Per-run overrides of deciders, definitions and tools: to compare models, or to try other wordings of an agent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class RunOverrides:
     """Replaces parts of a run. The stream records what was used."""
 
     deciders: Deciders | None = None
-    """Opened and closed by the caller, so that many runs may share one model."""
+    """The caller opens and closes it, so that many runs can share one model."""
     definition: Callable[[SubagentDefinition], SubagentDefinition] = lambda definition: definition
     tools: Callable[[Tools], Tools] = lambda tools: tools
-    """Gives the tools under the names that the overridden definition uses."""
+    """Returns the tools under the names that the overridden definition uses."""
     executor: Tools | None = None
-    """Runs every tool, in the place of the agent's own scripts."""
+    """Runs every tool instead of the agent's own scripts."""
     keep_messages: bool = False
     """Also keep the run as a chat history, for debugging."""
 

@@ -1,4 +1,4 @@
-"""A project, opened with its settings."""
+"""An open project: its folders, settings and parts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SystemClock:
 
 
 class Project:
-    """A project, opened with its settings. What can be done with it is grouped by its attributes.
+    """A project, opened with its settings. Its attributes group what you can do with it.
 
     `runs` plans and runs agents, `review` accepts or rejects their changes, `streams` reads what they did, `agents`
     finds and loads them, `hub` is the index of the code, `tools` runs single tools.
@@ -79,7 +79,7 @@ class Project:
         self.settings = Settings(config, origins or {})
         self.clock = clock or SystemClock()
         self.indexing: Callable[[int, int], None] | None = None
-        """Told how many bytes of how many the index has read, while it is brought up to date."""
+        """Called with bytes read and total bytes while the stream index is updated."""
 
     @cached_property
     def agents(self) -> Agents:
@@ -131,46 +131,46 @@ class Project:
         return ProjectChanges(self)
 
     def init(self) -> Path:
-        """Write a `remora.yaml` with every setting as a comment. Raises `ConfigError` where there is one."""
+        """Write a `remora.yaml` with every setting as a comment. Raises `ConfigError` if there is one."""
         from remora.app._scaffold import write_settings
 
         return write_settings(self.root)
 
     @cached_property
     def state_dir(self) -> Path:
-        """Where streams lie, for reading. Raises `ConfigError` for a folder that cannot be this user's."""
+        """The state folder, for reading. Raises `ConfigError` if it is tracked by git or cannot be the user's own."""
         from remora.sandbox import is_tracked
 
         check_state_dir(self._state_dir)
         if self._state_dir.exists() and is_tracked(self._state_dir):
             raise ConfigError(
-                f"The state folder `{self._state_dir}` is tracked by git: whoever commits could write it",
+                f"The state folder `{self._state_dir}` is tracked by git: anyone who commits can change it",
                 hint=f"`git rm -r --cached {self._state_dir.name}`, or name another folder with `--state-dir`",
             )
         return self._state_dir
 
     @cached_property
     def own_state_dir(self) -> Path:
-        """The state folder, there and this user's own: what lies in it may be acted upon. Raises `ConfigError`."""
+        """The state folder, for writing. Created if it is missing. Raises `ConfigError` if it is not the user's own."""
         self.check_own_state()
         make_own(self.state_dir)
         return self.state_dir
 
     @property
     def is_own_state(self) -> bool:
-        """Whether nobody but this user can have made what lies in the state folder."""
+        """Whether the state folder is this user's own, or unused so far."""
         return standing(self.state_dir) != "foreign"
 
     def check_own_state(self) -> None:
-        """Raises `ConfigError` if the state folder came with the project, or from another machine."""
+        """Raises `ConfigError` if the state folder came with the repository or from another machine."""
         if not self.is_own_state:
             raise ConfigError(
-                f"The state folder `{self.state_dir}` was not made by you here: nothing in it is acted upon",
-                hint=f"Look at it with `remora trace ls`; then move it away, or say `remora trust {self.state_dir}`",
+                f"The state folder `{self.state_dir}` was not made by you here: Remora only reads it",
+                hint=f"Read it with `remora trace ls`; then move it away, or run `remora trust {self.state_dir}`",
             )
 
     def trust_state(self) -> Path:
-        """The state folder is this user's own from now on; its views, which cannot be proven, are made anew."""
+        """Mark the state folder as the user's own. Deletes its indexes, which cannot be verified; they are rebuilt."""
         for view in ("index.db", "index.lock", "hub.db", "hub.lock", "trace.kv"):
             for suffix in ("", "-wal", "-shm", ".lock"):
                 (self.state_dir / f"{view}{suffix}").unlink(missing_ok=True)
@@ -179,7 +179,7 @@ class Project:
 
     @cached_property
     def journal_dir(self) -> Path:
-        """Where the journal of an accept lies: with the user, keyed by the root, so that no project can bring one."""
+        """The folder of the accept journal. It is in the user's state, so that no repository can contain one."""
         folder = self.journal_place
         for each in (folder.parents[1], folder.parent, folder):
             private_folder(each)
@@ -187,12 +187,12 @@ class Project:
 
     @property
     def journal_place(self) -> Path:
-        """The folder of `journal_dir`, which may not exist yet."""
+        """The path of `journal_dir`, without creating it."""
         return user_state_home() / "projects" / hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
 
     @cached_property
     def blobs(self) -> FileBlobs:
-        """What the streams name by digest."""
+        """The blobs that streams reference by digest."""
         return FileBlobs(self.state_dir)
 
     @property
@@ -229,8 +229,8 @@ class Project:
         return self.config.operations.get(name, OperationConfig())
 
     def trace_view(self) -> KVTraceView:
-        """The specification's trace keys over all streams, in a file that is made when it is first filled or asked."""
-        from remora.trace import KVTraceView  # loads the event classes, which most readers do not need
+        """The specification's trace keys over all streams. Its file is created on first use."""
+        from remora.trace import KVTraceView  # slow: imports the event classes
 
         return KVTraceView(self.own_state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
@@ -246,7 +246,7 @@ def project_root(start: Path) -> Path:
     except FileNotFoundError as error:
         raise ConfigError(f"`{start}` does not exist", hint="Name a file or a folder of your project") from error
     except (OSError, RuntimeError) as error:
-        raise ConfigError(f"`{start!s:.200}` cannot be looked at: {error}") from error
+        raise ConfigError(f"`{start!s:.200}` cannot be read: {error}") from error
     folder = start if start.is_dir() else start.parent
     for mark in (CONFIG_FILE, ".git"):
         for candidate in (folder, *folder.parents):
@@ -256,7 +256,7 @@ def project_root(start: Path) -> Path:
 
 
 def default_state_dir(root: Path) -> Path:
-    """`.agentfs` in the project; for a project that cannot be written, a folder of the user's own."""
+    """`.agentfs` in the project, or a folder in the user's state if the project is not writable."""
     inside = root / STATE_DIR
     if inside.is_dir() or os.access(root, os.W_OK):
         return inside
@@ -264,13 +264,13 @@ def default_state_dir(root: Path) -> Path:
 
 
 def environment_secrets(environment: Mapping[str, str]) -> Secrets:
-    """The values in the environment whose names say that they are secret."""
+    """The environment's secrets: variables with a name like `API_KEY` or `DB_PASSWORD`."""
     found = {name: value for name, value in environment.items() if _SECRET_NAME.search(name)}
     return Secrets({name: value for name, value in found.items() if len(value) >= MIN_SECRET})
 
 
 def counter_of(tokenizer: Path | None) -> TokenCounter:
-    """The counter for a tokenizer's file; the estimate where there is none."""
+    """A counter for a tokenizer file, or an estimate for None."""
     from remora.inference import EstimatedCounter, file_counter
 
     return file_counter(tokenizer) if tokenizer is not None else EstimatedCounter()

@@ -1,4 +1,4 @@
-"""Planning and running agents: from paths and operations to results."""
+"""Plans and runs agents: from paths and operations to results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Runs:
         operations: Sequence[str],
         only: Callable[[CodeNode], bool] | None = None,
     ) -> Plan:
-        """What a run over `paths` would do. Raises `ConfigError` before anything has run."""
+        """Plan a run over `paths` without starting it. Raises `ConfigError` if it cannot start."""
         wanted = [name for name in operations if self._project.operation(name).enabled]
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
@@ -67,7 +67,7 @@ class Runs:
         past: Callable[[Job], Sequence[Event]] = lambda job: (),
         overrides: RunOverrides = NO_OVERRIDES,
     ) -> AsyncIterator[AgentResult]:
-        """Run the plan's agents and give each result as it is recorded. `past`: what is recorded of a job already."""
+        """Run the plan's agents and yield each result when it is recorded. `past` returns a job's earlier events."""
         from remora.engines import LocalEngine
 
         agents = self._project.agents.load(plan.operations)
@@ -79,44 +79,44 @@ class Runs:
                 return await session.execute(job, past(job))
 
             engine = LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
-            # A run with overrides tries one agent: no last pass over the changes of all.
+            # A run with overrides compares single agents, so there is no last pass over merged changes.
             last_pass = partial(self._last_pass, plan, session) if overrides is NO_OVERRIDES else None
             async for result in Coordinator(session.writer, engine, last_pass).run(plan):
                 yield result
 
     async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
-        """Run agents over `paths` and give their results in the order of the code. Nothing is accepted by itself."""
+        """Run agents over `paths`. Returns their results in the order of the code. Accepts nothing."""
         plan = self.plan([Path(path) for path in paths], operations)
         return plan.in_order([result async for result in self.run(plan)])
 
     def settings_of(self, run: str | None = None) -> dict[str, Any]:
-        """The settings that a run, or the latest one, was started with. Raises `ConfigError` for a foreign server."""
+        """The settings of a run, or of the latest one. Raises `ConfigError` for an unknown remote server."""
         return Interrupted(self._project).settings_of(run)
 
     def resume(self, run: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
-        """The plan of what is left of a run, or of the latest one, and the results of doing it."""
+        """The plan of what is left of a run, or of the latest one, and the results of running it."""
         return Interrupted(self._project).resume(run)
 
     def watch(self, paths: Sequence[Path], operations: Sequence[str]) -> AsyncIterator[Plan]:
-        """A plan after each pause in editing, for the nodes that were changed. The first one is empty."""
+        """Yield a plan after each pause in editing, for the changed nodes. The first plan is empty."""
         from remora.app._watching import Watcher
 
         return Watcher(self._project).watch(paths, operations)
 
     def changed_nodes(self, reference: str) -> Callable[[CodeNode], bool]:
-        """Tells whether a node has lines that differ from a commit. Raises `ConfigError` where git cannot say."""
+        """A function that tells whether a node's lines differ from a commit. Raises `ConfigError` if git fails."""
         from remora.sandbox import changed_lines
 
         changed = changed_lines(self._project.root, reference)
 
-        def touched(node: CodeNode) -> bool:
+        def is_changed(node: CodeNode) -> bool:
             lines = changed.get(node.file_path.as_posix(), [])
             return any(mine.first <= last and first <= mine.last for mine in node.owned for first, last in lines)
 
-        return touched
+        return is_changed
 
     async def _last_pass(self, plan: Plan, session: Session, done: Sequence[AgentResult]) -> LastPass:
-        """The agents that are still needed once all changes are merged."""
+        """Plan the agents for problems that appear when all changes are merged."""
 
         async def count(job: Job) -> int | None:
             return await (await session.runner(job)).count_problems()
@@ -135,7 +135,7 @@ class Runs:
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     def _drop_workspace(self, agent_id: str) -> None:
-        """Nothing is left of the workspace of an agent that was not needed."""
+        """Delete the workspace of an agent that is not needed."""
         from remora.workspaces import workspace_folder
 
         shutil.rmtree(workspace_folder(self._project.state_dir, agent_id), ignore_errors=True)
@@ -157,7 +157,7 @@ class Runs:
         return server.gguf.stem if server.gguf else "SmolLM2-135M"
 
     def prompt_limit(self) -> int | None:
-        """The tokens of a whole prompt, where they are known before the model is asked about its window."""
+        """The prompt limit, if it is known without asking the server for its context window."""
         server = self._project.config.server
         trained = server.server in NO_MODEL or (server.server == EMBEDDED and server.gguf is None)
         return self._project.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
@@ -166,23 +166,23 @@ class Runs:
         return -self._project.operation(name).priority
 
     def _check_state_dir(self) -> None:
-        """Raises `ConfigError` if nothing could be recorded."""
+        """Raises `ConfigError` if the state folder is not writable."""
         self._project.check_own_state()
-        there = next(
+        existing = next(
             folder for folder in (self._project.state_dir, *self._project.state_dir.parents) if folder.exists()
         )
         try:
-            with tempfile.TemporaryFile(dir=there):
+            with tempfile.TemporaryFile(dir=existing):
                 pass
         except OSError as error:
             raise ConfigError(
-                f"`{self._project.state_dir}` cannot hold Remora's state: `{there}`: {error.strerror}",
+                f"`{self._project.state_dir}` cannot hold Remora's state: `{existing}`: {error.strerror}",
                 hint="Name a folder that you may write to with `--state-dir`",
             ) from error
 
 
 def sandbox_name() -> str:
-    """The OS sandbox that project code runs in on this machine, or `none`."""
+    """The OS sandbox that isolates project code on this machine, or `none`."""
     return sandbox_report().applies
 
 

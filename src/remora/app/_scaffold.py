@@ -1,4 +1,4 @@
-"""Writes what a project begins with: a settings file, and an agent of its own."""
+"""Creates a settings file or a new agent from templates."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def write_settings(root: Path) -> Path:
-    """Write a `remora.yaml` with every setting as a comment. Raises `ConfigError` where there is one."""
+    """Write a `remora.yaml` with every setting as a comment. Raises `ConfigError` if there is one."""
     file = root / CONFIG_FILE
     try:
         with file.open("x", encoding="utf-8") as opened:
-            opened.write(commented())
+            opened.write(commented_settings())
     except FileExistsError as error:
-        raise ConfigError(f"`{file}` is there already: nothing was written") from error
+        raise ConfigError(f"`{file}` already exists: nothing was written") from error
     return file
 
 
 def write_agent(folder: Path, name: str) -> list[Path]:
-    """Write the files of a new agent into `folder`. Raises `ConfigError` for what is no name of an agent."""
+    """Write the files of a new agent into `folder`. Raises `ConfigError` for an invalid name."""
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"`{name}` is not a name for an agent: expected small letters, digits and `_`")
+        raise ConfigError(f"`{name}` is not a valid agent name: expected lowercase letters, digits and `_`")
     files = []
     for template in sorted(path for path in TEMPLATE.rglob("*") if path.is_file()):
         target = folder / template.relative_to(TEMPLATE).with_suffix("")
@@ -42,52 +42,54 @@ def write_agent(folder: Path, name: str) -> list[Path]:
     return files
 
 
-def commented() -> str:
-    """All settings that a repository may have, each as a comment with its default and its meaning."""
-    lines = ["# Settings of Remora. What is a comment has its default; `remora config` shows what counts.", ""]
-    told = meanings(Config)
+def commented_settings() -> str:
+    """All settings that a repository may set, each as a comment with its default and description."""
+    lines = ["# Settings of Remora. Settings in comments have their defaults; `remora config` shows all values.", ""]
+    descriptions = meanings(Config)
     for name, field in Config.model_fields.items():
         if name not in NOT_FOR_REPOSITORIES:
             default = field.get_default(call_default_factory=True)
-            lines += _lines(name, field.annotation, default, "", told.get(name, ""))
+            lines += _setting_lines(name, field.annotation, default, "", descriptions.get(name, ""))
     lines += [
         "",
-        "# Who decides (`server`) and how project code may run (`sandbox`) are set in your own settings only:",
+        "# Only your own settings can set the model (`server`) and the isolation of project code (`sandbox`).",
     ]
-    return "\n".join([*lines, "# see the reference of the configuration.", ""])
+    return "\n".join([*lines, "# See the configuration reference.", ""])
 
 
-def _lines(name: str, kind: object, default: object, indent: str, meaning: str = "") -> list[str]:
+def _setting_lines(name: str, kind: object, default: object, indent: str, description: str = "") -> list[str]:
     if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(default, BaseModel):
-        told = meanings(kind)
+        descriptions = meanings(kind)
         inner = [
             line
             for key, field in kind.model_fields.items()
-            if (kind, key) != (MemoryConfig, "enabled")  # for the user alone, see `remora.repository`
-            for line in _lines(key, field.annotation, getattr(default, key), indent + "  ", told.get(key, ""))
+            if (kind, key) != (MemoryConfig, "enabled")  # only the user may set it, see `remora.repository`
+            for line in _setting_lines(
+                key, field.annotation, getattr(default, key), indent + "  ", descriptions.get(key, "")
+            )
         ]
         return ["", f"# {indent}{name}:", *inner]
-    comment = f"  # {meaning}" if meaning else ""
-    return [f"# {indent}{name}: {_yaml(default)}{comment}"]
+    comment = f"  # {description}" if description else ""
+    return [f"# {indent}{name}: {_to_yaml(default)}{comment}"]
 
 
 def meanings(kind: type) -> dict[str, str]:
-    """What stands beneath each field of a class in its source, in one line."""
+    """The docstring of each field of a class, in one line."""
     body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body[0]
     pairs = itertools.pairwise(body.body if isinstance(body, ast.ClassDef) else [])
     return {
         field.target.id: " ".join(text.split())
-        for field, beneath in pairs
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and (text := _text(beneath))
+        for field, after in pairs
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and (text := _docstring(after))
     }
 
 
-def _text(statement: ast.stmt) -> str:
+def _docstring(statement: ast.stmt) -> str:
     value = statement.value if isinstance(statement, ast.Expr) else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
-def _yaml(value: object) -> str:
+def _to_yaml(value: object) -> str:
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""One run's open parts, and the runner of each of its agents: the same for every way to start an agent."""
+"""The parts that a run opens, and the runner of each agent. Every way to start an agent uses it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from remora.app._deciding import Deciders, deciders
 from remora.app._functions import MixedTools
-from remora.app._hub import hub_beside
+from remora.app._hub import open_hub
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
-from remora.app._target import Target, begin, contents, take_up
+from remora.app._target import Target, contents_after, pin_target, restore_target
 from remora.config import RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from remora.workspaces import OverlayWorkspace
 
 UNLIMITED = 1_000_000_000
-"""Tokens of a chat history without a limit."""
+"""Token limit that stands for no limit, for chat history."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Session:
     hub: HubClient | None
     view: KVTraceView
     until: float | None
-    """When the whole run must end, by the monotonic clock."""
+    """Deadline of the whole run, by the monotonic clock."""
     overrides: RunOverrides = NO_OVERRIDES
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
@@ -56,14 +56,14 @@ class Session:
         return await self.finish(await self.runner(job, past))
 
     async def finish(self, runner: Runner) -> AgentResult:
-        """Run an agent to its end, and bring the key-value view up to its stream where the settings want one."""
+        """Run an agent to its end, and update the key-value view if the settings enable it."""
         result = await runner.run()
         if self.project.config.runner.memory.trace_store == "kv":
             await self.view.catch_up(only=[f"traces/{result.agent_id}"])
         return result
 
     async def runner(self, job: Job, past: Sequence[Event] = ()) -> Runner:
-        """The runner of one agent, on its target as it is now, or as its stream `past` left it."""
+        """Build the runner of one agent. With `past`, it resumes from the state that these events describe."""
         agent = self.agents[job.operation]
         definition = self.overrides.definition(agent.definition)
         workspace = self.project.workspace(job.agent_id)
@@ -74,7 +74,7 @@ class Session:
             TwoTrack.of(self._wiring(job, definition, tools.specs, workspace)),
             definition,
             job.node,
-            policy=await self.deciders.caught_up(definition, past),
+            policy=await self.deciders.resumed_policy(definition, past),
             tools=tools,
             workspace=workspace,
             limits=self._limits(definition),
@@ -88,7 +88,7 @@ class Session:
         return self.until is not None and self.project.clock.monotonic() >= self.until
 
     def check_budgets(self) -> None:
-        """Raises `ConfigError` if a prompt of any agent could ever be over its limit."""
+        """Raises `ConfigError` if the fixed parts of an agent's prompt leave too little room within its limit."""
         from remora.scripts import tool_specs
 
         for agent in self.agents.values():
@@ -102,7 +102,7 @@ class Session:
         try:
             check_limit(fixed, self._limit(fixed), reserved_tokens(definition.rendering, self.deciders.counter.count))
         except BudgetError as error:
-            # Native tool schemas take twice the tokens of tools listed in the prompt's text.
+            # Native tool schemas take about twice the tokens of tools that are listed in the prompt.
             native = self.deciders.calling == "native"
             shorter = "Set `server.mode: json` if the server can hold a reply to a schema. " if native else ""
             raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=f"{shorter}{error.hint}") from error
@@ -113,7 +113,7 @@ class Session:
         return fixed_tokens(system_text(definition.system_prompt, tools, calling), self.deciders.counter, beside)
 
     def _limit(self, fixed: int) -> int:
-        """The tokens of a whole prompt, of which `fixed` go to system text and tools."""
+        """The limit of a whole prompt. `fixed` is the number of tokens of system text and tools."""
         memory = self.project.config.runner.memory
         if not memory.enabled:
             return self.deciders.limit(memory.history_limit or UNLIMITED)
@@ -121,15 +121,15 @@ class Session:
 
     async def _target(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> Target:
         project = self.project
-        over = await contents(job.over, project.blobs)
+        over = await contents_after(job.over, project.blobs)
         if past:
-            return await take_up(workspace, job.node, past, project.blobs, over)
+            return await restore_target(workspace, job.node, past, project.blobs, over)
         await workspace.restore(over)
         if over:
             return Target(job.node, over.get(job.node.file_path.as_posix()))
-        if not job.node.digest:  # made by hand, not found by discovery: taken as it is
+        if not job.node.digest:  # built by a caller, not found by discovery: there is no version to check
             return Target(job.node, None)
-        return await begin(workspace, job.node, project.discovery)
+        return await pin_target(workspace, job.node, project.discovery)
 
     def _tools(self, agent: Agent, job: Job, workspace: OverlayWorkspace, base: bytes | None) -> Tools:
         from remora.discovery import PythonCode
@@ -201,7 +201,7 @@ class Session:
 async def open_session(
     project: Project, agents: Mapping[str, Agent], overrides: RunOverrides = NO_OVERRIDES
 ) -> AsyncIterator[Session]:
-    """Open what the agents of a run share. Raises `ConfigError` if no model can be asked, or a budget is too small."""
+    """Open what the agents of a run share. Raises `ConfigError` if there is no model or a budget is too small."""
     from remora.sandbox import SummaryChild
     from remora.scripts import ScriptPool
 
@@ -220,7 +220,7 @@ async def open_session(
             writer=await stack.enter_async_context(project.writer()),
             pool=await stack.enter_async_context(ScriptPool()),
             guard=await stack.enter_async_context(SummaryChild()),
-            hub=await stack.enter_async_context(hub_beside(project)),
+            hub=await stack.enter_async_context(open_hub(project)),
             view=await stack.enter_async_context(project.trace_view()),
             until=until,
             overrides=overrides,
@@ -232,7 +232,7 @@ async def open_session(
 def run_limits(
     definition: SubagentDefinition, runner: RunnerConfig, max_turns: int | None = None, left_s: float | None = None
 ) -> RunLimits:
-    """An agent's limits: each the smallest that anyone has set."""
+    """An agent's limits: the smallest of the definition, the settings and the time left."""
     turns = [definition.max_turns, runner.max_turns, max_turns]
     deadlines = [seconds for seconds in (runner.deadline_s, left_s) if seconds is not None]
     return RunLimits(

@@ -1,4 +1,4 @@
-"""Reading the streams of a project, and importing others."""
+"""Reads the streams of a project, and imports chat logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from remora.ports import TokenCounter, blob_limit
 
 
 class Streams:
-    """Answers questions about the project's streams, with the raw values behind them."""
+    """Reads the project's streams, with the raw results behind them."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -45,45 +45,45 @@ class Streams:
         return summarize(self._project.library.events(fragment))
 
     def packet(self, fragment: str, to: int | None = None) -> DecisionPacket:
-        """The packet after turn `to`, or after everything: what folding the whole stream gives, but faster.
+        """The packet after turn `to`, or after the last. Same as folding the whole stream, but faster.
 
         Raises `ProjectionStopped`.
         """
         return project(self._project.library.changes(fragment, to))
 
     async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
-        """Why a packet held what it held, and the raw result that it came from."""
+        """The events that set a value of the packet, and the raw result behind the last one."""
         found = explain(self._project.library.changes(fragment, at), key, at)
         if not found.sources:
             return found, ""
-        why = self._project.library.event(fragment, found.sources[-1].seq)
+        event = self._project.library.event(fragment, found.sources[-1].seq)
         try:
-            return found, readable(await self._raw(why)) if isinstance(why, ToolResultEvent) else ""
+            return found, readable(await self._raw(event)) if isinstance(event, ToolResultEvent) else ""
         except TraceError as error:
             return found, f"[cannot be shown: {error.message}]"
 
     async def chat_history(self, fragment: str) -> tuple[dict[int, int], str]:
-        """By turn, the tokens that chat history would have sent where this stream sent a packet; and who counted."""
-        events, system, raws = await self._sent(fragment)
+        """The tokens by turn that chat history would have sent, and a sentence about how they were counted."""
+        events, system, raws = await self._load(fragment)
         counter, how = self._same_counter(events)
         return chat_tokens(events, system, lambda e: raws[e.seq], counter), how
 
     def _same_counter(self, events: Sequence[Event]) -> tuple[TokenCounter, str]:
-        """The counter of the stream's own receipts, where its tokenizer is at hand; else the estimate."""
+        """The counter of the stream's receipts if its tokenizer is available, else an estimate."""
         from remora.app._models import weights_counter
 
-        told = next((event.counter for event in events if isinstance(event, ModelRequestEvent)), {})
-        if not told.get("exact"):
+        recorded = next((event.counter for event in events if isinstance(event, ModelRequestEvent)), {})
+        if not recorded.get("exact"):
             return counter_of(None), "Both estimated the same way."
         own = weights_counter(self._project.config.server)
-        if own is not None and own.digest == told.get("digest"):
+        if own is not None and own.digest == recorded.get("digest"):
             return own, "Both counted by the model's own tokenizer."
         return counter_of(None), "History is estimated, the packet counted."
 
     async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:
-        """What each turn sent beside what chat history would have sent, both counted by the same tokenizer."""
+        """Compare the tokens that each turn sent with chat history, both counted by the same tokenizer."""
         counter = counter_of(tokenizer)
-        events, system, raws = await self._sent(fragment)
+        events, system, raws = await self._load(fragment)
         return token_report(events, system, lambda e: raws[e.seq], counter)
 
     async def transcript(self, fragment: str, *, full: bool = False) -> list[Entry]:
@@ -95,11 +95,11 @@ class Streams:
     ) -> Imports:
         """Record every conversation of these chat logs as a sealed stream. One that cannot be read leaves none.
 
-        `budget`: tokens that the packet may take beside the log's system text and tools.
+        `budget` is the token limit of the packet, without the log's system text and tools.
         """
         return await ChatImport(self._project).run(files, tokenizer=tokenizer, budget=budget)
 
-    async def _sent(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
+    async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))
         raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
         return events, await self._system_text(events), raws

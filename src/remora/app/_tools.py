@@ -1,4 +1,4 @@
-"""For authors of tools: scripts checked, run by hand on a throw-away workspace, and told to type checkers."""
+"""For authors of tools: checks scripts, runs them on a temporary workspace, and writes type stubs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.app._changes import BY_HAND
 from remora.app._project import Project
-from remora.app._target import Target, begin
+from remora.app._target import Target, pin_target
 from remora.context.contracts import make_error_result
 from remora.context.summarizers import Distilled, distill
 from remora.errors import ConfigError, ToolError
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 SUFFIX = ".pym"
 MAX_DIFF_LINES = 50_000
 MAX_DIFF_BYTES = 2 * 1024 * 1024
-"""What a diff is made of, all files together: it takes many times as much. A file beyond that is only named."""
+"""Limits on the input of a diff, for all files together. A file beyond them is only named."""
 NEEDS_NODE = ("node_text", "target_file", "node_lines")
 
 
 @dataclass(frozen=True)
 class ToolRun:
-    """What came out of one tool that was run by hand."""
+    """The result of running one tool by hand."""
 
     tool: str
     value: Any
-    """What the tool returned, or the error that a model would read."""
+    """The tool's result, or the error that a model would see."""
     distilled: Distilled
-    """What the packet would get of it."""
+    """What would go into the packet."""
     code: str = ""
-    """The kind of error, where the tool did not come to its end."""
+    """The error code if the tool failed."""
     prints: str = ""
     outputs: tuple[str, ...] = ()
-    """Which commands' outputs it gave, by name."""
+    """The names of the command outputs that it returned."""
     changes: tuple[Change, ...] = ()
     diff: str = ""
-    """A unified diff of the files it changed, without secrets."""
+    """A unified diff of the files it changed, with secrets removed."""
     written: bool = False
-    """Whether the changes are in the project now."""
+    """Whether the changes were written into the project."""
 
 
 class ProjectTools:
@@ -61,13 +61,13 @@ class ProjectTools:
         self._project = project
 
     def check(self, paths: Sequence[Path]) -> list[CheckResult]:
-        """Every problem of every script at or below `paths`. Raises `ConfigError` where there is none."""
+        """List every problem of every script at or below `paths`. Raises `ConfigError` if there is no script."""
         from remora.scripts import check_files
 
         return check_files(_scripts(paths), our_host=True)
 
     def write_stubs(self, paths: Sequence[Path], folder: Path) -> list[Path]:
-        """Put the stubs of every script at or below `paths` into `folder`, and give the folders of each."""
+        """Write the stubs of every script at or below `paths` into `folder`. Returns one folder for each script."""
         from remora.scripts import load
 
         return [folder / load(path, grail_dir=folder).name for path in _scripts(paths)]
@@ -83,21 +83,21 @@ class ProjectTools:
         commands: Sequence[str] = (),
         write: bool = False,
     ) -> ToolRun:
-        """Run the script at `path` with real host functions; its writes are thrown away unless `write` is said."""
+        """Run the script at `path` with real host functions. Its changes are discarded unless `write` is set."""
         from remora.scripts import load
 
         script = load(path)
         definition = _definition(script, limits, commands)
         target = self._target(script, node, file)
-        async with self._bench(definition, script, target) as (tools, workspace):
+        async with self._open_tool(definition, script, target) as (tools, workspace):
             try:
                 output, code = await tools.call(definition.tools[0].name, inputs), ""
             except ToolError as error:
-                output, code = _failed(error), error.code
+                output, code = _error_output(error), error.code
             changes = _changes(workspace)
-            return await self._told(script.name, output, code, changes, write=write)
+            return await self._finish(script.name, output, code, changes, write=write)
 
-    async def _told(
+    async def _finish(
         self, tool: str, output: ToolOutput, code: str, changes: tuple[Change, ...], *, write: bool
     ) -> ToolRun:
         written = write and not code and bool(changes)
@@ -117,20 +117,20 @@ class ProjectTools:
         )
 
     async def _write(self, changes: tuple[Change, ...]) -> None:
-        """The changes are in the project: all of them, or none, also when killed. No run tells of them."""
+        """Write the changes into the project, all or none even if killed. They are not recorded in any run."""
         from remora.workspaces import forget, take
 
-        async with self._project.changes.alone():
+        async with self._project.changes.locked_writer():
             await asyncio.to_thread(
                 take, self._project.root, self._project.journal_dir, changes, note={"kind": BY_HAND}
             )
             forget(self._project.journal_dir)
 
     @asynccontextmanager
-    async def _bench(
+    async def _open_tool(
         self, definition: SubagentDefinition, script: Script, node: CodeNode
     ) -> AsyncIterator[tuple[ScriptTools, OverlayWorkspace]]:
-        """The tool as an agent would have it, over a workspace that is gone afterwards."""
+        """Open the tool as an agent would, on a temporary workspace."""
         from remora.discovery import PythonCode
         from remora.sandbox import LocalSpawner
         from remora.scripts import ScriptPool, ScriptTools
@@ -139,7 +139,7 @@ class ProjectTools:
         agent_id = new_id(self._project.clock.now())
         with tempfile.TemporaryDirectory(prefix="remora-") as folder:
             workspace = OverlayWorkspace(self._project.root, workspace_folder(Path(folder), agent_id))
-            target = await begin(workspace, node, self._project.discovery) if node.digest else Target(node, None)
+            target = await pin_target(workspace, node, self._project.discovery) if node.digest else Target(node, None)
             async with ScriptPool(max_processes=1) as pool:
                 yield (
                     ScriptTools(
@@ -158,16 +158,16 @@ class ProjectTools:
                 )
 
     def _target(self, script: Script, node: str | None, file: str | None) -> CodeNode:
-        """The code that the tool is to work on. Raises `ConfigError` if it needs some and none was named."""
+        """The node that the tool works on. Raises `ConfigError` if the tool needs one and none is named."""
         wanted = node or file
         if wanted is None:
             needs = [item.name for item in script.inputs if item.name in NEEDS_NODE]
             if needs:
                 raise ConfigError(
-                    f"`{script.path.name}` takes `{needs[0]}`, which comes from the code it works on",
+                    f"`{script.path.name}` needs `{needs[0]}`, which comes from the code it works on",
                     hint="Name the code with `--node path:qualified.name` or `--file path`",
                 )
-            return _nowhere()
+            return _empty_node()
         found = self._project.discovery().find([self._project.root / wanted.partition(":")[0]])
         names = [each.node_id for each in found]
         if wanted not in names:
@@ -177,21 +177,23 @@ class ProjectTools:
 
 
 def _scripts(paths: Sequence[Path]) -> list[Path]:
-    """The files named, and those below the folders named. Raises `ConfigError` where there is none."""
-    found = [each for path in paths for each in (_below(path) if path.is_dir() else [path])]
+    """The scripts among `paths` and below their folders. Raises `ConfigError` if there is none."""
+    found = [each for path in paths for each in (_scripts_below(path) if path.is_dir() else [path])]
     if not found:
         names = ", ".join(f"`{path}`" for path in paths)
-        raise ConfigError(f"There is no `{SUFFIX}` file in {names}", hint="Name a script, or a folder that holds some")
+        raise ConfigError(
+            f"There is no `{SUFFIX}` file in {names}", hint="Name a script, or a folder that contains scripts"
+        )
     return list(dict.fromkeys(found))
 
 
-def _below(folder: Path) -> list[Path]:
-    """The scripts below a folder. A link is none: it may lead to a file that nobody named."""
+def _scripts_below(folder: Path) -> list[Path]:
+    """The scripts below a folder, without links: a link may point to a file outside it."""
     return sorted(path for path in folder.rglob(f"*{SUFFIX}") if not path.is_symlink())
 
 
 def _definition(script: Script, limits: str | None, commands: Sequence[str]) -> SubagentDefinition:
-    """The agent that the script belongs to, with this tool alone; a script by itself gets one that may do little."""
+    """The definition of the script's agent with only this tool, or a minimal one for a script without an agent."""
     from remora.scripts import LIMITS
 
     if limits is not None and limits not in LIMITS:
@@ -205,7 +207,7 @@ def _definition(script: Script, limits: str | None, commands: Sequence[str]) -> 
         entry = entry or ToolEntry(name=script.name)
     except ValueError as error:
         raise ConfigError(
-            f"`{script.name}` is no name for a tool: expected small letters, digits and `_`",
+            f"`{script.name}` is not a valid tool name: expected lowercase letters, digits and `_`",
             hint=f"Rename `{script.path.name}`",
         ) from error
     if limits is not None:
@@ -220,7 +222,7 @@ def _changes(workspace: OverlayWorkspace) -> tuple[Change, ...]:
 
 
 def _diff(changes: Sequence[Change]) -> str:
-    """A unified diff of the changes, as far as it stays readable: a file that is too large is only named."""
+    """A unified diff of the changes. Files beyond the limits are only named."""
     from remora.workspaces import unified
 
     lines, size, shown = MAX_DIFF_LINES, MAX_DIFF_BYTES, []
@@ -235,11 +237,11 @@ def _diff(changes: Sequence[Change]) -> str:
     return "".join(shown)
 
 
-def _failed(error: ToolError) -> ToolOutput:
+def _error_output(error: ToolError) -> ToolOutput:
     return ToolOutput(make_error_result(error.message), error.prints, error.outputs)
 
 
-def _nowhere() -> CodeNode:
+def _empty_node() -> CodeNode:
     whole = LineRange(first=1, last=1)
     return CodeNode(
         node_id="", node_type=NodeType.FILE, name="", file_path=Path(), lines=whole, owned=(whole,), text=""

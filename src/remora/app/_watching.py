@@ -1,4 +1,4 @@
-"""Watching code while someone writes it: a plan for each pause, over what they changed."""
+"""Watches code while you edit, and plans agents for the changed nodes after each pause."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from watchfiles import Change
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_LOOK_MS = 250
-"""How long nothing may happen until we look whether we should still wait."""
+_POLL_MS = 250
+"""Interval between checks for cancellation while no file changes."""
 
 
 class Watcher:
-    """Waits for changes of the code and plans the agents for them."""
+    """Waits for changes of the code and plans agents for them."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
 
     async def watch(self, paths: Sequence[Path], operations: Sequence[str]) -> AsyncIterator[Plan]:
-        """A plan after each pause, with agents for the nodes whose own lines are not as they were last seen.
+        """Yield a plan after each pause, with agents for the nodes whose own lines changed.
 
-        The first has no agents: once it is given, no change is missed. Never ends by itself. Raises `ConfigError` for
-        a path that is not there at the start.
+        The first plan has no agents. Every change after it is seen. Runs until cancelled. Raises `ConfigError` for a
+        path that does not exist at the start.
         """
         seen, first = Seen(), True
         self._files(paths)
@@ -47,17 +47,17 @@ class Watcher:
                 first = False
 
     async def _pauses(self, paths: Sequence[Path]) -> AsyncGenerator[bool, None]:
-        """Once it has been quiet for a while, whether code was touched; now and then that nothing was."""
+        """Yield True after each pause in changes of code, and False now and then while nothing changes."""
         from watchfiles import awatch
 
         quiet = self._project.config.watch.debounce_ms
         touched = awatch(
-            # An editor may put a new file in the old one's place, so a file's folder is watched.
+            # Watch the folder of a file: an editor may replace the file instead of writing it.
             *sorted({path.resolve() if path.is_dir() else path.resolve().parent for path in paths}),
             watch_filter=self._is_code,
             step=quiet,
             debounce=max(1600, quiet * 4),
-            rust_timeout=_LOOK_MS,
+            rust_timeout=_POLL_MS,
             yield_on_timeout=True,
             ignore_permission_denied=True,
         )
@@ -66,12 +66,12 @@ class Watcher:
                 yield bool(changes)
 
     def _is_code(self, change: Change, text: str) -> bool:
-        # A new folder counts: its first files may have been there before anyone could watch it.
+        # Include new folders: their first files may have been created before the watch began.
         path = Path(text)
         return (path.suffix == ".py" or path.is_dir()) and not path.is_relative_to(self._project.state_dir.resolve())
 
     def _plan_new(self, seen: Seen, paths: Sequence[Path], operations: Sequence[str]) -> Plan:
-        """What there is to do about the files that were written since the last look."""
+        """Plan agents for the files that were written since the last plan."""
         files = self._files([path for path in paths if path.exists()])
         return self._plan_files(seen, seen.written(files), operations)
 
@@ -85,24 +85,26 @@ class Watcher:
             left = [file for file in files if file.is_file()]
             if len(left) == len(files):
                 raise
-            return self._plan_files(seen, left, operations)  # an editor took one away; it will be told when it is back
+            return self._plan_files(
+                seen, left, operations
+            )  # a file was deleted meanwhile; it is planned when it is back
 
 
 @dataclass
 class Seen:
-    """What was looked at already."""
+    """The versions of files and nodes that were planned last."""
 
     stamps: dict[Path, tuple[int, int, int]] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
 
     def written(self, files: Iterable[Path]) -> list[Path]:
-        """Those that were written since they were last given here."""
+        """The files that were written since the last call."""
         found = []
         for file in files:
             try:
                 at = file.stat()
             except FileNotFoundError:
-                continue  # gone since the folder was listed
+                continue  # deleted after the folder was listed
             stamp = (at.st_mtime_ns, at.st_size, at.st_ino)
             if self.stamps.get(file) != stamp:
                 self.stamps[file] = stamp
@@ -110,7 +112,7 @@ class Seen:
         return found
 
     def is_new(self, node: CodeNode) -> bool:
-        """Whether the node's own lines are others than when this was last asked."""
+        """Whether the node's own lines changed since the last call."""
         digest = hashlib.sha256(own_text(node).encode()).digest()
         known = self.digests.get(node.node_id)
         self.digests[node.node_id] = digest
@@ -118,7 +120,7 @@ class Seen:
 
 
 def own_text(node: CodeNode) -> str:
-    """The lines that belong to the node and to none inside it: where they stand in the file does not matter."""
+    """The lines of the node without those of inner nodes. Their position in the file does not matter."""
     lines = _LINE_END.split(node.text)
     first = node.lines.first
     return "\n".join(line for part in node.owned for line in lines[part.first - first : part.last - first + 1])

@@ -1,4 +1,4 @@
-"""Both tracks, and an emitter, on this machine's disk, for loops that are not ours."""
+"""Builds both tracks and an emitter on the local disk, for loops of other programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def local_wiring(
     counter: TokenCounter | None,
     extensions: Mapping[str, Extension] | None,
 ) -> Wiring:
-    """What `remora.TwoTrack` is built from: a stream in `state_dir`, and a child process for foreign summarizers."""
+    """Build the parts of `remora.TwoTrack`: a stream in `state_dir`, and a child process for custom summarizers."""
     from remora.sandbox import SummaryChild
 
     clock, child = SystemClock(), SummaryChild()
@@ -60,7 +60,7 @@ def local_wiring(
 
 
 class JsonlEventEmitter(StreamEmitter):
-    """Emits events into a stream of this machine's disk: `remora.events.JsonlEventEmitter`."""
+    """Writes events to a stream on the local disk: `remora.events.JsonlEventEmitter`."""
 
     def __init__(self, state_dir: Path | str = STATE_DIR, agent_id: str | None = None) -> None:
         clock = SystemClock()

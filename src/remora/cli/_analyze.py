@@ -98,7 +98,7 @@ def analyze(
         if dry_run:
             print_json({"agents": plan.jobs, "problems": plan.problems}) if json else render.dry_run(plan)
             return
-        results = _told(project, plan, project.runs.run(plan), quiet=quiet, json=json)
+        results = _run_and_print(project, plan, project.runs.run(plan), quiet=quiet, json=json)
     raise typer.Exit(_exit_code(results))
 
 
@@ -126,14 +126,14 @@ def resume(
         opened = open_project(project, state_dir=state_dir)
         given = run_flags(server, policy, model, no_memory=False, max_turns=None)
         if given["server.server"] is None:
-            begun = opened.runs.settings_of(run_id)
-            given = begun | {name: value for name, value in given.items() if value is not None}
+            recorded = opened.runs.settings_of(run_id)
+            given = recorded | {name: value for name, value in given.items() if value is not None}
         opened = open_project(project, state_dir=state_dir, settings=given)
         plan, results = opened.runs.resume(run_id)
         if plan.is_over:
             print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing to resume: the run is complete")
             return
-        done = _told(opened, plan, results, quiet=quiet, json=json)
+        done = _run_and_print(opened, plan, results, quiet=quiet, json=json)
     raise typer.Exit(_exit_code(done))
 
 
@@ -155,14 +155,14 @@ def run_flags(
     }
 
 
-def _told(
+def _run_and_print(
     project: Project, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool, json: bool
 ) -> list[AgentResult]:
     """Run the agents, print progress and results as the flags say, and return the results."""
     fetch_weights(project, quiet=json or quiet)
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
-    results = asyncio.run(_watched(plan, running, quiet=json or quiet))
+    results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
     if json:
         print_json({"run_id": plan.run_id, "agents": results})
     elif quiet:
@@ -170,7 +170,7 @@ def _told(
             if _is_failed(result):
                 say(render.agent_line(result))
     else:
-        asyncio.run(_tell(project, results))
+        asyncio.run(_print_results(project, results))
     return results
 
 
@@ -181,7 +181,7 @@ def fetch_weights(project: Project, *, quiet: bool) -> None:
             ensure_weights(project.config.server, progress)
 
 
-async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool) -> list[AgentResult]:
+async def _run_with_progress(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool) -> list[AgentResult]:
     results = []
     columns = (
         SpinnerColumn(),
@@ -195,30 +195,30 @@ async def _watched(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bo
         async for result in running:
             results.append(result)
             word = result.verdict or result.outcome
-            shown = f"{short_id(result.agent_id)} {result.operation} {one_line(word, 40)}"
-            progress.update(bar, advance=1, description=shown)
+            text = f"{short_id(result.agent_id)} {result.operation} {one_line(word, 40)}"
+            progress.update(bar, advance=1, description=text)
     return plan.in_order(results)
 
 
-async def _tell(project: Project, results: Sequence[AgentResult]) -> None:
+async def _print_results(project: Project, results: Sequence[AgentResult]) -> None:
     """Print one agent on both tracks, one line for each agent, the verdicts, a diff and the next steps."""
     if not results:
         say("No code found that these operations work on")
         return
     # Show the agent with the most changes. One that failed before its start has no stream, and one of the last
     # pass would be shown without the changes that it builds on.
-    shown = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
-    if shown.last_seq >= 0:
-        summary = project.streams.show(shown.agent_id)
+    example = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
+    if example.last_seq >= 0:
+        summary = project.streams.show(example.agent_id)
         tell(summary.notices)
-        render.both_tracks(summary, *await project.streams.chat_history(shown.agent_id))
+        render.both_tracks(summary, *await project.streams.chat_history(example.agent_id))
     for result in results:
         say(render.agent_line(result))
     render.verdicts(results)
-    if shown.files:
-        diffs(await project.review.diff(shown.agent_id), limit=16)
+    if example.files:
+        diffs(await project.review.diff(example.agent_id), limit=16)
         say("")
-    render.next_steps(shown, review_options(project))
+    render.next_steps(example, review_options(project))
 
 
 def review_options(project: Project) -> str:

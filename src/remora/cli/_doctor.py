@@ -50,14 +50,16 @@ def _sandbox() -> list[Finding]:
     report = sandbox_report()
     applies = report.applies
     found = [
-        Finding("OS sandbox", applies != "none", applies if applies != "none" else "none works here", _without(applies))
+        Finding(
+            "OS sandbox", applies != "none", applies if applies != "none" else "none works here", _sandbox_hint(applies)
+        )
     ]
     if sys.platform != "linux":
         return found
     return [*found, _bubblewrap(report), _landlock(report), _cgroup(report)]
 
 
-def _without(applies: str) -> str:
+def _sandbox_hint(applies: str) -> str:
     if applies != "none":
         return ""
     how = "get one of the next two" if sys.platform == "linux" else "run Remora on Linux, also in a virtual machine"

@@ -64,8 +64,8 @@ def stop(json: JsonFlag = False, project: ProjectDir = HERE, state_dir: StateDir
     """Stop the daemon. The index stays, and runs update it themselves."""
     with errors_as_sentences():
         pid = open_project(project, state_dir=state_dir).hub.stop()
-        told = "no daemon was running" if pid is None else f"stopped: process {pid}"
-        print_json({"stopped": pid}) if json else say(told)
+        message = "no daemon was running" if pid is None else f"stopped: process {pid}"
+        print_json({"stopped": pid}) if json else say(message)
 
 
 @hub.command()

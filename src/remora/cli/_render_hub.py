@@ -15,10 +15,10 @@ _SHOWN = 10
 
 def status(found: HubStatus) -> None:
     """Print the state of the daemon and of the index."""
-    who = f" (process {found.pid}, since {found.since})" if found.pid else ""
-    say(f"daemon  {found.daemon}{who}")
-    held = f"{_many(found.files, 'file')}, {_many(found.nodes, 'node')}, {found.bytes / 1e6:.1f} MB"
-    size = f", {held}" if found.files else ""
+    process = f" (process {found.pid}, since {found.since})" if found.pid else ""
+    say(f"daemon  {found.daemon}{process}")
+    contents = f"{_count(found.files, 'file')}, {_count(found.nodes, 'node')}, {found.bytes / 1e6:.1f} MB"
+    size = f", {contents}" if found.files else ""
     say(f"index   {found.index}{size}")
     say(f"at      {found.path}")
 
@@ -35,7 +35,7 @@ def node(found: NodeState) -> None:
         "callers": _names(found.callers),
         "tests": _names(found.related_tests),
         "imports": _names(found.imports),
-        "size": f"{_many(found.line_count, 'line')}, complexity {found.complexity}, types {found.hint_coverage:.0%}",
+        "size": f"{_count(found.line_count, 'line')}, complexity {found.complexity}, types {found.hint_coverage:.0%}",
         "proven": f"file {found.file_hash[:12]}, by {found.update_source}, {found.updated_at}",
     }
     for name, text in rows.items():
@@ -43,7 +43,7 @@ def node(found: NodeState) -> None:
             say(f"{name:<11} {text}")
 
 
-def _many(count: int, word: str) -> str:
+def _count(count: int, word: str) -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 

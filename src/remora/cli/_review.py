@@ -22,8 +22,8 @@ from remora.cli._console import (
     say,
     tell,
 )
-from remora.cli._indexing import shown_indexing
-from remora.cli._progress import watching
+from remora.cli._indexing import indexing_progress
+from remora.cli._progress import delayed_progress
 from remora.errors import ConfigError
 from remora.events import short_id
 
@@ -56,7 +56,7 @@ def diff(
     """
     with errors_as_sentences():
         opened = open_project(project, state_dir=state_dir)
-        with shown_indexing(opened, quiet=json), watching(quiet=json) as progress:
+        with indexing_progress(opened, quiet=json), delayed_progress(quiet=json) as progress:
             found = asyncio.run(opened.review.diff(agent, file or (), progress=progress))
         tell(opened.changes.notices)
         print_json([_as_json(item) for item in found]) if json else render.diffs(found)
@@ -86,7 +86,7 @@ def accept(
             raise ConfigError("`--interactive` and `--json` cannot be combined: expected one of them")
         opened = open_project(project, state_dir=state_dir)
         chosen = _choose(asyncio.run(opened.review.diff(agent, file or ()))) if interactive else None
-        with watching(quiet=json) as progress:
+        with delayed_progress(quiet=json) as progress:
             done = asyncio.run(opened.review.accept(agent, file or (), chosen=chosen, progress=progress))
         tell(opened.changes.notices)
         print_json(done) if json else render.accepted(done)
@@ -133,7 +133,7 @@ def undo(
     """
     with errors_as_sentences():
         opened = open_project(project, state_dir=state_dir)
-        with watching(quiet=json) as progress:
+        with delayed_progress(quiet=json) as progress:
             done = asyncio.run(opened.review.undo(agent, progress=progress))
         tell(opened.changes.notices)
         print_json(done) if json else render.undone(done)
@@ -156,7 +156,7 @@ def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
         for change, text in zip(item.changes, item.patches, strict=True):
             say(f"# {item.summary.node_id} · agent {short_id(item.summary.agent_id)}", "bold")
             render.patch(text.rstrip("\n").split("\n"))
-            answer = _answer(change.path)
+            answer = _ask(change.path)
             if answer == "q":
                 return chosen
             if answer == "y":
@@ -164,7 +164,7 @@ def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
     return chosen
 
 
-def _answer(path: str) -> str:
+def _ask(path: str) -> str:
     """Ask until the answer is `y`, `n` or `q`."""
     while True:
         say(f"Accept the changes of {path}? y: yes, n: not now, q: stop asking")

@@ -34,7 +34,7 @@ class _Terminal(io.FileIO):
             return len(memoryview(data).cast("B"))
 
 
-class _Heard:
+class _Received:
     """Counts the signals received."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class _Heard:
             signal.raise_signal(signal.SIGINT)
 
     @property
-    def impatient(self) -> bool:
+    def is_repeated(self) -> bool:
         """Whether the user asked twice. SIGHUP does not count: the kernel and a shell may both send it."""
         return self.times[signal.SIGINT] - self._raised + self.times[signal.SIGTERM] > 1
 
@@ -59,36 +59,36 @@ def listen() -> None:
     A separate thread counts signals, so the command ends even if the main thread is stuck. Under `nohup` SIGHUP is
     ignored. SIGQUIT (Ctrl-\\) ends the process by default action: streams are intact but not sealed.
     """
-    sys.stdout, sys.stderr = _outlives(sys.stdout), _outlives(sys.stderr)
-    heard = _Heard()
-    for number in _ending():
+    sys.stdout, sys.stderr = _ignore_closed_terminal(sys.stdout), _ignore_closed_terminal(sys.stderr)
+    received = _Received()
+    for number in _ending_signals():
         if number != signal.SIGINT:
-            signal.signal(number, heard.end)
+            signal.signal(number, received.end)
     # Without this, a signal during interpreter shutdown makes a finished command look killed.
-    atexit.register(_set, signal.SIG_IGN)
-    hear, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    threading.Thread(target=_count, args=(hear, heard), name="remora-signals", daemon=True).start()
+    atexit.register(_set_handlers, signal.SIG_IGN)
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(write_fd, False)
+    signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+    threading.Thread(target=_count, args=(read_fd, received), name="remora-signals", daemon=True).start()
 
 
 def leave() -> None:
     """Stop interrupting after the command has ended. The counting thread still limits the time of the shutdown."""
-    _set(lambda *_: None)
+    _set_handlers(lambda *_: None)
 
 
-def _ending() -> list[signal.Signals]:
+def _ending_signals() -> list[signal.Signals]:
     """The signals that end a command. SIGHUP stays ignored if it is ignored at the start, as under `nohup`."""
     ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([] if ignored else [signal.SIGHUP])]
 
 
-def _set(handler: Handler) -> None:
-    for number in _ending():
+def _set_handlers(handler: Handler) -> None:
+    for number in _ending_signals():
         signal.signal(number, handler)
 
 
-def _outlives(stream: TextIO) -> TextIO:
+def _ignore_closed_terminal(stream: TextIO) -> TextIO:
     """The same stream; one of a terminal no longer fails when the terminal is closed."""
     try:
         if not stream.isatty():
@@ -100,11 +100,11 @@ def _outlives(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
 
 
-def _count(hear: int, heard: _Heard) -> None:
+def _count(read_fd: int, received: _Received) -> None:
     until: float | None = None
-    while until is None or select.select([hear], [], [], max(0.0, until - time.monotonic()))[0]:
-        heard.times.update(os.read(hear, 64))
-        if heard.impatient:
+    while until is None or select.select([read_fd], [], [], max(0.0, until - time.monotonic()))[0]:
+        received.times.update(os.read(read_fd, 64))
+        if received.is_repeated:
             break
         until = until or time.monotonic() + STOP_S
     _end()

@@ -107,11 +107,11 @@ def stubs(
       MYPYPATH=.grail mypy --disable-error-code=top-level-await --disable-error-code=empty-body tools/my_tool.pym
     """
     with errors_as_sentences():
-        made = open_project(project).tools.write_stubs(paths, out)
+        folders = open_project(project).tools.write_stubs(paths, out)
         if json:
-            print_json(made)
+            print_json(folders)
             return
-        for folder in made:
+        for folder in folders:
             say(str(folder / "stubs.pyi"))
 
 
@@ -166,5 +166,5 @@ def _show(done: ToolRun) -> None:
     print_json(done.value)
     patch(done.diff.splitlines())
     if done.changes:
-        kept = "written" if done.written else "discarded (use `--write` to keep them)"
-        say(f"{number(len(done.changes), 'file')} changed, {kept}")
+        fate = "written" if done.written else "discarded (use `--write` to keep them)"
+        say(f"{number(len(done.changes), 'file')} changed, {fate}")

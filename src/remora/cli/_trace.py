@@ -23,7 +23,7 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
-from remora.cli._indexing import shown_indexing
+from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
@@ -80,7 +80,7 @@ def ls(
             raise ConfigError("`--all` and `--limit` cannot be combined: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
         opened = app.open_project(project, state_dir=state_dir)
-        with shown_indexing(opened, quiet=json):
+        with indexing_progress(opened, quiet=json):
             library = opened.library
             rows = library.agents(wanted)
         tell(library.notices)
@@ -168,7 +168,7 @@ def search(
     with errors_as_sentences():
         wanted = Filter(run, node, operation, tool, outcome, since, until)
         opened = app.open_project(project, state_dir=state_dir)
-        with shown_indexing(opened, quiet=json):
+        with indexing_progress(opened, quiet=json):
             library = opened.library
             hits = library.search(" ".join(words), wanted, limit=limit)
         tell(library.notices)
