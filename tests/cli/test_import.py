@@ -16,7 +16,7 @@ from remora.app import Project
 from remora.config import Config
 from remora.context.projection import project
 from remora.context.secrets import Secrets
-from remora.errors import TraceError
+from remora.errors import ConfigError, TraceError
 from remora.events import (
     AgentStartEvent,
     Event,
@@ -183,3 +183,10 @@ def test_the_commands_of_the_guide_work_as_written(tmp_path: Path, remora: Remor
 
 def _bytes() -> list[str]:
     return pre_tokenizers.ByteLevel.alphabet()
+
+
+async def test_a_budget_that_no_packet_fits_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
+    project = opened(tmp_path)
+    with pytest.raises(ConfigError, match="A packet of 50 tokens is too small: expected at least"):
+        await project.streams.import_chats([saved(tmp_path, CHAT)], budget=50)
+    assert not project.library.agents()

@@ -17,7 +17,7 @@ from remora.analysis import (
 from remora.app._deciding import PACKET_TOKENS
 from remora.app._project import Project, counter_of
 from remora.context.render import reserved_tokens
-from remora.errors import TraceError
+from remora.errors import ConfigError, TraceError
 from remora.events import AgentEndEvent, ids_behind
 from remora.ports import Clock, Decision, TokenCounter
 from remora.trace import FileTrace, new_stream_id
@@ -71,6 +71,9 @@ class ChatImport:
         counter = counter_of(tokenizer)
         done, ids = Imports(), self._import_ids()
         tokens = budget or self._project.config.runner.memory.packet_size_limit or PACKET_TOKENS
+        least = reserved_tokens("account", counter.count)
+        if tokens < least:
+            raise ConfigError(f"A packet of {tokens} tokens is too small: expected at least {least}")
         async with self._project.writer() as writer:
             for chat in (chat for file in files for chat in _read_file(file)):
                 if isinstance(chat, ChatProblem):
@@ -101,7 +104,7 @@ class ChatImport:
             clock=clock,
             secrets=self._project.secrets,
         )
-        track = TwoTrack.of(wiring.with_packet_budget(max(budget, reserved_tokens("account", counter.count))))
+        track = TwoTrack.of(wiring.with_packet_budget(budget))
         try:
             await _record(track, chat)
             await writer.close(identity.stream_id)

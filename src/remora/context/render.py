@@ -38,7 +38,7 @@ WIDE = 5
 SEAM = 16
 """Most extra tokens that a prefix takes when it is counted alone."""
 
-ACCOUNT_HEAD = "What has happened so far, oldest first. `#n` is the number of an event."
+ACCOUNT_HEAD = "What has happened so far, oldest first. `#n` is an event's number. Indented lines are tools' outputs."
 ACCOUNT_SYSTEM = (
     "You work on a task in turns. Each turn shows an account of the run so far: the task, what people said, and your "
     "calls with what they returned. Make the next call, or answer in words when the task is done."

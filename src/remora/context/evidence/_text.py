@@ -9,7 +9,7 @@ from remora.context.evidence._entries import Entry, Line
 
 ONE_LINE = 120
 """A call and its output share a line if they are shorter than this."""
-GAP = " …"
+GAP = "…"
 SHORT_GAP = 8
 """A single hidden line of at most this many estimated tokens is shown: the gap sign would save little."""
 
@@ -21,6 +21,8 @@ def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[l
     shown, gone = _chosen_lines(entry, chosen, end)
     if entry.speaker != "call":
         return [f"#{entry.seq} {entry.speaker}: {' '.join(part.strip() for part in shown)}"], gone
+    # Only our own labels begin a line: an output could forge a person's words otherwise.
+    shown = [f" {line}" for line in shown]
     beside = entry.brief
     if beside and shown:
         shown.append(f" result: {beside}")
