@@ -41,9 +41,10 @@ def any_box() -> SandboxReport:
     return report
 
 
-def no_plugins() -> str:
-    """A `pytest.ini` that leaves out what is installed beside pytest: the tests are about other things."""
-    names = {point.name for point in entry_points(group="pytest11")}
+@cache
+def no_plugins(*keep: str) -> str:
+    """A `pytest.ini` without the installed plugins but `keep`. Loading them takes as long as all the rest of pytest."""
+    names = {point.name for point in entry_points(group="pytest11")} - set(keep)
     return "[pytest]\naddopts = " + " ".join(f"-p no:{name}" for name in sorted(names)) + "\n"
 
 
