@@ -80,7 +80,7 @@ def looking() -> Iterator[Taken]:
 
 
 def test_memory_that_another_process_takes_is_not_counted() -> None:
-    hoard = "import sys; sys.stdin.readline(); kept = bytearray(b'x') * 13 * 10**8; print(1, flush=True); sys.stdin.read()"
+    hoard = "import sys; input(); kept = bytearray(b'x') * 13 * 10**8; print(1, flush=True); sys.stdin.read()"
     orphaned = f"import os, subprocess, sys; subprocess.Popen([sys.executable, '-c', {hoard!r}]); os._exit(0)"
     with subprocess.Popen([sys.executable, "-c", orphaned], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         parent.wait()  # from now on the other is no descendant of ours
