@@ -42,10 +42,15 @@ def any_box() -> SandboxReport:
 
 
 @cache
-def no_plugins(*keep: str) -> str:
-    """A `pytest.ini` without the installed plugins but `keep`. Loading them takes as long as all the rest of pytest."""
+def without_plugins(*keep: str) -> str:
+    """Options that leave out pytest's installed plugins but `keep`: loading them takes as long as pytest itself."""
     names = {point.name for point in entry_points(group="pytest11")} - set(keep)
-    return "[pytest]\naddopts = " + " ".join(f"-p no:{name}" for name in sorted(names)) + "\n"
+    return " ".join(f"-p no:{name}" for name in sorted(names))
+
+
+def no_plugins(*keep: str) -> str:
+    """A `pytest.ini` with those options."""
+    return f"[pytest]\naddopts = {without_plugins(*keep)}\n"
 
 
 def alive(pid: int) -> bool:
