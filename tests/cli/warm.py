@@ -20,7 +20,10 @@ TIMEOUT_S = 120
 
 _CODE = """
 import json, os, sys
-import remora.cli._analyze, remora.cli._main, remora.cli._review, remora.cli._trace
+import pathspec, platformdirs, pydantic_monty, re2, tomllib, tree_sitter_python, typer._adapters, yaml
+import remora.app._changes, remora.app._hub, remora.app._open, remora.app._session, remora.discovery, remora.engines
+import remora.cli._analyze, remora.cli._hub, remora.cli._main, remora.cli._review, remora.cli._trace
+import remora.hub.client, remora.sandbox, remora.scripts, remora.trace.library, remora.workspaces
 from remora.cli import main
 
 def job():
