@@ -22,6 +22,7 @@ from remora.testing import (
     tool_call_message,
 )
 from remora.trace import read_events, user_state_home
+from sandbox.boxes import no_plugins
 
 
 def runner(**changes: Any) -> FunctionGemmaRunner:
@@ -91,6 +92,7 @@ BUNDLED = ("lint", "docstring", "test", "sample_data")
 @pytest.mark.parametrize("name", BUNDLED)
 async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(name: str, tmp_path: Path) -> None:
     (tmp_path / "remora.yaml").touch()
+    (tmp_path / "pytest.ini").write_text(no_plugins("xdist"))
     (tmp_path / "cart.py").write_text("import os\n\n\ndef total(prices):\n    return sum(prices)\n")
     project = remora.open_project(tmp_path, {"server.server": "first-candidate", "runner.max_turns": 3})
     job = project.runs.plan([tmp_path / "cart.py"], [name]).jobs[0]

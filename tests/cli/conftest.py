@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -68,18 +69,19 @@ def remora(shop: Path, warm: WarmCommand) -> Remora:
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, warm: WarmCommand) -> Callable[[str], Path]:
-    """Where the example project lies on which `remora analyze PATH --json` has been run: once for all tests."""
-    made: dict[str, Path] = {}
+def runs(warm: WarmCommand) -> Callable[[str], Path]:
+    """The example project after `remora analyze PATH --json`, which is run once for the tests of all workers."""
 
     def run(path: str) -> Path:
-        if path not in made:
-            project = copy_of_shop(tmp_path_factory.mktemp("analyzed"))
-            done = warm.run(("analyze", path, "--json"), project, dict(os.environ), "")
-            assert done.returncode == 0, done.stderr
-            (project.parent / "told.json").write_text(done.stdout)
-            made[path] = project
-        return made[path]
+        folder = Path(os.environ["REMORA_TESTS"]) / "analyzed" / path.replace("/", "-")
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "told.json").exists():
+                done = warm.run(("analyze", path, "--json"), copy_of_shop(folder), dict(os.environ), "")
+                assert done.returncode == 0, done.stderr
+                (folder / "told.json").write_text(done.stdout)
+        return folder / "shop"
 
     return run
 

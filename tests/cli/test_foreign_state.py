@@ -19,6 +19,7 @@ from cli.warm import WarmCommand
 from remora import workspaces
 from remora.app import Project, open_project
 from remora.errors import ConfigError
+from remora.trace import claim
 from remora.workspaces import _take
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,19 +81,18 @@ def test_a_journal_that_came_with_a_repository_changes_no_file_inside_or_outside
     assert files(shop) == before
 
 
-@pytest.fixture(scope="session")
-def stranger(remora: Remora, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project on which somebody else has run an agent that would change `shop/cart.py`."""
-    project = copy_of_shop(tmp_path_factory.mktemp("stranger"))
-    assert remora(project, "analyze", "shop/cart.py", "-q").returncode == 0
-    return project
+@pytest.fixture
+def foreign(shop: Path, runs: Callable[[str], Path]) -> Path:
+    """A project that came with the state folder of somebody else, whose agent would change `shop/cart.py`."""
+    shutil.copytree(runs("shop/cart.py") / ".agentfs", shop / ".agentfs")
+    return shop
 
 
 @pytest.fixture
-def foreign(shop: Path, stranger: Path) -> Path:
-    """A project that came with the state folder of somebody else."""
-    shutil.copytree(stranger / ".agentfs", shop / ".agentfs")
-    return shop
+def own(foreign: Path) -> Path:
+    """The same, with a state folder of one's own."""
+    claim(foreign / ".agentfs")
+    return foreign
 
 
 def test_runs_that_came_with_a_project_are_shown_and_never_acted_upon(remora: Remora, foreign: Path) -> None:
@@ -138,9 +138,8 @@ def test_a_state_folder_that_its_user_trusts_is_acted_upon_and_its_views_are_mad
     assert remora(foreign, "undo").returncode == 0
 
 
-def test_a_state_folder_that_was_moved_with_its_project_is_still_ones_own(remora: Remora, shop: Path) -> None:
-    assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
-    moved = shop.rename(shop.with_name("moved"))
+def test_a_state_folder_that_was_moved_with_its_project_is_still_ones_own(remora: Remora, own: Path) -> None:
+    moved = own.rename(own.with_name("moved"))
     assert remora(moved, "accept").returncode == 0
 
 
@@ -189,8 +188,8 @@ def test_a_state_folder_that_everybody_may_write_is_refused(remora: Remora, fore
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_state_folder_that_git_tracks_is_refused_also_when_it_is_ones_own(remora: Remora, shop: Path) -> None:
-    assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
+def test_a_state_folder_that_git_tracks_is_refused_also_when_it_is_ones_own(remora: Remora, own: Path) -> None:
+    shop = own
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
     subprocess.run([*git, "init", "-q"], cwd=shop, check=True)
     assert remora(shop, "trace", "ls").returncode == 0
@@ -208,10 +207,9 @@ def test_settings_and_agents_are_listed_whatever_the_state_folder_is(remora: Rem
 
 
 def test_a_command_that_reads_from_elsewhere_leaves_a_half_done_accept_alone(
-    remora: Remora, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remora: Remora, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
-    opened = open_project(shop)
+    shop, opened = own, open_project(own)
     half = cut_off_accept(opened, monkeypatch)
     other = tmp_path / "other"
     other.mkdir()
@@ -243,9 +241,9 @@ def cut_off_accept(opened: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_journal_is_not_carried_out_on_another_folder_at_the_same_path(
-    remora: Remora, shop: Path, monkeypatch: pytest.MonkeyPatch
+    remora: Remora, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
+    shop = own
     cut_off_accept(open_project(shop), monkeypatch)
     shop.rename(shop.with_name("old"))
     copy_of_shop(shop.parent)
