@@ -35,6 +35,9 @@ class Snapshot:
             whole.update(b"%d:%b%d:" % (len(raw), raw, len(data)) + data)
         return f"sha256:{whole.hexdigest()}"
 
+    def __hash__(self) -> int:
+        return hash((self.folder, self.digest))
+
     def module(self, file: str) -> ModuleType:
         """Import the Python module of a file from these bytes. Neither it nor its relative imports read the disk.
 

@@ -37,11 +37,11 @@ def lint_errors(project: Path) -> int:
 
 
 def test_a_run_changes_no_file_of_the_user_until_accept_and_then_the_linter_finds_less(
-    shop: Path, remora: Remora, remora_json: Json
+    shop: Path, remora_json: Json, runs: Callable[[str], Path], analyzed: Json
 ) -> None:
     before, errors = sources(shop), lint_errors(shop)
-    run = remora_json("analyze", ".", "-o", "lint")
-    assert sources(shop) == before
+    run = analyzed("shop")
+    assert sources(runs("shop")) == before
 
     assert {agent["outcome"] for agent in run["agents"]} == {"success"}
     assert {report["status"] for report in remora_json("trace", "verify")["streams"]} == {"sealed", "unsealed"}
@@ -54,7 +54,7 @@ def test_a_run_changes_no_file_of_the_user_until_accept_and_then_the_linter_find
 
 
 def test_the_first_run_shows_both_tracks_and_what_is_next(remora: Remora) -> None:
-    done = remora("analyze", ".", "-o", "lint")
+    done = remora("analyze", "shop/cart.py", "-o", "lint")
     assert done.returncode == 0
     for words in (
         "SHORT TRACK",
@@ -97,7 +97,7 @@ def test_the_diff_is_what_accept_writes(shop: Path, remora: Remora, remora_json:
 
 
 def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, remora_json: Json, analyzed: Json) -> None:
-    run = analyzed("shop/inventory.py")
+    run = analyzed("shop/pricing.py")
     rows = remora_json("trace", "ls")
     assert {row["run_id"] for row in rows} == {run["run_id"]}
     agent = max(rows, key=lambda row: row["events"])["agent_id"]
@@ -110,7 +110,7 @@ def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, rem
 
 
 def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remora: Remora, analyzed: Json) -> None:
-    analyzed("shop/inventory.py")
+    analyzed("shop/pricing.py")
     stream = max((shop / ".agentfs" / "traces").glob("*.jsonl"), key=lambda path: path.stat().st_size)
     data = bytearray(stream.read_bytes())
     data[data.rindex(b"\n", 0, -1) - 100] ^= 1  # in the last line but one
@@ -128,7 +128,7 @@ def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remor
 
 
 def test_a_cut_tail_is_seen_because_the_run_noted_the_head(shop: Path, remora: Remora, analyzed: Json) -> None:
-    analyzed("shop/inventory.py")
+    analyzed("shop/pricing.py")
     stream = sorted((shop / ".agentfs" / "traces").glob("*.jsonl"))[0]
     lines = stream.read_bytes().splitlines(keepends=True)
     stream.write_bytes(b"".join(lines[:-1]))

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_library_example_runs_agents_accepts_one_and_reads_its_trace(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
-    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
+    ignored = shutil.ignore_patterns(".agentfs", "__pycache__", "tests", "inventory.py", "orders.py", "pricing.py")
+    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=ignored)
     before = {path: path.read_bytes() for path in shop.rglob("*.py")}
     command = [sys.executable, ROOT / "examples" / "library" / "main.py", shop, "scripted"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -52,8 +52,11 @@ def test_the_reader_of_thirty_lines_refuses_the_edited_stream(tmp_path: Path) ->
 @pytest.mark.parametrize("guide", ["first-run.md", "read-a-run.md"])
 def test_the_commands_of_a_guide_work_as_written(guide: str, tmp_path: Path) -> None:
     shop = tmp_path / "shop"
-    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
-    text = "    remora analyze . -o lint\n" + (ROOT / "docs" / "guides" / guide).read_text(encoding="utf-8")
+    # Part of the example project: an agent for each function of all its files takes long and shows nothing new.
+    ignored = shutil.ignore_patterns(".agentfs", "__pycache__", "tests", "inventory.py", "orders.py")
+    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=ignored)
+    text = (ROOT / "docs" / "guides" / guide).read_text(encoding="utf-8")
+    text = text if "    remora analyze . -o lint" in text else f"    remora analyze . -o lint\n{text}"
     commands = [line.strip() for line in re.findall(r"^    (remora .*)$", text, re.MULTILINE)]
     # The reader's own code is not here, and what the embedded model comes to is its own to decide.
     commands = [line for line in commands if "src" not in line and "embedded" not in line]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from remora.errors import ConfigError, DefinitionError
@@ -36,8 +37,12 @@ def load_agent(folder: Path, name: str) -> Agent:
     return agent_from(read_folder(folder / name, links=True))
 
 
+@lru_cache(maxsize=32)
 def agent_from(files: Snapshot) -> Agent:
-    """The agent that these files make. Raises `ConfigError` with every problem."""
+    """The agent that these files make. Raises `ConfigError` with every problem.
+
+    Cached by content: planning a run and running it parse an agent once.
+    """
     file = files.folder / DEFINITION
     try:
         text = files.files[DEFINITION].decode("utf-8-sig")
