@@ -33,6 +33,8 @@ def gone() -> Callable[[int], None]:
     return wait_until_gone
 
 
+PATIENT = "import remora.cli._signals as signals; signals.STOP_S = 60; from remora.cli import main; main()"
+"""The command with a minute to seal its streams: a busy machine may take longer than the limit of users."""
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]

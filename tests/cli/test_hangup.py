@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.conftest import PATIENT
 from remora.trace import Library
 
-COMMAND = [sys.executable, "-c", "from remora.cli import main; main()", "analyze"]
+COMMAND = [sys.executable, "-c", PATIENT, "analyze"]
 
 
 @pytest.fixture

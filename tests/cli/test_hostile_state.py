@@ -128,7 +128,7 @@ def test_a_path_too_long_for_the_system_is_told(remora: Remora) -> None:
 
 
 def test_a_polite_kill_seals_what_runs(shop: Path, remora_json: Json, gone: Callable[[int], None]) -> None:
-    command = [sys.executable, "-c", "from remora.cli import main; main()", "analyze", "."]
+    command = [sys.executable, "-c", PATIENT, "analyze", "."]
     run = subprocess.Popen(command, cwd=shop, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     deadline = time.monotonic() + 60
     while len(list((shop / ".agentfs" / "traces").glob("*.jsonl"))) < 2 and time.monotonic() < deadline:

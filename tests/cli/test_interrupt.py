@@ -10,13 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cli.conftest import PATIENT
+
 
 def test_ctrl_c_seals_what_runs_and_leaves_no_process(
     shop: Path, remora_json: Callable[..., Any], gone: Callable[[int], None]
 ) -> None:
     for number in range(8):
         shutil.copytree(shop / "shop", shop / f"copy{number}")
-    command = [sys.executable, "-c", "from remora.cli import main; main()", "analyze", "."]
+    command = [sys.executable, "-c", PATIENT, "analyze", "."]
     run = subprocess.Popen(command, cwd=shop, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     traces = shop / ".agentfs" / "traces"
     deadline = time.monotonic() + 60
