@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from cli.conftest import PATIENT
+
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 Json = Callable[..., Any]
 
