@@ -82,10 +82,13 @@ def ls(
         opened = app.open_project(project, state_dir=state_dir)
         with indexing_progress(opened, quiet=json):
             library = opened.library
-            rows = library.agents(wanted)
+            if every or (json and limit is None):
+                rows = library.agents(wanted)
+                total = len(rows)
+            else:
+                rows, total = library.newest_agents(wanted, limit=limit or SHOWN)
         tell(library.notices)
-        shown = rows if every or (json and limit is None) else rows[-(limit or SHOWN) :]
-        print_json(shown) if json else render.streams(shown, older=len(rows) - len(shown))
+        print_json(rows) if json else render.streams(rows, older=total - len(rows))
 
 
 @trace.command()
