@@ -83,7 +83,22 @@ class Entry:
 
     @cached_property
     def all_words(self) -> frozenset[str]:
-        return self.words.union(words_of(self.brief), *(line.words for line in self.view))
+        return self.words.union(words_of(self.brief), *[line.words for line in self.view])
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All words that are ids, numbers or names in code."""
+        return frozenset([word for word in self.all_words if not word.isalpha()])
+
+    @cached_property
+    def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
+        """Its identifiers: key, value, and the words of the value."""
+        return tuple((key, value, words_of(value)) for key, value in self.identifiers)
+
+    @cached_property
+    def height(self) -> int:
+        """The number of lines in `view`."""
+        return len(self.given) + (0 if self.brief else len(self.lines))
 
     @cached_property
     def tool(self) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
-_CAMEL = re.compile(r"\b[a-z0-9]+[A-Z]\w*")
+_HUMP = re.compile(r"[a-z0-9][A-Z]")
+_NAME = re.compile(r"\w+")
 _LETTERS = string.ascii_letters.encode()
 _WORD_OR_SPACE = bytes(byte if byte in _LETTERS + b"0123456789_\n" else 32 for byte in range(256))
 _LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS + b"\n" else 32 for byte in range(256))
@@ -79,4 +80,6 @@ def lex(lines: Sequence[str]) -> list[Lexed]:
 
 def _identifiers(words: Iterable[str], line: str) -> list[str]:
     found = [word for word in words if not word.isalpha() and not word.isdigit()]
-    return found + [name.lower() for name in _CAMEL.findall(line)] if not line.islower() else found
+    if _HUMP.search(line):
+        found += [name.lower() for name in _NAME.findall(line) if _HUMP.search(name)]
+    return found
