@@ -195,16 +195,17 @@ class _Writer:
         """Identifiers of outputs that were dropped: those that calls used first, then the newest."""
         if not self._evidence.ledger or room < 8:
             return "", left
-        items = [item for item in reversed(self._evidence.ledger) if item.value.lower() not in shown]
-        items.sort(key=lambda item: not item.used)
         pairs: list[tuple[str, str]] = []
-        for item in items:
-            cost = weigh(item.value) + 5
-            if cost > room:
-                break
-            room -= cost
-            left -= cost
-            pairs.append((item.key, f"{item.value} #{item.seq}"))
+        for used in (True, False):
+            for item in reversed(self._evidence.ledger):
+                if item.used is not used or item.value.lower() in shown:
+                    continue
+                cost = weigh(item.value) + 5
+                if cost > room:
+                    break
+                room -= cost
+                left -= cost
+                pairs.append((item.key, f"{item.value} #{item.seq}"))
         return (f"Earlier: {by_key(pairs)}" if pairs else ""), left
 
     def _text(

@@ -13,7 +13,7 @@ import orjson
 from remora.context.evidence._calls import call_line
 from remora.context.evidence._identifiers import Identifiers
 from remora.context.evidence._reading import Reading, visible_line
-from remora.context.evidence._words import lex, weigh, words_of
+from remora.context.evidence._words import Lexed, lex, weigh, words_of
 
 BRIEF = 80
 """Most characters of an output that is shown in the line of its call."""
@@ -93,7 +93,12 @@ class Entry:
     @cached_property
     def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
         """Its identifiers: key, value, and the words of the value."""
-        return tuple((key, value, words_of(value)) for key, value in self.identifiers)
+        return tuple(
+            [
+                (key, value, frozenset((value.lower(),)) if value.isalnum() else words_of(value))
+                for key, value in self.identifiers
+            ]
+        )
 
     @cached_property
     def height(self) -> int:
@@ -130,16 +135,29 @@ class Entry:
     def view(self) -> tuple[Line, ...]:
         """Lines of long arguments, then those of the output."""
         texts = (*self.given, *(() if self.brief else self.lines))
-        found = lex(texts)
         parents = self._parents(texts)
         heads = set(parents)
         seen: set[str] = set()
         view: list[Line] = []
-        for at, (text, (words, names, weight), parent) in enumerate(zip(texts, found, parents, strict=True)):
+        for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
             fresh = frozenset([name for name in names if name not in seen]) if names else _NONE
-            seen |= words
+            seen.update(names)
             view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
         return tuple(view)
+
+    @cached_property
+    def lexed(self) -> list[Lexed]:
+        """The analysis of the lines of long arguments, then of the output."""
+        return lex((*self.given, *self.lines))
+
+    def shortened(self, text: str, given: Sequence[int], lines: Sequence[int], **changes: Any) -> Entry:
+        """A copy with the given text, and only these lines of long arguments and of the output."""
+        kept_given, kept_lines = tuple(self.given[at] for at in given), tuple(self.lines[at] for at in lines)
+        entry = replace(self, text=text, given=kept_given, lines=kept_lines, level=self.level + 1, **changes)
+        if "lexed" in self.__dict__:  # lines that were analysed need not be analysed again
+            start = len(self.given)
+            entry.__dict__["lexed"] = [self.lexed[at] for at in (*given, *(start + at for at in lines))]
+        return entry
 
     def _parents(self, texts: Sequence[str]) -> list[int]:
         """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
