@@ -5,8 +5,8 @@
     python -m benchmarks.evidence.decide score prompts.jsonl answers.jsonl
 
 A prompt is `{"id", "memory", "messages", "tools", "tokens", "grounded", "gold", …}`, and an answer is `{"id", "memory",
-"text"}`. Answer greedily; anything that speaks chat with tools can do it, also a batch on a GPU without a server. A chat
-template of Hugging Face wants the `arguments` of earlier calls as objects: load them first.
+"text"}`. Answer greedily; anything that speaks chat with tools can do it, also a batch on a GPU. A chat template of
+Hugging Face wants the `arguments` of earlier calls as objects: load them first.
 """
 
 from __future__ import annotations

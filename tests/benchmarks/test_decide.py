@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.evidence.answers import call_key, read_call, score_answers
-from benchmarks.evidence.messages import closed, message_text, newest
-from benchmarks.evidence.offered import derive_tools
-from hypothesis import given
-from hypothesis import strategies as st
-
-from remora.analysis import AssistantTurn, Chat
-from remora.events import Call
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # `benchmarks` is not installed
+
+from benchmarks.evidence.answers import call_key, read_call, score_answers  # noqa: E402
+from benchmarks.evidence.messages import closed, message_text, newest  # noqa: E402
+from benchmarks.evidence.offered import derive_tools  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from remora.analysis import AssistantTurn, Chat  # noqa: E402
+from remora.events import Call  # noqa: E402
+
 CALL = {"name": "lookup", "arguments": {"city": "Ulm", "limit": 2}}
 arguments = st.dictionaries(
     st.text(max_size=8), st.recursive(st.text(max_size=20) | st.integers(-9, 9), st.lists, max_leaves=5), max_size=4
