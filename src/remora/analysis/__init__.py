@@ -13,23 +13,29 @@ if TYPE_CHECKING:
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+    from remora.analysis._what_if import ChangedPrompt, Comparison, PromptFigures, Tolerance, WhatIf, what_if
 
 __all__ = [
     "AssistantTurn",
     "CallRow",
+    "ChangedPrompt",
     "Chat",
     "ChatProblem",
+    "Comparison",
     "Entry",
     "Explanation",
     "Grounding",
     "LlmConversationLogger",
+    "PromptFigures",
     "Replay",
     "Source",
     "StreamSummary",
     "TokenReport",
     "TokenRow",
+    "Tolerance",
     "TurnRow",
     "UserMessage",
+    "WhatIf",
     "call_words",
     "chat_tokens",
     "explain",
@@ -41,6 +47,7 @@ __all__ = [
     "summarize",
     "token_report",
     "transcript",
+    "what_if",
     "words_in",
 ]
 
@@ -51,6 +58,7 @@ _MODULES = {
     "_replay": "Explanation Replay Source explain replay",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
+    "_what_if": "ChangedPrompt Comparison PromptFigures Tolerance WhatIf what_if",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}

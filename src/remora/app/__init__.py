@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
     from remora.app._tools import ToolRun
+    from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, local_wiring
 
 __all__ = [
@@ -47,11 +48,13 @@ __all__ = [
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "OtherRules",
     "Project",
     "Rejected",
     "RunOverrides",
     "SystemClock",
     "ToolRun",
+    "WhatIfRuns",
     "bundled_agents",
     "counter_of",
     "deciders",
@@ -86,6 +89,7 @@ _NAMES = {
     "_runs": "sandbox_name sandbox_report",
     "_settings": "user_config_dir",
     "_tools": "ToolRun",
+    "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter local_wiring",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

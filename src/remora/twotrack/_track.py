@@ -18,7 +18,6 @@ from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
 from remora.context.render import Calling, Style
 from remora.context.summarizers import Distilled, Summarizer, is_built_in
-from remora.context.text import one_line
 from remora.errors import DecisionError, RemoraError
 from remora.events import (
     FORMAT,
@@ -29,7 +28,6 @@ from remora.events import (
     Call,
     CandidateAction,
     Event,
-    KnowledgeDelta,
     ModelRequestEvent,
     NoticeEvent,
     PacketDelta,
@@ -41,7 +39,7 @@ from remora.events import (
     is_check,
 )
 from remora.ports import Prompt, SummaryGuard, TokenCounter
-from remora.twotrack._evidence import user_evidence
+from remora.twotrack._evidence import user_delta
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
 from remora.twotrack._recall import recall_from
@@ -49,9 +47,6 @@ from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._resume import ResumeState
 from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, too_large_result
 from remora.twotrack._wiring import Wiring
-
-MAX_USER_TEXT = 500
-"""Characters of a person's message in the packet. The stream has the whole message."""
 
 
 class TwoTrack:
@@ -352,11 +347,7 @@ class TwoTrack:
     async def user(self, text: str) -> None:
         """Record a person's message. Style `account` shows it as evidence; other styles as knowledge `user`."""
         message = self._secrets.clean(text)
-        if self._prompts.settings.style == "account":
-            delta = user_evidence(message)
-        else:
-            known = KnowledgeDelta(value=one_line(message, MAX_USER_TEXT), pinned=True)
-            delta = PacketDelta(knowledge={"user": known})
+        delta = user_delta(message, self._prompts.settings.style)
         await self.context.record(UserInputEvent(**await self._offloader.text(message), delta=delta))
 
     async def fail(self, code: str, message: str) -> None:
