@@ -20,7 +20,13 @@ _SPECIAL_TYPES = (3, 4)
 """Token types (control, user-defined) that a server finds in a text before it splits the rest."""
 _BYTE_LEVEL = "gpt2"
 _SPLITS_DIGITS = {"smollm": True, "gpt-2": False}
-"""Pre-tokenizers that are known to give the server's own count."""
+_SPLIT_BY = {
+    "qwen2": (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+}
+"""Pre-tokenizers that are known to give the server's own count: GPT-2's, with or without single digits, or a regex."""
 
 # UTF-8 cannot encode a lone surrogate. The server's replacement has as many bytes.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -87,7 +93,7 @@ def file_counter(path: Path | str) -> TokenCounter:
 
 def _check_kind(path: Path, found: GgufTokenizer) -> None:
     kind = found.model if found.model != _BYTE_LEVEL else f"{found.model}, {found.pre or 'default'}"
-    if found.model != _BYTE_LEVEL or found.pre not in _SPLITS_DIGITS:
+    if found.model != _BYTE_LEVEL or found.pre not in (*_SPLITS_DIGITS, *_SPLIT_BY):
         raise ConfigError(
             f"`{path}`: counting with a tokenizer of the kind `{kind}` is not supported yet",
             hint="Name the model's `tokenizer.json` instead, ask its server, or leave it out to count by estimate",
@@ -103,12 +109,19 @@ def _byte_level(path: Path, found: GgufTokenizer) -> Tokenizer:
     except Exception as error:  # as above
         raise ConfigError(f"`{path}`: its vocabulary and merges do not fit together: {error}") from error
     tokenizer: Tokenizer = library.Tokenizer(model)
-    split = library.pre_tokenizers
-    parts = [split.Digits(individual_digits=True)] if _SPLITS_DIGITS[found.pre] else []
-    tokenizer.pre_tokenizer = split.Sequence([*parts, split.ByteLevel(add_prefix_space=False)])
+    tokenizer.pre_tokenizer = _pre_tokenizer(library, found.pre)
     special = [token for token, kind in zip(found.tokens, found.types, strict=False) if kind in _SPECIAL_TYPES]
     tokenizer.add_special_tokens([library.AddedToken(token, normalized=False) for token in special if token])
     return tokenizer
+
+
+def _pre_tokenizer(library: Any, kind: str) -> Any:
+    split = library.pre_tokenizers
+    if kind in _SPLIT_BY:
+        pieces = split.Split(library.Regex(_SPLIT_BY[kind]), behavior="isolated")
+        return split.Sequence([pieces, split.ByteLevel(add_prefix_space=False, use_regex=False)])
+    parts = [split.Digits(individual_digits=True)] if _SPLITS_DIGITS[kind] else []
+    return split.Sequence([*parts, split.ByteLevel(add_prefix_space=False)])
 
 
 def _digest_of(found: GgufTokenizer) -> str:
