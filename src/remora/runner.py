@@ -9,31 +9,20 @@ from typing import Any, Literal
 
 from remora._version import __version__
 from remora.analysis import fold_files
-from remora.context.contracts import make_error_result
+from remora.checking import AFTER as AFTER
+from remora.checking import BEFORE, Checker, CheckResult, unknown_result
+from remora.checking import judge as judge
 from remora.context.recall import RECALL
-from remora.context.text import one_line
 from remora.errors import AgentError as AgentError
-from remora.errors import DecisionError, RemoraError, ToolError, TraceError
-from remora.events import (
-    UNRECORDED,
-    AgentEndEvent,
-    AgentStartEvent,
-    Call,
-    Event,
-    ToolCallEvent,
-    ToolResultEvent,
-    is_check,
-)
+from remora.errors import DecisionError, RemoraError, TraceError
+from remora.events import AgentEndEvent, AgentStartEvent, Call, Event, ToolCallEvent, ToolResultEvent
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
-from remora.subagent import SUBMIT_RESULT_TOOL, CheckRule, SubagentDefinition
+from remora.subagent import SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.twotrack import ResumeState, TwoTrack, resume_state
 
-_UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
 MAX_CALLS = 16
 """The runner makes at most this many calls of one reply and records a notice about the rest."""
-BEFORE, AFTER = "check-before", "check-after"
-"""The ids of the two calls of an agent's check."""
 
 
 @dataclass(frozen=True)
@@ -57,26 +46,6 @@ class RunLimits:
     retries: int = 2
     """Turns in a row without a decision, beyond the first."""
     deadline_s: float | None = None
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """The result of an agent's check."""
-
-    count: int | None = None
-    """Number of problems; None if unknown."""
-    problem: str = ""
-    """The check's error message."""
-    notes: tuple[str, ...] = ()
-    """Diagnostics of the check, for people."""
-    seq: int = UNRECORDED
-    """The event that recorded it."""
-
-    @classmethod
-    def of(cls, event: ToolResultEvent) -> CheckResult:
-        """The result that a recorded check holds."""
-        check = event.check
-        return cls(check.get("count"), check.get("problem", ""), tuple(check.get("notes", ())), event.seq)
 
 
 class Runner:
@@ -115,6 +84,9 @@ class Runner:
         self._failures = self._state.failures
         self._undecided = self._state.undecided
         self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
+        self._checker = Checker(
+            track, definition.check, tools, workspace.take_changes, past, self._state.open_check, self._collect_files
+        )
 
     async def run(self) -> AgentResult:
         """Run the agent and return its result. Every outcome seals the stream, except a failure to write it."""
@@ -123,7 +95,7 @@ class Runner:
             if self._state.ended:
                 return await self._recorded_result(self._state.ended)
             ending = await self._run_turns()
-            check = await self._judge_files(before)
+            check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)))
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
@@ -201,7 +173,7 @@ class Runner:
         """Finish an interrupted call: run it again on its old files if it can only have changed the workspace."""
         call = Call(call_id=intent.call_id, tool=intent.tool, args=intent.args)
         if intent.effects == "outside":
-            self._count_result(await self.track.finish_call(call, _unknown_result, unknown=True))
+            self._count_result(await self.track.finish_call(call, unknown_result, unknown=True))
             return
         await self.track.notice("run_again", f"{call.tool} was interrupted and is run again")
         self._count_result(
@@ -261,7 +233,7 @@ class Runner:
             model={"policy": self._policy.name, **self._model},
             candidates=self._definition.candidate_actions,
         )
-        return await self._check(BEFORE)
+        return await self._checker.run(BEFORE)
 
     async def _resume(self) -> CheckResult:
         """Continue the stream. Runs the first check if the stream has no result of it."""
@@ -269,7 +241,7 @@ class Runner:
         first = self._past[0]
         if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it
             return CheckResult(first.check.get("before"))
-        return CheckResult() if self._state.ended else await self._check(BEFORE)
+        return CheckResult() if self._state.ended else await self._checker.run(BEFORE)
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
         if not self.track.begun:
@@ -316,77 +288,7 @@ class Runner:
 
     async def count_problems(self) -> int | None:
         """Run the agent's check on the current files and return its count, without recording anything."""
-        rule = self._definition.check
-        if rule is None:
-            return None
-        try:
-            output = await self._tools.call(rule.tool, {})
-        except ToolError:
-            return None
-        known = (await self.track.distill(rule.tool, output.value)).delta.knowledge.get(rule.count)
-        return known.value if known and isinstance(known.value, int) else None
-
-    async def _check(self, call_id: str) -> CheckResult:
-        """Run the agent's check and record it as evidence, or return the result that is already recorded.
-
-        An exception of the tool becomes the check's `problem`.
-        """
-        rule = self._definition.check
-        if rule is None:
-            return CheckResult()
-        for event in self._past:
-            if isinstance(event, ToolResultEvent) and is_check(event) and event.call_id == call_id:
-                return CheckResult.of(event)
-        call, intent = Call(call_id=call_id, tool=rule.tool), self._state.open_check
-        use, changes = self._tool_function(call), self._workspace.take_changes
-        if intent is None or intent.call_id != call_id:
-            event = await self.track.check(call, use, rule.count, changes=changes)
-        elif intent.effects == "outside":
-            event = await self.track.finish_check(call, _unknown_result, rule.count, unknown=True)
-        else:
-            await self.track.notice("run_again", f"{call.tool} was interrupted and is run again")
-            event = await self.track.finish_check(call, use, rule.count, changes=changes)
-        self._collect_files(event)
-        return CheckResult.of(event)
-
-    async def _judge_files(self, before: CheckResult) -> dict[str, Any]:
-        """Judge the run by its files. If no file changed, the first check also counts as the last."""
-        rule = self._definition.check
-        if rule is None:
-            return {}
-        changed = bool(fold_files(self._files))
-        after = await self._check(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(rule, before, after) | self._explain(after, changed=changed)
-
-    def _explain(self, after: CheckResult, *, changed: bool) -> dict[str, Any]:
-        """Explain remaining problems to a person, in the words of tools, never of the model.
-
-        If files changed, the check explains. Otherwise the last tool error or result says why nothing changed.
-        """
-        notes = {"notes": list(after.notes)} if after.notes else {}
-        packet = self.track.packet
-        latest = packet.last_error or (packet.recent_actions[-1].summary if packet.recent_actions else "")
-        why = after.problem if changed else latest or after.problem
-        return notes | ({"why": one_line(why)} if why and after.count != 0 else {})
-
-
-def _unknown_result(**_args: Any) -> dict[str, Any]:
-    return make_error_result(_UNKNOWN_OUTCOME)
-
-
-def judge(rule: CheckRule, before: CheckResult, after: CheckResult) -> dict[str, Any]:
-    """Compare both checks: their counts, the verdict, and the seqs of the events that prove it."""
-    if before.count is None or after.count is None or after.count > before.count:
-        verdict = rule.words.get("failed", "failed")
-    elif after.count == 0:
-        verdict = rule.words.get("clean" if before.count else "was_clean", "clean")
-    elif after.count < before.count:
-        verdict = rule.words.get("partial", "partial")
-    else:
-        verdict = rule.words.get("unchanged", "unchanged")
-    result = {"tool": rule.tool, "key": rule.count, "before": before.count, "after": after.count, "verdict": verdict}
-    evidence = sorted({check.seq for check in (before, after)} - {UNRECORDED})
-    return result | ({"evidence": evidence} if evidence else {})
+        return await self._checker.count_problems()
 
 
 def __getattr__(name: str) -> Any:
