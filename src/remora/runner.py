@@ -12,13 +12,15 @@ from remora.analysis import fold_files
 from remora.checking import AFTER as AFTER
 from remora.checking import BEFORE, Checker, CheckResult, unknown_result
 from remora.checking import judge as judge
+from remora.config import EscalationConfig
 from remora.context.recall import RECALL
 from remora.errors import AgentError as AgentError
-from remora.errors import DecisionError, RemoraError, TraceError
+from remora.errors import CountingFailed, DecisionError, RemoraError, TraceError
+from remora.escalation import Climber, Ladder, OneModel
 from remora.events import AgentEndEvent, AgentStartEvent, Call, Event, ToolCallEvent, ToolResultEvent
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
-from remora.subagent import SUBMIT_RESULT_TOOL, SubagentDefinition
+from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.twotrack import ResumeState, TwoTrack, resume_state
 
 MAX_CALLS = 16
@@ -61,13 +63,16 @@ class Runner:
         tools: Tools,
         workspace: Workspace,
         limits: RunLimits,
+        ladder: Ladder | None = None,
+        rules: EscalationConfig | None = None,
         model: Mapping[str, Any] | None = None,
         past: Sequence[Event] = (),
         problem: RemoraError | None = None,
     ) -> None:
         """Prepare a run.
 
-        `model` describes the model in the stream. `past` holds the events of an interrupted run, to resume it.
+        `policy` decides, until a rule of `rules` moves the agent to another model of `ladder`. `model` describes the
+        model in the stream. `past` holds the events of an interrupted run, to resume it.
         `problem` is why the agent cannot start; the stream records it and ends.
         """
         self.track = track
@@ -87,6 +92,13 @@ class Runner:
         self._checker = Checker(
             track, definition.check, tools, workspace.take_changes, past, self._state.open_check, self._collect_files
         )
+        self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
+
+    def _choose_deciding(self, ladder: Ladder | None, rules: EscalationConfig) -> Climber | OneModel:
+        if ladder is None or len(ladder.names) < 2:
+            return OneModel(self._policy)
+        rules = within_limits(rules, self._limits)
+        return Climber(self.track, self._policy, ladder, rules, self._checker.run if self._checker.rule else None)
 
     async def run(self) -> AgentResult:
         """Run the agent and return its result. Every outcome seals the stream, except a failure to write it."""
@@ -105,22 +117,44 @@ class Runner:
 
     async def step(self, resumed: ResumeState | None = None) -> Ending | None:
         """Run one turn. Returns None unless the run ends with it."""
-        prompt = await self.track.request(resumed=resumed)
+        await self._deciding.before_turn()
         try:
-            decision = await self._policy.decide(prompt)
+            prompt = await self.track.request(resumed=resumed)
+            decision = await self._deciding.decide(prompt)
         except DecisionError as error:
             return await self._record_undecided(error)
+        except CountingFailed as error:
+            if await self._move_after(self._deciding.after_failure(error.message)):
+                return None
+            raise
         calls = await self.track.response(decision)
         if not calls and not decision.bad:
             return Ending("success", "answered", decision.text)
         self._undecided = 0 if calls else self._undecided + 1
-        return await self._make_calls(calls) or self._limit_reached()
+        return await self._make_calls(calls) or await self._end_turn()
+
+    async def _end_turn(self, resumed: ResumeState | None = None) -> Ending | None:
+        """Move to another model if a rule demands it. The ending if the agent reached a limit."""
+        is_over = resumed is None or not resumed.turn_begun
+        if is_over and await self._move_after(self._deciding.after_turn()):
+            return None
+        return self._limit_reached()
+
+    async def _move_after(self, moving: Awaitable[bool]) -> bool:
+        """Await a move. Another model starts with no failures."""
+        moved = await moving
+        if moved:
+            self._failures = self._undecided = 0
+        return moved
 
     async def _make_calls(self, calls: Sequence[Call]) -> Ending | None:
         for call in calls[:MAX_CALLS]:
             if call.tool == SUBMIT_RESULT_TOOL:
                 await self.track.submit(call)
                 return Ending("success", "submitted", str(call.args.get("summary", "")))
+            if call.tool == ESCALATE_TOOL:
+                await self._move_after(self._deciding.ask(call))
+                return None
             self._count_result(await self._call(call))
         if len(calls) > MAX_CALLS:
             await self.track.notice("too_many_calls", f"{len(calls)} calls in one reply: {MAX_CALLS} were made")
@@ -157,7 +191,7 @@ class Runner:
             await self._finish_interrupted_call(left.open_call)
         if self.track.packet.turn == 0:
             await self._run_context_tools()
-        if ending := await self._make_calls(left.calls) or self._limit_reached():
+        if ending := await self._make_calls(left.calls) or await self._end_turn(left):
             return ending
         return await self.step(left) if left.turn_begun else None
 
@@ -201,6 +235,9 @@ class Runner:
     async def _record_undecided(self, error: DecisionError) -> Ending | None:
         await self.track.undecided(error)
         self._undecided += 1
+        moving = self._deciding.after_turn() if error.ask_again else self._deciding.after_failure(error.message)
+        if await self._move_after(moving):
+            return None
         if error.ask_again and self._undecided <= self._limits.retries:
             return None
         return await self._fail(error.code, error.message)
@@ -238,6 +275,7 @@ class Runner:
     async def _resume(self) -> CheckResult:
         """Continue the stream. Runs the first check if the stream has no result of it."""
         await self.track.resume(self._past, "the process that ran it ended")
+        await self._deciding.resume()
         first = self._past[0]
         if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it
             return CheckResult(first.check.get("before"))
@@ -289,6 +327,13 @@ class Runner:
     async def count_problems(self) -> int | None:
         """Run the agent's check on the current files and return its count, without recording anything."""
         return await self._checker.count_problems()
+
+
+def within_limits(rules: EscalationConfig, limits: RunLimits) -> EscalationConfig:
+    """The rules, so that each moves the agent up before the limit of the same count ends it."""
+    most = {"undecided": limits.retries + 1, "repeats": limits.max_repeats, "errors": limits.max_errors}
+    given = {name: getattr(rules, name) for name in most}
+    return rules.model_copy(update={name: min(given[name], limit) for name, limit in most.items()})
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
+    from remora.app._ladder import LADDER_START
     from remora.app._models import (
         ensure_weights,
         list_models,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMBEDDED",
+    "LADDER_START",
     "NO_MODEL",
     "STATE_DIR",
     "Accepted",
@@ -79,6 +81,7 @@ _NAMES = {
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
+    "_ladder": "LADDER_START",
     "_overrides": "RunOverrides",
     "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
     "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",

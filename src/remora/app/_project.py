@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.config import CONFIG_FILE, Config, OperationConfig
+from remora.config import CONFIG_FILE, Config, OperationConfig, ServerConfig
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.settings import Settings
@@ -80,6 +80,13 @@ class Project:
         self.clock = clock or SystemClock()
         self.indexing: Callable[[int, int], None] | None = None
         """Called with bytes read and total bytes while the stream index is updated."""
+
+    @property
+    def server(self) -> ServerConfig:
+        """The server that agents start on: the first rung of the ladder, or the `server` block without one."""
+        from remora.app._ladder import first_server
+
+        return first_server(self.config)
 
     @cached_property
     def agents(self) -> Agents:

@@ -53,7 +53,7 @@ class Runs:
             root=str(self._project.root),
             paths=tuple(map(str, paths)),
             operations=tuple(definitions),
-            policy=self._project.config.server.server,
+            policy=self._project.server.server,
             model=self.model_name(),
             settings=self._recorded_settings(),
             limit=self.prompt_limit(),
@@ -141,24 +141,29 @@ class Runs:
         shutil.rmtree(workspace_folder(self._project.state_dir, agent_id), ignore_errors=True)
 
     def _recorded_settings(self) -> dict[str, Any]:
-        server, runner = self._project.config.server, self._project.config.runner
+        server, runner = self._project.server, self._project.config.runner
         return {
             "server.server": server.server,
             "server.model": server.model,
+            **({"escalation": [rung.model for rung in self._project.config.escalation]} if self._is_ladder else {}),
             "runner.memory.enabled": runner.memory.enabled,
             "runner.max_turns": runner.max_turns,
         }
 
+    @property
+    def _is_ladder(self) -> bool:
+        return len(self._project.config.escalation) > 1
+
     def model_name(self) -> str:
         """The model that the settings name."""
-        server = self._project.config.server
+        server = self._project.server
         if server.server != EMBEDDED:
             return server.model
         return server.gguf.stem if server.gguf else "SmolLM2-135M"
 
     def prompt_limit(self) -> int | None:
         """The prompt limit, if it is known without asking the server for its context window."""
-        server = self._project.config.server
+        server = self._project.server
         trained = server.server in NO_MODEL or (server.server == EMBEDDED and server.gguf is None)
         return self._project.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
 

@@ -75,7 +75,7 @@ class Streams:
         recorded = next((event.counter for event in events if isinstance(event, ModelRequestEvent)), {})
         if not recorded.get("exact"):
             return counter_of(None), "Both estimated the same way."
-        own = weights_counter(self._project.config.server)
+        own = weights_counter(self._project.server)
         if own is not None and own.digest == recorded.get("digest"):
             return own, "Both counted by the model's own tokenizer."
         return counter_of(None), "History is estimated, the packet counted."
