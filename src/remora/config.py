@@ -105,7 +105,7 @@ class EscalationRules(_Block):
     errors: int = Field(default=3, ge=0, le=10_000)
     """After this many failed calls in a row."""
     no_progress: int = Field(default=4, ge=0, le=MAX_TURNS)
-    """After this many turns in which the agent's check did not get better."""
+    """After this many turns in which the agent's check did not get better, and when it submits without any progress."""
     ask: bool = False
     """Whether the model gets the tool `escalate`, to ask for a larger model itself."""
 

@@ -150,6 +150,8 @@ class Runner:
     async def _make_calls(self, calls: Sequence[Call]) -> Ending | None:
         for call in calls[:MAX_CALLS]:
             if call.tool == SUBMIT_RESULT_TOOL:
+                if await self._move_after(self._deciding.before_submit(call)):
+                    return None
                 await self.track.submit(call)
                 return Ending("success", "submitted", str(call.args.get("summary", "")))
             if call.tool == ESCALATE_TOOL:

@@ -47,6 +47,10 @@ class OneModel:
         """It never moves."""
         return False
 
+    async def before_submit(self, call: Call) -> bool:
+        """It never moves."""
+        return False
+
 
 class Climber:
     """Chooses the rung that decides."""
@@ -143,6 +147,17 @@ class Climber:
         delta = PacketDelta(error=ErrorDelta(set=NOBODY_LARGER), diagnostics=(NOBODY_LARGER,))
         await self._track.update("escalate", delta)
         return False
+
+    async def before_submit(self, call: Call) -> bool:
+        """Move up instead of ending if problems are left and the check never got better. Returns whether it moved."""
+        if self._check is None or not self._rules.no_progress:
+            return False
+        if self.state.unchecked:
+            await self._check(f"check-{self._track.packet.turn}")
+        if self.state.ever_better or not self.state.best:
+            return False
+        reason = f"it submitted, and the check is no better than at the start ({self.state.best})"
+        return await self._move_up(Move("up", "no_progress", reason), call.call_id)
 
     def _limit(self, rung: Rung) -> tuple[str, str] | None:
         """The limit that forbids another decision of `rung`, and a sentence about it."""

@@ -3,7 +3,7 @@
     undecided     replies in a row without a valid call
     repeats       equal calls with equal results in a row
     errors        failed calls in a row
-    no_progress   turns in which the agent's check did not get better
+    no_progress   turns in which the agent's check did not get better, or it submits and it never did
     ask           the model called `escalate`
 
 A move up resets all counts. The stuck step is done when the larger model made a call that succeeded and gave a new
@@ -48,6 +48,8 @@ class LadderState:
     """The lowest count of the agent's check; None if it is unknown."""
     better: bool = False
     """Whether the check got better on this rung."""
+    ever_better: bool = False
+    """Whether the check ever got better in this run."""
     unchecked: bool = False
     """Whether files changed since the last check."""
     worked: bool = False
@@ -71,6 +73,7 @@ def advance(state: LadderState, event: Event, names: Sequence[str]) -> LadderSta
             kept = LadderState(moves=state.moves + up, decisions=state.decisions, best=state.best)
             return replace(
                 kept,
+                ever_better=state.ever_better,
                 place=names.index(target) if target in names else 0,
                 rule=rule if up else "",
                 unchecked=state.unchecked,
@@ -103,7 +106,7 @@ def _checked(state: LadderState, count: object) -> LadderState:
         return state
     if state.best is None:
         return replace(state, best=count)
-    return replace(state, best=count, better=True, turns=0) if count < state.best else state
+    return replace(state, best=count, better=True, ever_better=True, turns=0) if count < state.best else state
 
 
 def next_move(state: LadderState, rules: EscalationRules, repeats: int, *, has_check: bool) -> Move | None:
