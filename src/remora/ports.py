@@ -308,6 +308,8 @@ class AgentResult:
     files: tuple[FileChange, ...] = ()
     stage: str = ""
     """`last` if it worked on the combined changes of others."""
+    decisions: tuple[Any, ...] = ()
+    """Who decided what: a `remora.analysis.RungRow` for each rung."""
 
 
 class Engine(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from remora._version import __version__
-from remora.analysis import fold_files
+from remora.analysis import RungTally, fold_files
 from remora.checking import AFTER as AFTER
 from remora.checking import BEFORE, Checker, CheckResult, unknown_result
 from remora.checking import judge as judge
@@ -92,6 +92,8 @@ class Runner:
         self._checker = Checker(
             track, definition.check, tools, workspace.take_changes, past, self._state.open_check, self._collect_files
         )
+        self._tally = RungTally()
+        track.observers.append(self._tally.take)
         self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
 
     def _choose_deciding(self, ladder: Ladder | None, rules: EscalationConfig) -> Climber | OneModel:
@@ -324,6 +326,7 @@ class Runner:
             head=head,
             last_seq=self.track.last_seq,
             files=fold_files(self._files),
+            decisions=self._tally.rows,
         )
 
     async def count_problems(self) -> int | None:

@@ -345,7 +345,9 @@ async def test_a_rung_that_cannot_be_opened_is_recorded_and_the_next_one_is_used
     stage = Stage([ASK, ASK, SUBMIT], None, [FIX, FIX])
     await stage.run()
     assert [move[:2] for move in stage.moves] == [("up", "largest"), ("down", "small")] * 2
-    assert [message for message in stage.notices if "`large` cannot be used" in message and "does not respond" in message]
+    assert [
+        message for message in stage.notices if "`large` cannot be used" in message and "does not respond" in message
+    ]
     assert stage.ladder.opened.count("large") == 1
 
 
@@ -416,9 +418,7 @@ async def test_a_crash_between_the_escalation_and_the_next_prompt_keeps_the_rung
     await cut.writer.append(
         "traces/01M2AGENT", [event.model_copy(update={"seq": -1}) for event in whole.events[: at + 1]]
     )
-    resumed = Stage(
-        [SUBMIT], [FIX], past=[e async for e in cut.writer.read("traces/01M2AGENT")], before=cut
-    )
+    resumed = Stage([SUBMIT], [FIX], past=[e async for e in cut.writer.read("traces/01M2AGENT")], before=cut)
     await resumed.run()
     assert resumed.asked == ["small", "large", "small"]
     assert resumed.moves == whole.moves

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from remora.analysis._import import Chat, read_chats
     from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
+    from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
@@ -24,6 +25,8 @@ __all__ = [
     "Grounding",
     "LlmConversationLogger",
     "Replay",
+    "RungRow",
+    "RungTally",
     "Source",
     "StreamSummary",
     "TokenReport",
@@ -32,14 +35,17 @@ __all__ = [
     "UserMessage",
     "call_words",
     "chat_tokens",
+    "decisions_by_rung",
     "explain",
     "fold_files",
     "grounding",
     "history_tokens",
     "read_chats",
     "replay",
+    "sum_rungs",
     "summarize",
     "token_report",
+    "tokens_in",
     "transcript",
     "words_in",
 ]
@@ -49,6 +55,7 @@ _MODULES = {
     "_import": "Chat read_chats",
     "_messages": "ChatProblem UserMessage AssistantTurn",
     "_replay": "Explanation Replay Source explain replay",
+    "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",

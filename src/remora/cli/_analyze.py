@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from remora.analysis import sum_rungs
 from remora.app import (
     LADDER_START,
     NO_MODEL,
@@ -193,7 +194,8 @@ def _run_and_print(
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
     results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
     if json:
-        print_json({"run_id": plan.run_id, "agents": results})
+        decisions = sum_rungs(row for result in results for row in result.decisions)
+        print_json({"run_id": plan.run_id, "agents": results, "decisions": decisions})
     elif quiet:
         for result in results:
             if _is_failed(result):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from remora.analysis import tokens_in
 from remora.context.contracts import ToolSpec
 from remora.events import Event, ModelRequestEvent, ModelResponseEvent
 from remora.ports import Policy, TokenCounter
@@ -106,9 +107,4 @@ class Meter:
 
 def tokens_used(asked: ModelRequestEvent, usage: Mapping[str, Any]) -> tuple[int, int]:
     """Prompt and reply tokens of a decision: the server's own numbers, else our count of the prompt."""
-    return _number(usage, "prompt_tokens") or asked.tokens.get("total", 0), _number(usage, "completion_tokens")
-
-
-def _number(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return tokens_in(usage, "prompt_tokens") or asked.tokens.get("total", 0), tokens_in(usage, "completion_tokens")
