@@ -285,6 +285,8 @@ class Job:
     """Changes that its workspace starts with."""
     after: tuple[str, ...] = ()
     """The agents that made those changes."""
+    answer: str = ""
+    """The stream of a larger model's answer, which the agent starts with."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,16 @@ from remora.context.recall import RECALL
 from remora.errors import AgentError as AgentError
 from remora.errors import CountingFailed, DecisionError, RemoraError, TraceError
 from remora.escalation import Climber, Ladder, OneModel
-from remora.events import AgentEndEvent, AgentStartEvent, Call, Event, ToolCallEvent, ToolResultEvent
+from remora.events import (
+    AgentEndEvent,
+    AgentStartEvent,
+    Call,
+    Event,
+    PacketDelta,
+    PacketUpdateEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+)
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
@@ -50,6 +59,16 @@ class RunLimits:
     deadline_s: float | None = None
 
 
+@dataclass(frozen=True)
+class Advice:
+    """A larger model's answer that an agent starts with."""
+
+    source: str
+    delta: PacketDelta
+    parent: Mapping[str, Any]
+    """The stream of the answer, as `agent_start` names it."""
+
+
 class Runner:
     """Runs one agent on one node."""
 
@@ -68,6 +87,7 @@ class Runner:
         model: Mapping[str, Any] | None = None,
         past: Sequence[Event] = (),
         problem: RemoraError | None = None,
+        advice: Advice | None = None,
     ) -> None:
         """Prepare a run.
 
@@ -85,6 +105,7 @@ class Runner:
         self._model = model or {}
         self._past = past
         self._problem = problem
+        self._advice = advice
         self._state = resume_state(past)
         self._failures = self._state.failures
         self._undecided = self._state.undecided
@@ -195,6 +216,7 @@ class Runner:
             await self._finish_interrupted_call(left.open_call)
         if self.track.packet.turn == 0:
             await self._run_context_tools()
+            await self._take_advice()
         if ending := await self._make_calls(left.calls) or await self._end_turn(left):
             return ending
         return await self.step(left) if left.turn_begun else None
@@ -206,6 +228,13 @@ class Runner:
         for call in calls:
             if call.call_id not in begun:
                 self._collect_files(await self._call(call))
+
+    async def _take_advice(self) -> None:
+        """Record a larger model's answer before the first prompt, once."""
+        advice = self._advice
+        taken = {event.source for event in self._past if isinstance(event, PacketUpdateEvent)}
+        if advice is not None and advice.source not in taken:
+            await self.track.update(advice.source, advice.delta)
 
     async def _finish_interrupted_call(self, intent: ToolCallEvent) -> None:
         """Finish an interrupted call: run it again on its old files if it can only have changed the workspace."""
@@ -273,6 +302,7 @@ class Runner:
             constraints={"max_turns": self._limits.max_turns, "safety": list(self._definition.safety)},
             model={"policy": self._policy.name, **self._model},
             candidates=self._definition.candidate_actions,
+            parent=self._advice.parent if self._advice else None,
         )
         return await self._checker.run(BEFORE)
 

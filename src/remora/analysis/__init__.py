@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remora.analysis._escalation import EscalationDocument, answer_delta, escalation_document
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, read_chats
     from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
@@ -21,6 +22,7 @@ __all__ = [
     "Chat",
     "ChatProblem",
     "Entry",
+    "EscalationDocument",
     "Explanation",
     "Grounding",
     "LlmConversationLogger",
@@ -33,9 +35,11 @@ __all__ = [
     "TokenRow",
     "TurnRow",
     "UserMessage",
+    "answer_delta",
     "call_words",
     "chat_tokens",
     "decisions_by_rung",
+    "escalation_document",
     "explain",
     "fold_files",
     "grounding",
@@ -51,6 +55,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "_escalation": "EscalationDocument answer_delta escalation_document",
     "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat read_chats",
     "_messages": "ChatProblem UserMessage AssistantTurn",

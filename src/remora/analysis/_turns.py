@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remora.analysis._rungs import RungRow, RungTally
+from remora.context.text import number
 from remora.events import (
     AgentEndEvent,
     AgentErrorEvent,
@@ -186,7 +187,7 @@ def summarize(events: Iterable[Event]) -> StreamSummary:
 
 def _move(event: EscalationEvent) -> str:
     handed = event.handed.get("results")
-    with_results = f", with {handed} results of the Long Track" if handed else ""
+    with_results = f", with {number(handed, 'result')} of the Long Track" if isinstance(handed, int) and handed else ""
     return (
         f"after turn {event.turn}: {event.direction} to {event.target} by `{event.rule}` "
         f"({event.reason}){with_results}, seq {event.seq}"

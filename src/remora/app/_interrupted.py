@@ -8,7 +8,7 @@ from typing import Any
 
 from remora.analysis import fold_files
 from remora.app._deciding import EMBEDDED, NO_MODEL
-from remora.app._ladder import is_local
+from remora.app._ladder import is_local, rung_names, servers_of
 from remora.app._project import Project
 from remora.errors import ConfigError, TraceNotFound
 from remora.events import (
@@ -79,6 +79,8 @@ class Interrupted:
             policy=self._project.server.server,
             model=self._project.runs.model_name(),
             limit=self._project.runs.prompt_limit(),
+            ladder=rung_names(self._project.config),
+            servers=servers_of(self._project.config),
             jobs=tuple(self._job(event, start) for event in left),
             taken_up=True,
             ended=tuple(self._past_result(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),
@@ -133,7 +135,7 @@ class Interrupted:
         recorded = past[0].node if past and isinstance(past[0], AgentStartEvent) else scheduled.node
         node = _recorded_node(scheduled, recorded) if recorded else self._current_node(scheduled.node_id)
         stage = (scheduled.stage, scheduled.over, scheduled.after)
-        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node, *stage)
+        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node, *stage, answer=scheduled.answer)
 
     def _current_node(self, node_id: str) -> CodeNode:
         """The node in the current project, for an agent that had not started."""

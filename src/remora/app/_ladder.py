@@ -83,6 +83,18 @@ def is_local(model: str) -> bool:
     return model in (LADDER_START, EMBEDDED, DEFAULT_MODEL, *NO_MODEL) or model.partition("#")[0] in PRESETS
 
 
+def rung_names(config: Config) -> tuple[str, ...]:
+    """The names of the ladder's rungs; empty without a ladder."""
+    names = tuple(rung_name(rung, config.server) for rung in config.escalation)
+    return names if len(names) > 1 else ()
+
+
+def servers_of(config: Config) -> tuple[str, ...]:
+    """The servers that a run may ask, by name or URL, without policies and the embedded model."""
+    used = [rung_server(rung, config.server).server for rung in config.escalation] or [config.server.server]
+    return tuple(dict.fromkeys(server for server in used if server not in (*NO_MODEL, EMBEDDED)))
+
+
 def first_server(config: Config) -> ServerConfig:
     """The server that agents start on: the first rung of the ladder, or the `server` block without one."""
     return rung_server(config.escalation[0], config.server) if config.escalation else config.server

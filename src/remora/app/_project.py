@@ -31,6 +31,7 @@ from remora.trace import (
 if TYPE_CHECKING:
     from remora.app._agents import Agents
     from remora.app._changes import ProjectChanges
+    from remora.app._escalating import Escalating
     from remora.app._hub import ProjectHub
     from remora.app._review import Review
     from remora.app._runs import Runs
@@ -58,8 +59,9 @@ class SystemClock:
 class Project:
     """A project, opened with its settings. Its attributes group what you can do with it.
 
-    `runs` plans and runs agents, `review` accepts or rejects their changes, `streams` reads what they did, `agents`
-    finds and loads them, `hub` is the index of the code, `tools` runs single tools.
+    `runs` plans and runs agents, `review` accepts or rejects their changes, `streams` reads what they did,
+    `escalations` hands stuck ones to a larger model, `agents` finds and loads them, `hub` is the index of the code,
+    `tools` runs single tools.
     """
 
     def __init__(
@@ -115,6 +117,13 @@ class Project:
         from remora.app._streams import Streams
 
         return Streams(self)
+
+    @cached_property
+    def escalations(self) -> Escalating:
+        """Hands stuck runs to a person or a larger model."""
+        from remora.app._escalating import Escalating
+
+        return Escalating(self)
 
     @cached_property
     def hub(self) -> ProjectHub:

@@ -23,7 +23,7 @@ from remora.errors import BudgetError, ConfigError
 from remora.escalation import Rung
 from remora.events import Event
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
-from remora.runner import RunLimits, Runner
+from remora.runner import Advice, RunLimits, Runner
 from remora.subagent import ESCALATE, SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace, KVTraceView
 from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
@@ -88,7 +88,15 @@ class Session:
             model=self.deciders.told | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
             past=past,
             problem=target.problem,
+            advice=self._advice(job),
         )
+
+    def _advice(self, job: Job) -> Advice | None:
+        """The larger model's answer that the agent starts with."""
+        if not job.answer:
+            return None
+        delta = self.project.escalations.delta(job.answer)
+        return Advice(f"escalation {job.answer}", delta, {"agent_id": job.answer, "relation": "escalation"})
 
     @property
     def _first_rung(self) -> str:

@@ -78,6 +78,10 @@ def analyze(
     model: Model = None,
     policy: Policy = None,
     escalate: Escalate = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Run the agent again that a larger model's answer is about, with the answer"),
+    ] = None,
     changed: Annotated[
         str | None,
         typer.Option(metavar="[REF]", help="Only code that differs from a commit or branch; default: the last commit"),
@@ -105,7 +109,7 @@ def analyze(
         if not dry_run:
             project.changes.settle()
         only = project.runs.changed_nodes(changed) if changed else None
-        plan = project.runs.plan(paths, operation_names(operations), only)
+        plan = project.runs.plan(paths, operation_names(operations), only, answer)
         if dry_run:
             print_json({"agents": plan.jobs, "problems": plan.problems}) if json else render.dry_run(plan)
             return

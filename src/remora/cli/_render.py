@@ -37,11 +37,12 @@ BAR_WIDTH = 60
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
-    local = plan.policy in (*app.NO_MODEL, app.EMBEDDED)
-    network = "not used" if local else f"only {plan.policy}"
+    network = f"only {', '.join(plan.servers)}" if plan.servers else "not used"
     say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
     say(f"{command}      {_agent_counts(plan)} · {limit}")
+    if plan.ladder:
+        say(f"ladder: {' → '.join(plan.ladder)}")
     tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 

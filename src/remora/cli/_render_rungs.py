@@ -28,7 +28,8 @@ def decisions(rows: Sequence[RungRow]) -> None:
     say("Who decided:")
     for row in rows:
         undecided = f", {row.undecided} without a call" if row.undecided else ""
+        share = f"{row.decisions:>4} of {total} decisions ({row.decisions / total:.0%})"
         say(
-            f" {one_line(row.rung, MAX_NAME):<24} {row.decisions:>4} of {total} decisions ({row.decisions / total:.0%})  "
+            f" {one_line(row.rung, MAX_NAME):<24} {share}  "
             f"{row.prompt_tokens:>8,} tokens in  {row.reply_tokens:>7,} out  {row.seconds:>7.1f} s{undecided}"
         )

@@ -18,11 +18,13 @@ from remora.cli._console import (
     JsonFlag,
     ProjectDir,
     StateDir,
+    StreamId,
     errors_as_sentences,
     print_json,
     slow_progress,
     tell,
 )
+from remora.cli._escalate import escalate
 from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.errors import ConfigError
@@ -35,7 +37,6 @@ trace = typer.Typer(
     rich_markup_mode=None,
 )
 
-StreamId = Annotated[str, typer.Argument(help="Agent or run, by the start or end of its id")]
 Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the start or end of its id")]
 Node = Annotated[str | None, typer.Option("--node", help="Only this node, such as src/cart.py:load")]
 Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only this operation, such as lint")]
@@ -348,3 +349,6 @@ def transcript(
     with errors_as_sentences():
         entries = asyncio.run(app.open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)
+
+
+trace.command()(escalate)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from remora.config import EscalationRules
+from remora.context.text import number
 from remora.events import (
     EscalationEvent,
     Event,
@@ -114,13 +115,13 @@ def next_move(state: LadderState, rules: EscalationRules, repeats: int, *, has_c
     if is_done(state, repeats):
         return Move("down", "done", f"the step is done: the rule `{state.rule}` no longer holds")
     if rules.undecided and state.undecided >= rules.undecided:
-        return Move("up", "undecided", f"{state.undecided} replies in a row without a valid call")
+        return Move("up", "undecided", f"{number(state.undecided, 'decision')} in a row without a valid call")
     if rules.repeats and repeats >= rules.repeats:
         return Move("up", "repeats", f"{repeats} equal calls with equal results in a row")
     if rules.errors and state.errors >= rules.errors:
-        return Move("up", "errors", f"{state.errors} failed calls in a row")
+        return Move("up", "errors", f"{number(state.errors, 'failed call')} in a row")
     if has_check and rules.no_progress and state.turns >= rules.no_progress:
-        return Move("up", "no_progress", f"the check did not get better in {state.turns} turns")
+        return Move("up", "no_progress", f"the check did not get better in {number(state.turns, 'turn')}")
     return None
 
 

@@ -241,6 +241,8 @@ class AgentScheduledEvent(Event):
     """What its workspace begins with: the files as those agents leave them together."""
     after: tuple[str, ...] = ()
     """Those agents: what it changes is for a project that has their changes."""
+    answer: str = ""
+    """The stream of a larger model's answer, which the agent starts with."""
     node: dict[str, Any] = Field(default_factory=dict)
     """Then also what it works on, as in `agent_start`: the project has no such node."""
 

@@ -21,6 +21,7 @@ from remora.context.render import (
     reserved_tokens,
     system_text,
 )
+from remora.errors import BudgetError
 from remora.events import Event, ModelRequestEvent, NoticeEvent, canonical, digest
 from remora.ports import TokenCounter
 from remora.twotrack._offload import Offloader
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 Memory = Literal["packet", "history", "cut history"]
 """What a prompt is built from: the packet, or for comparison the whole chat history, or as much of it as fits."""
 
+DOCUMENT = "document-1"
+"""The renderer of a prompt that is a document instead of a packet."""
 CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
 """Share of our token count below which the server must have truncated the prompt. An estimate may be far too high."""
 
@@ -131,6 +134,31 @@ class PromptBuilder:
             turn=packet.turn,
         )
         return built.messages, offered, receipt
+
+    async def build_document(
+        self, packet: DecisionPacket, text: str
+    ) -> tuple[tuple[Mapping[str, Any], ...], ModelRequestEvent]:
+        """Build a prompt whose packet is replaced by a document. Raises `BudgetError` if it is over the limit."""
+        messages = ({"role": "system", "content": self._system}, {"role": "user", "content": text})
+        tokens = {"system": self._fixed, "document": self.counter.count(text)}
+        self._counted = tokens["total"] = sum(tokens.values())
+        if self._counted > self.settings.limit:
+            raise BudgetError(
+                f"The document makes a prompt of {self._counted} tokens: the limit is {self.settings.limit}"
+            )
+        receipt = ModelRequestEvent(
+            packet_sha256=digest(canonical(packet)),
+            prompt_sha256=digest(canonical(messages)),
+            messages=await self._offloader.messages(messages),
+            tokens=tokens,
+            limit=self.settings.limit,
+            offered=tuple(tool.name for tool in self._tools),
+            counter=_counter_record(self.counter),
+            renderer=DOCUMENT,
+            rung=self.settings.rung,
+            turn=packet.turn,
+        )
+        return messages, receipt
 
     def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""

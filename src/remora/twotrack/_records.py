@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
+from remora.context.projection import project
 from remora.context.secrets import Secrets
 from remora.context.text import one_line
 from remora.events import (
@@ -17,8 +19,10 @@ from remora.events import (
     PacketUpdateEvent,
     SubmitResultEvent,
     ToolCallEvent,
+    TurnStartEvent,
     UserInputEvent,
 )
+from remora.ports import Prompt
 from remora.twotrack._evidence import user_evidence
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
@@ -31,6 +35,7 @@ class Records:
     """What a track records beside turns and calls."""
 
     context: ContextManager
+    tools: tuple[ToolSpec, ...]
     _offloader: Offloader
     _secrets: Secrets
     _prompts: PromptBuilder
@@ -42,6 +47,14 @@ class Records:
     async def update(self, source: str, delta: PacketDelta) -> None:
         """Record a change of the packet from outside the run, such as an escalation's answer."""
         await self.context.record(PacketUpdateEvent(source=source, delta=delta))
+
+    async def ask(self, document: str) -> Prompt:
+        """Start a turn whose prompt is `document` instead of the packet, and record the receipt."""
+        start = TurnStartEvent(turn=self.context.packet.turn + 1)
+        shown = project([start], start=self.context.packet)
+        messages, receipt = await self._prompts.build_document(shown, self._secrets.clean(document))
+        await self.context.record(start, receipt)
+        return Prompt(messages, self.tools, (), shown.turn)
 
     async def unanswered(self, call: Call, why: str) -> None:
         """Record a call whose result is unknown: its intent, and why."""
