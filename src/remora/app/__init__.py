@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         served_weights,
     )
     from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
+    from remora.app._escalating import Answer
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
+    from remora.app._ladder import LADDER_START
     from remora.app._models import weights_counter
     from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMBEDDED",
+    "LADDER_START",
     "NO_MODEL",
     "STATE_DIR",
     "Accepted",
@@ -44,14 +47,15 @@ __all__ = [
     "AgentRow",
     "AgentSource",
     "Agents",
+    "Answer",
     "Deciders",
     "FunctionGemmaRunner",
     "GrailExecutor",
     "Imported",
     "Imports",
     "JsonlEventEmitter",
-    "OtherRules",
     "ModelRow",
+    "OtherRules",
     "Project",
     "Rejected",
     "RunOverrides",
@@ -82,10 +86,12 @@ _NAMES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
+    "_escalating": "Answer",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
+    "_ladder": "LADDER_START",
     "_overrides": "RunOverrides",
     "_catalogue": "ModelRow catalogue ensure_weights list_models needs_weights pull_model served_weights",
     "_models": "weights_counter",

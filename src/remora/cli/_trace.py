@@ -23,6 +23,7 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._escalate import escalate
 from remora.cli._filters import Node, Operation, Outcome, Run, Since, StreamId, Tokenizer, Tool, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
@@ -344,3 +345,6 @@ def transcript(
     with errors_as_sentences():
         entries = asyncio.run(app.open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)
+
+
+trace.command()(escalate)
