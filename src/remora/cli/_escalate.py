@@ -20,6 +20,7 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._filters import StreamId
 from remora.events import short_id
 
 if TYPE_CHECKING:
