@@ -6,9 +6,9 @@ a token budget, all that the model sees. Importing this package does nothing and
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from remora._lazy import lazy_names
 from remora._version import __version__
 
 if TYPE_CHECKING:
@@ -18,14 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TwoTrack", "__version__", "open_project", "tool"]
 
-_MODULES = {"TwoTrack": "remora.twotrack", "open_project": "remora.app", "tool": "remora.tools"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+_MODULES = {
+    "remora.app": "open_project",
+    "remora.tools": "tool",
+    "remora.twotrack": "TwoTrack",
+}
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -21,7 +21,11 @@ def loaded_after(code: str) -> set[str]:
 
 def test_importing_remora_loads_no_hand_and_no_library() -> None:
     loaded = loaded_after("import remora")
-    assert {name for name in loaded if name.startswith("remora")} == {"remora", "remora._version"}
+    assert {name for name in loaded if name.startswith("remora")} == {
+        "remora",
+        "remora._lazy",
+        "remora._version",
+    }
     assert not loaded & {"pydantic", "orjson", "asyncio", "sqlite3"}
 
 
@@ -44,10 +48,11 @@ def test_listing_streams_loads_no_event_class_and_nothing_that_runs_agents(tmp_p
     assert not {"remora.events._types", "remora.context.models", "remora.ports", "remora.runner"} & loaded
 
 
-@pytest.mark.parametrize("package", ["remora.analysis", "remora.events", "remora.sandbox", "remora.trace"])
+@pytest.mark.parametrize("package", ["analysis", "app", "context", "events", "sandbox", "trace"])
 def test_every_public_name_of_a_lazy_package_is_listed_and_can_be_loaded(package: str) -> None:
-    module = import_module(package)
-    assert set(module._HOMES) == set(module.__all__) == set(dir(module))
+    module = import_module(f"remora.{package}")
+    assert {name for names in module._MODULES.values() for name in names.split()} == set(module.__all__)
+    assert dir(module) == sorted(module.__all__)
     assert all(getattr(module, name) is not None for name in module.__all__)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.analysis._escalation import EscalationDocument, answer_delta, escalation_document
@@ -73,15 +74,4 @@ _MODULES = {
     "_what_if": "ChangedPrompt Comparison PromptFigures Tolerance WhatIf what_if",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
 }
-_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -5,8 +5,9 @@ Names are imported on first use. So reading streams needs only the base install,
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.app._agents import AgentRow, Agents, AgentSource, bundled_agents
@@ -82,7 +83,7 @@ __all__ = [
     "weights_counter",
 ]
 
-_NAMES = {
+_MODULES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
@@ -103,10 +104,4 @@ _NAMES = {
     "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter local_wiring",
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"remora.app.{_MODULES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

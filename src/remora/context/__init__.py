@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.context.hub_client import HubClientStub, get_hub_client
@@ -19,17 +20,9 @@ __all__ = [
     "get_hub_client",
 ]
 
-_HOMES = {
-    "ContextManager": "manager",
-    "DecisionPacket": "models",
-    "HubClientStub": "hub_client",
-    "KnowledgeEntry": "models",
-    "RecentAction": "models",
-    "get_hub_client": "hub_client",
+_MODULES = {
+    "hub_client": "HubClientStub get_hub_client",
+    "manager": "ContextManager",
+    "models": "DecisionPacket KnowledgeEntry RecentAction",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -6,8 +6,9 @@ loaded when they are first used: building the event classes takes a quarter of a
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.app import JsonlEventEmitter
@@ -164,18 +165,6 @@ _MODULES = {
         "is_check"
     ),
     "_values": "Inline Packed pack unpack",
+    "remora.app": "JsonlEventEmitter",  # the only name here that needs the disk
 }
-_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
-# The only name here that needs the disk.
-_HOMES["JsonlEventEmitter"] = "remora.app"
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -5,8 +5,9 @@ Names are imported on first use: commands that only read streams call git once a
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.sandbox._git import changed_lines, is_tracked
@@ -29,25 +30,13 @@ __all__ = [
     "probe",
 ]
 
-_HOMES = {
-    "Limits": "_plan",
-    "LocalSpawner": "_spawner",
-    "SandboxReport": "_probe",
-    "SummaryChild": "_guard",
-    "changed_lines": "_git",
-    "end_descendants": "_jail._watch",
-    "installed_summarizers": "_plugins",
-    "is_tracked": "_git",
-    "probe": "_probe",
+_MODULES = {
+    "_git": "changed_lines is_tracked",
+    "_guard": "SummaryChild",
+    "_jail._watch": "end_descendants",
+    "_plan": "Limits",
+    "_plugins": "installed_summarizers",
+    "_probe": "SandboxReport probe",
+    "_spawner": "LocalSpawner",
 }
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return value
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -13,8 +13,9 @@ no writer.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.trace.files.blobs import FileBlobs
@@ -127,15 +128,4 @@ _MODULES = {
     "verification.state": "BlobCounts HeadCounts Verification",
     "verification.stream": "StreamReport verify",
 }
-_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)
