@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from remora.analysis import ChangedPrompt, PromptFigures, WhatIf
 from remora.cli._console import say
-from remora.cli._render import short_id
+from remora.events import short_id
+
+if TYPE_CHECKING:
+    from remora.analysis import ChangedPrompt, PromptFigures, WhatIf
 
 MAX_WORDS = 8
 """Words that a line names; the others are counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,10 +22,11 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._filters import Node, Operation, Outcome, Since, Tokenizer, Tool, Until
-from remora.context.render import RENDERERS, Style
 from remora.errors import ConfigError
 from remora.trace import Filter
-from remora.twotrack import Rules
+
+if TYPE_CHECKING:
+    from remora.context.render import Style
 
 
 def what_if(
@@ -81,6 +82,8 @@ def what_if(
       remora trace what-if 7GX2KQF --budget 500 --diff
       remora trace what-if --since 2026-10-15 --summarizer search=tools.py:Search --max-evidence-loss 0.01
     """
+    from remora.twotrack import Rules  # loads the fold, which no other command here needs
+
     with errors_as_sentences():
         other = app.OtherRules(
             rules=Rules(style=_style(style), budget=budget, only_render=only_render),
@@ -119,6 +122,8 @@ async def _compare(
 
 
 def _style(name: str | None) -> Style | None:
+    from remora.context.render import RENDERERS
+
     if name is None:
         return None
     found = next((style for style in RENDERERS if style == name), None)
