@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cli.conftest import PATIENT
 
 
@@ -41,3 +43,39 @@ def test_ctrl_c_seals_what_runs_and_leaves_no_process(
     ]
     assert end["data"]["outcome"] == "cancelled"
     gone(run.pid)
+
+
+TWO_ENDINGS = """
+import subprocess, threading
+import remora.sandbox as sandbox
+import remora.sandbox._jail._watch as watch
+from remora.cli import _signals
+
+stopped, never = threading.Event(), threading.Event()
+send, sweep, main = watch._send, sandbox.end_descendants, threading.main_thread()
+child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+def slow_send(process, number):
+    if number == watch.KILL:
+        never.wait()
+    done = send(process, number)
+    stopped.set()
+    return done
+
+def end_descendants(root):
+    if threading.current_thread() is not main:
+        return sweep(root)
+    second.start()  # a second signal, when the first sweep has found no child yet
+    stopped.wait(2)
+
+watch._send, sandbox.end_descendants = slow_send, end_descendants
+second = threading.Thread(target=_signals._end, daemon=True)
+_signals._end()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found through /proc")
+def test_a_second_signal_while_the_command_ends_leaves_no_stopped_child() -> None:
+    # The child holds our pipes, and ends with its own unless it was stopped.
+    done = subprocess.run([sys.executable, "-c", TWO_ENDINGS], capture_output=True, timeout=30, check=False)
+    assert done.returncode == 130, done.stderr

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TextIO
 
 Handler = Callable[[int, Any], Any] | signal.Handlers
 CANCELLED = 130
+_ENDING = threading.Lock()
 STOP_S = 1.5
 """Seconds that sealing may take. A stream that is not sealed by then is intact up to its last event: resume it."""
 
@@ -122,7 +123,12 @@ def end_now() -> NoReturn:
 
 
 def _end() -> NoReturn:
-    """End all child processes and exit. Acknowledged events are on disk."""
+    """End all child processes and exit. Acknowledged events are on disk.
+
+    Only one thread does so, and never releases the lock: if another one exited while this one had stopped a child and
+    not killed it yet, the child would stay stopped forever.
+    """
+    _ENDING.acquire()
     try:
         if sys.platform == "linux":
             from remora.sandbox import end_descendants
