@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from remora.app._deciding import EMBEDDED, NO_MODEL, PACKET_TOKENS, Deciders, deciders
+from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
 from remora.config import Config, RungConfig, ServerConfig
 from remora.errors import ConfigError, RemoraError
 from remora.escalation import Meter, Price, Rung
@@ -18,7 +18,7 @@ LADDER_START = "server"
 """The rung that is the model of the `server` block."""
 DEFAULT_MODEL = "smollm2-135m"
 HANDOVER_TOKENS = 8000
-"""Default tokens of packet and evidence for a server of the ladder. An embedded model reads too slowly for that."""
+"""Default tokens of packet and evidence for a server of the ladder. Others have the limit of their model."""
 
 
 def rung_server(rung: RungConfig, server: ServerConfig) -> ServerConfig:
@@ -152,8 +152,9 @@ class Rungs:
     def limit(self, name: str, found: Deciders, fixed: int) -> int:
         """The prompt limit of a rung. `fixed` is the number of tokens of system text and tools."""
         rung = self._by_name[name]
-        default = HANDOVER_TOKENS if rung_server(rung, self._config.server).server != EMBEDDED else PACKET_TOKENS
-        return found.limit(rung.prompt_tokens or found.trained_limit or fixed + default)
+        is_server = rung_server(rung, self._config.server).server not in (EMBEDDED, *NO_MODEL)
+        default = fixed + HANDOVER_TOKENS if is_server else found.default_limit(fixed)
+        return found.limit(rung.prompt_tokens or default)
 
     def price(self, name: str) -> Price:
         """The price of a rung's tokens."""
