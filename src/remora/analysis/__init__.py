@@ -15,17 +15,21 @@ if TYPE_CHECKING:
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+    from remora.analysis._what_if import ChangedPrompt, Comparison, PromptFigures, Tolerance, WhatIf, what_if
 
 __all__ = [
     "AssistantTurn",
     "CallRow",
+    "ChangedPrompt",
     "Chat",
     "ChatProblem",
+    "Comparison",
     "Entry",
     "EscalationDocument",
     "Explanation",
     "Grounding",
     "LlmConversationLogger",
+    "PromptFigures",
     "Replay",
     "RungRow",
     "RungTally",
@@ -33,8 +37,10 @@ __all__ = [
     "StreamSummary",
     "TokenReport",
     "TokenRow",
+    "Tolerance",
     "TurnRow",
     "UserMessage",
+    "WhatIf",
     "answer_delta",
     "call_words",
     "chat_tokens",
@@ -51,6 +57,7 @@ __all__ = [
     "token_report",
     "tokens_in",
     "transcript",
+    "what_if",
     "words_in",
 ]
 
@@ -63,6 +70,7 @@ _MODULES = {
     "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
+    "_what_if": "ChangedPrompt Comparison PromptFigures Tolerance WhatIf what_if",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}

@@ -41,9 +41,12 @@ class Deciders:
     trained_limit: int | None = None
     """Tokens of the prompts that the model was trained on, if longer ones make its choices worse."""
 
+    packet_tokens: int = PACKET_TOKENS
+    """Default budget of the packet, without system text and tools."""
+
     def default_limit(self, fixed: int) -> int:
         """The default prompt limit. `fixed` is the number of tokens of system text and tools."""
-        return self.trained_limit or fixed + PACKET_TOKENS
+        return self.trained_limit or fixed + self.packet_tokens
 
     def limit(self, wanted: int) -> int:
         """The prompt limit: `wanted`, or less if the context window is smaller."""

@@ -181,13 +181,20 @@ class Runs:
         server = self._project.server
         if server.server != EMBEDDED:
             return server.model
-        return server.gguf.stem if server.gguf else "SmolLM2-135M"
+        from remora.app._catalogue import chosen_model
+
+        return chosen_model(server).title
 
     def prompt_limit(self) -> int | None:
         """The prompt limit, if it is known without asking the server for its context window."""
-        server = self._project.server
-        trained = server.server in NO_MODEL or (server.server == EMBEDDED and server.gguf is None)
-        return self._project.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
+        server, own = self._project.server, self._project.config.runner.memory.packet_size_limit
+        if own or server.server in NO_MODEL:
+            return own or TRAINED_LIMIT
+        if server.server != EMBEDDED:
+            return None
+        from remora.app._catalogue import chosen_model
+
+        return chosen_model(server).entry.prompt_limit
 
     def _rank(self, name: str) -> int:
         return -self._project.operation(name).priority

@@ -212,7 +212,7 @@ def _run_and_print(
 def fetch_weights(project: Project, *, quiet: bool) -> None:
     """Download the embedded model's weights if this run needs them and they are missing, with a progress bar."""
     if needs_weights(project.server):
-        with fetching(quiet=quiet) as progress:
+        with fetching(project.runs.model_name(), quiet=quiet) as progress:
             ensure_weights(project.server, progress)
 
 

@@ -22,7 +22,6 @@ HERE = Path()
 SLOW_S = 1.0
 SOME_FAILED, ALL_FAILED, BAD_CONFIG, CANCELLED = 1, 2, 3, 130
 
-StreamId = Annotated[str, typer.Argument(help="Agent or run, by the start or end of its id")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON on stdout")]
 ProjectDir = Annotated[Path, typer.Option("--project", "-C", help="A folder in the project; default: the current one")]
 StateDir = Annotated[

@@ -14,13 +14,13 @@ from remora.cli._console import (
     JsonFlag,
     ProjectDir,
     StateDir,
-    StreamId,
     errors_as_sentences,
     print_json,
     say,
     slow_progress,
     tell,
 )
+from remora.cli._filters import StreamId
 from remora.events import short_id
 
 if TYPE_CHECKING:

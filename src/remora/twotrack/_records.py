@@ -9,11 +9,9 @@ from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
 from remora.context.projection import project
 from remora.context.secrets import Secrets
-from remora.context.text import one_line
 from remora.events import (
     AgentErrorEvent,
     Call,
-    KnowledgeDelta,
     NoticeEvent,
     PacketDelta,
     PacketUpdateEvent,
@@ -23,12 +21,9 @@ from remora.events import (
     UserInputEvent,
 )
 from remora.ports import Prompt
-from remora.twotrack._evidence import user_evidence
+from remora.twotrack._evidence import user_delta
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
-
-MAX_USER_TEXT = 500
-"""Characters of a person's message in the packet. The stream has the whole message."""
 
 
 class Records:
@@ -73,11 +68,7 @@ class Records:
     async def user(self, text: str) -> None:
         """Record a person's message. Style `account` shows it as evidence; other styles as knowledge `user`."""
         message = self._secrets.clean(text)
-        if self._prompts.settings.style == "account":
-            delta = user_evidence(message)
-        else:
-            known = KnowledgeDelta(value=one_line(message, MAX_USER_TEXT), pinned=True)
-            delta = PacketDelta(knowledge={"user": known})
+        delta = user_delta(message, self._prompts.settings.style)
         await self.context.record(UserInputEvent(**await self._offloader.text(message), delta=delta))
 
     async def fail(self, code: str, message: str) -> None:

@@ -74,16 +74,9 @@ class ToolResultBuilder:
     ) -> ToolResultEvent:
         """Build the event of a finished call. Its large parts are already in blobs; the event is not recorded yet."""
         redacted = self._redact(output.value)
-        distilled = await self.distill(call.tool, redacted.value)
-        proposed = self._add_candidates(distilled.delta, known)
-        if self._shows_all or not (states_outcome(redacted.value) or call.tool in self._summarizers):
-            args = self._secrets.clean(call.args)
-            proposed = with_evidence(proposed, call_evidence(call, args, redacted.value, distilled, self._goal))
-        delta = checked(proposed, self._tools, self._extensions, redacted.notes)
-        if changes:
-            self._repeats.forget()
-        raw = redacted.packed.data if isinstance(redacted.packed, Packed) else canonical(redacted.packed.value)
-        delta = self._repeats.note(call.tool, call.args, raw, delta)
+        distilled, delta = await self.derive(
+            call, redacted.value, known, packed=redacted.packed, notes=redacted.notes, changed=bool(changes)
+        )
         stored = await self._stored_fields(redacted, output, changes)
         return ToolResultEvent(
             call_id=call.call_id,
@@ -93,6 +86,28 @@ class ToolResultBuilder:
             delta=delta,
             **stored,
         )
+
+    async def derive(
+        self,
+        call: Call,
+        safe: Any,
+        known: Mapping[str, KnowledgeEntry],
+        *,
+        packed: Inline | Packed,
+        notes: Sequence[str] = (),
+        changed: bool = False,
+    ) -> tuple[Distilled, PacketDelta]:
+        """Distill a result that has no secrets, and derive its delta. `changed` says that the call changed files."""
+        distilled = await self.distill(call.tool, safe)
+        proposed = self._add_candidates(distilled.delta, known)
+        if self._shows_all or not (states_outcome(safe) or call.tool in self._summarizers):
+            args = self._secrets.clean(call.args)
+            proposed = with_evidence(proposed, call_evidence(call, args, safe, distilled, self._goal))
+        delta = checked(proposed, self._tools, self._extensions, notes)
+        if changed:
+            self._repeats.forget()
+        raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
+        return distilled, self._repeats.note(call.tool, call.args, raw, delta)
 
     async def build_check(
         self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, key: str
