@@ -81,8 +81,8 @@ class RungConfig(_Block):
     context: int | None = Field(default=None, ge=512, le=MAX_TOKENS)
     """The model's context window in tokens, if the server does not report it."""
     prompt_tokens: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
-    """Maximum tokens of a whole prompt. By default 8,000 for packet and evidence on a server, and the model's usual limit
-    embedded, within the context window."""
+    """Maximum tokens of a whole prompt. By default a server gets 8,000 for packet and evidence, and an embedded model
+    its usual limit, within the context window."""
     max_tokens: int | None = Field(default=None, ge=16, le=MAX_TOKENS)
     """Maximum tokens of a reply. By default as in the `server` block."""
     price_in: float = Field(default=0.0, ge=0, le=1e6)

@@ -12,9 +12,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from remora import app, events
+from remora import analysis, app, events
 from remora._version import __version__
-from remora.analysis import sum_rungs
 from remora.cli._console import json_text, out, say, tell
 from remora.cli._render_rungs import decisions, moves
 from remora.context.text import number, one_line, visible
@@ -148,7 +147,7 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
-    decisions(sum_rungs(row for result in results for row in result.decisions))
+    decisions(analysis.sum_rungs(row for result in results for row in result.decisions))
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
 
 
