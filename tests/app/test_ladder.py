@@ -10,9 +10,11 @@ import pytest
 
 import remora
 from inference.fakes import FakeServer, answer, by_path, call_part, calls_natively, chooses, says
+from inference.real import smollm2
+from remora.analysis import replay
 from remora.app import Project
 from remora.config import RungConfig, RunnerConfig, ServerConfig
-from remora.errors import ConfigError, ServerRefused
+from remora.errors import ConfigError, ServerRefused, TraceLocked
 from remora.events import EscalationEvent, Event, ModelRequestEvent, NoticeEvent, PacketUpdateEvent
 from remora.runner import FunctionGemmaRunner
 from remora.subagent import SubagentDefinition
@@ -288,25 +290,61 @@ async def test_an_answer_for_other_code_is_refused(root: Path) -> None:
         project.runs.plan([root / "a.py"], ["lint"], answer=agent)
 
 
+def cut_before(file: Path, mark: bytes) -> None:
+    """Cut a stream before the first line with `mark`, as a crash would."""
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[: next(place for place, line in enumerate(lines) if mark in line)]))
+
+
 async def test_an_interrupted_run_continues_with_the_answer(root: Path) -> None:
     project, agent = await stuck(root)
     file = project.state_dir / "traces" / f"{agent}.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
-    cut = next(place for place, line in enumerate(lines) if b'"turn":2' in line)
-    file.write_bytes(b"".join(lines[:cut]))
-    for log in project.state_dir.glob("heads.log"):
-        log.unlink()
+    cut_before(file, b'"turn":2')
+    cut_before(next((project.state_dir / "runs").glob("*.jsonl")), b'"type":"agent_finished"')
+    (project.state_dir / "heads.log").unlink()
     large = plain(chooses("answer", advice="Remove the unused import"))
     with large:
-        rung = {"model": f"{large.url}#big", "mode": "json"}
-        asking = opened(root, "first-candidate", rung)
+        asking = opened(root, "first-candidate", {"model": f"{large.url}#big", "mode": "json"})
         got = await asking.escalations.ask(agent, f"{large.url}#big")
     assert got.given_back
-    events = list(read_events(file))
-    assert isinstance(events[-1], PacketUpdateEvent)
-    assert project.streams.packet(agent).knowledge["advice"].value == "Remove the unused import"
-    (replayed,) = [row for row in project.library.agents() if row.agent_id == agent]
-    assert not replayed.sealed
+    assert isinstance(list(read_events(file))[-1], PacketUpdateEvent)
+    small = plain(native("apply_fix", '{"code": "F401"}'), SUBMITS)
+    with small:
+        again = remora.open_project(root, {"server.server": small.url, "server.model": "big"})
+        _plan, results = again.runs.resume()
+        (result,) = [each async for each in results]
+    assert (result.agent_id, result.verdict) == (agent, "clean")
+    assert "Remove the unused import" in str(chats(small)[0].body["messages"])
+    assert replay(list(read_events(file))).first_difference is None
+
+
+async def test_an_agent_that_is_running_is_not_asked_about(root: Path) -> None:
+    project, agent = await stuck(root)
+    cut_before(project.state_dir / "traces" / f"{agent}.jsonl", b'"turn":2')
+    (project.state_dir / "heads.log").unlink()
+    large = plain(says("never"))
+    with large:
+        async with project.writer() as writer:
+            await writer.reopen(f"traces/{agent}")
+            with pytest.raises(TraceLocked):
+                await project.escalations.ask(agent, f"{large.url}#big")
+    assert chats(large) == []
+
+
+async def test_the_real_small_model_hands_its_stuck_step_on(root: Path) -> None:
+    gguf = smollm2()
+    project = opened(
+        root,
+        str(gguf),
+        "first-candidate",
+        runner__escalation__no_progress=1,
+        runner__max_turns=3,
+        server__deadline_s=600,
+    )
+    events = await events_of(project)
+    assert moves(events)[:1] == [("up", "no_progress")]
+    rungs = [event.rung for event in events if isinstance(event, ModelRequestEvent)]
+    assert rungs[:2] == [str(gguf), "first-candidate"]
 
 
 async def test_a_model_that_gives_no_answer_leaves_a_stream_that_says_so(root: Path) -> None:
