@@ -37,6 +37,8 @@ def test_a_run_says_its_ladder_every_move_and_who_decided(remora: Remora) -> Non
     assert "up to first-candidate by `no_progress`" in done.stdout
     assert "Who decided:" in done.stdout
     assert "network not used" in done.stdout
+    # The larger prompts too are functions of the stream: the same rules give the same prompts.
+    assert "No prompt changes" in remora("trace", "what-if").stdout
 
 
 def test_json_has_the_decisions_of_each_agent_and_of_the_run(remora: Remora) -> None:
