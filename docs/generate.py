@@ -6,13 +6,13 @@ import inspect
 import typing
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
 from remora import errors
 from remora.app._scaffold import meanings
-from remora.config import Config, OperationConfig
+from remora.config import Config, OperationConfig, RungConfig
 from remora.events import EVENT_TYPES, UNRECORDED, BlobRef, Call, Event, FileChange
 from remora.repository import rule_for
 
@@ -63,7 +63,7 @@ def error_tree() -> str:
 def config_keys() -> str:
     """Every setting: type, default, meaning, and whether a repository may set it."""
     rows = [
-        f"| `{key}` | {kind} | {default} | {rule_for(key)} | {meaning} |"
+        f"| `{key}` | {kind} | {default} | {rule_for(key.replace('[]', ''))} | {meaning} |"
         for key, kind, default, meaning in _keys(Config, "")
     ]
     head = ["| key | type | default | a repository may | meaning |", "|---|---|---|---|---|"]
@@ -129,10 +129,13 @@ def _parameter(param: Any) -> str:
 
 
 def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, str]]:
-    meanings = _meanings(model)
+    meanings = {name: text for base in reversed(model.__mro__) for name, text in _meanings(base).items()}
     for name, field in model.model_fields.items():
         inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
+        if inner is not None and typing.get_origin(inner) is tuple and prefix + name == "escalation":
+            yield name, "list of text or objects", "none", meanings[name]
+            yield from _keys(RungConfig, f"{name}[].")
+        elif isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from _keys(inner, f"{prefix}{name}.")
         elif name == "operations":
             yield from _keys(OperationConfig, f"{prefix}{name}.*.")
@@ -182,6 +185,8 @@ def _words(kind: Any) -> str:
         return plain[kind]
     if origin is Literal:
         return " or ".join(f"`{part}`" for part in parts)
+    if origin is Annotated:
+        return _words(parts[0])
     if origin is tuple:
         return f"list of {_words(parts[0])}"
     if origin is dict:

@@ -37,6 +37,9 @@ def sections(*paths: str, level: int = 2) -> str:
 def _class(cls: type, anchor: str, level: int) -> Iterator[str]:
     tree = _parsed(cls)
     own = {item.name: item for item in tree.body if isinstance(item, Function)}
+    for base in cls.__mro__[1:]:
+        if base.__module__.rpartition(".")[0] == cls.__module__.rpartition(".")[0]:  # a part of the same class
+            own = {item.name: item for item in _parsed(base).body if isinstance(item, Function)} | own
     if "__init__" in own and _has_public_init(cls):
         yield from _code(_signature(own["__init__"], cls.__name__))
     yield from _prose(inspect.getdoc(cls) or "")

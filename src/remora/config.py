@@ -77,12 +77,12 @@ class RungConfig(_Block):
     api_key_env: str = ""
     """Name of the environment variable with the server's API key."""
     mode: Literal["auto", "json", "tools"] | None = None
-    """How the model makes calls. By default as in the `server` block."""
+    """How the model makes calls. `auto`, the default, picks by server."""
     context: int | None = Field(default=None, ge=512, le=MAX_TOKENS)
     """The model's context window in tokens, if the server does not report it."""
     prompt_tokens: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
-    """Maximum tokens of a whole prompt. By default as much as the window holds, up to 8,000 tokens of packet and
-    evidence on a server and 3,000 embedded."""
+    """Maximum tokens of a whole prompt. By default a server gets 8,000 for packet and evidence, and an embedded model
+    its usual limit, within the context window."""
     max_tokens: int | None = Field(default=None, ge=16, le=MAX_TOKENS)
     """Maximum tokens of a reply. By default as in the `server` block."""
     price_in: float = Field(default=0.0, ge=0, le=1e6)
@@ -99,13 +99,13 @@ class EscalationRules(_Block):
     """When an agent moves up to the next model. 0 turns a rule off."""
 
     undecided: int = Field(default=2, ge=0, le=100)
-    """After this many replies in a row without a valid call."""
+    """Move up after this many replies in a row without a valid call."""
     repeats: int = Field(default=3, ge=0, le=10_000)
-    """After this many equal calls with equal results in a row."""
+    """Move up after this many equal calls with equal results in a row."""
     errors: int = Field(default=3, ge=0, le=10_000)
-    """After this many failed calls in a row."""
+    """Move up after this many failed calls in a row."""
     no_progress: int = Field(default=4, ge=0, le=MAX_TURNS)
-    """After this many turns in which the agent's check did not get better, and when it submits without any progress."""
+    """Move up after this many turns in which the check did not get better, and on a submission without any progress."""
     ask: bool = False
     """Whether the model gets the tool `escalate`, to ask for a larger model itself."""
 

@@ -100,7 +100,7 @@ def test_pages_name_only_files_that_exist() -> None:
 def test_the_library_page_has_every_public_method_with_exactly_its_parameters(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
     project = remora.open_project(tmp_path)
-    rooms = ("runs", "review", "streams", "agents", "hub", "tools", "library")
+    rooms = ("runs", "review", "streams", "escalations", "agents", "hub", "tools", "library")
     classes = [remora.TwoTrack, Project, *(type(getattr(project, room)) for room in rooms)]
     for cls in classes:
         for name, method in inspect.getmembers(cls, lambda each: inspect.isfunction(each) or inspect.ismethod(each)):

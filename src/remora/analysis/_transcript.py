@@ -19,6 +19,7 @@ from remora.events import (
     AgentStartEvent,
     BlobRef,
     Call,
+    EscalationEvent,
     Event,
     ModelRequestEvent,
     ModelResponseEvent,
@@ -145,6 +146,8 @@ def _plain(event: Event) -> Iterable[tuple[Kind, str, str]]:
             yield "submit", "", canonical(result).decode()
         case NoticeEvent(code=code, message=message):
             yield "notice", code, message
+        case EscalationEvent(direction=direction, source=source, target=target, reason=reason):
+            yield "notice", f"escalation {direction}", f"{source} → {target}: {reason}"
         case AgentErrorEvent(code=code, message=message):
             yield "error", code, message
         case AgentResumedEvent(reason=reason):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
-    from remora.app._ladder import LADDER_START
+    from remora.app._ladder import LADDER_START, missing_weights
     from remora.app._models import weights_counter
     from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
@@ -72,6 +72,7 @@ __all__ = [
     "hub_around",
     "list_models",
     "local_wiring",
+    "missing_weights",
     "needs_weights",
     "open_project",
     "project_root",
@@ -92,7 +93,7 @@ _MODULES = {
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
-    "_ladder": "LADDER_START",
+    "_ladder": "LADDER_START missing_weights",
     "_overrides": "RunOverrides",
     "_catalogue": "ModelRow catalogue ensure_weights list_models needs_weights pull_model served_weights",
     "_models": "weights_counter",

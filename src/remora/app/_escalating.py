@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from remora.analysis import EscalationDocument, answer_delta, escalation_document
 from remora.app._deciding import NO_MODEL, Deciders, deciders
-from remora.app._ladder import HANDOVER_TOKENS, rung_server
+from remora.app._ladder import HANDOVER_TOKENS, check_weights, rung_server
 from remora.app._project import Project, counter_of
 from remora.config import RungConfig
 from remora.context.contracts import ToolSpec
@@ -100,7 +100,9 @@ class Escalating:
         rung = self._rung(to)
         if rung.model in NO_MODEL:
             raise ConfigError(f"`{rung.model}` is not a model: expected one that can read a document")
-        async with deciders(rung_server(rung, self._project.config.server)) as found, self._project.writer() as writer:
+        server = rung_server(rung, self._project.config.server)
+        check_weights(rung.model, server)
+        async with deciders(server) as found, self._project.writer() as writer:
             stream_id, is_open = f"traces/{start.agent_id}", not isinstance(events[-1], AgentEndEvent)
             if is_open:  # lock it first, so that the answer is not lost
                 await writer.reopen(stream_id)

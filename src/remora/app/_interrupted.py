@@ -23,7 +23,7 @@ from remora.events import (
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
-from remora.trace import check_stream_id, read_events
+from remora.trace import read_events
 
 RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns", "escalation"})
 
@@ -86,7 +86,7 @@ class Interrupted:
             ended=tuple(self._past_result(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),
             is_over=not left and any(isinstance(e, RunEndEvent) and e.outcome == "finished" for e in events),
         )
-        return plan, self._project.runs.run(plan, lambda job: self._past_events(job.agent_id))
+        return plan, self._project.runs.run(plan, lambda job: self._project.runs.past_events(job.agent_id))
 
     def _read_run(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
         self._project.check_own_state()
@@ -102,16 +102,11 @@ class Interrupted:
             raise TraceNotFound("There is no run to resume", hint="`remora analyze` starts one")
         return runs[-1]
 
-    def _past_events(self, agent_id: str) -> list[Event]:
-        check_stream_id(f"traces/{agent_id}")  # a recorded name must not point outside the folder
-        path = self._project.state_dir / "traces" / f"{agent_id}.jsonl"
-        return list(read_events(path)) if path.exists() else []
-
     def _past_result(self, event: AgentFinishedEvent, stages: Mapping[str, str]) -> AgentResult:
         """The result of a finished agent, rebuilt from the streams."""
         changes = [
             change
-            for one in self._past_events(event.agent_id)
+            for one in self._project.runs.past_events(event.agent_id)
             if isinstance(one, ToolResultEvent)
             for change in one.files
         ]
@@ -131,7 +126,7 @@ class Interrupted:
         )
 
     def _job(self, scheduled: AgentScheduledEvent, start: RunStartEvent) -> Job:
-        past = self._past_events(scheduled.agent_id)
+        past = self._project.runs.past_events(scheduled.agent_id)
         recorded = past[0].node if past and isinstance(past[0], AgentStartEvent) else scheduled.node
         node = _recorded_node(scheduled, recorded) if recorded else self._current_node(scheduled.node_id)
         stage = (scheduled.stage, scheduled.over, scheduled.after)

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from remora.app._deciding import EMBEDDED, NO_MODEL, PACKET_TOKENS, Deciders, deciders
+from remora.app._catalogue import catalogue, chosen_model, needs_weights
+from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
 from remora.config import Config, RungConfig, ServerConfig
 from remora.errors import ConfigError, RemoraError
 from remora.escalation import Meter, Price, Rung
 
 LADDER_START = "server"
 """The rung that is the model of the `server` block."""
-DEFAULT_MODEL = "smollm2-135m"
 HANDOVER_TOKENS = 8000
-"""Default tokens of packet and evidence for a server of the ladder. An embedded model reads too slowly for that."""
+"""Default tokens of packet and evidence for a server of the ladder. Others have the limit of their model."""
 
 
 def rung_server(rung: RungConfig, server: ServerConfig) -> ServerConfig:
@@ -28,8 +28,10 @@ def rung_server(rung: RungConfig, server: ServerConfig) -> ServerConfig:
         chosen = {"api_key_env": rung.api_key_env or server.api_key_env, "context": rung.context or server.context}
     else:
         chosen = {"api_key_env": rung.api_key_env, "context": rung.context, **_parse_model(rung.model)}
-    mode = rung.mode or (server.mode if rung.model == LADDER_START else "auto")
-    return server.model_copy(update=chosen | {"mode": mode, "max_tokens": rung.max_tokens or server.max_tokens})
+    chosen["mode"] = rung.mode or (server.mode if rung.model == LADDER_START else "auto")
+    if rung.max_tokens is not None:  # a field that is set replaces the default of the model's catalogue entry
+        chosen["max_tokens"] = rung.max_tokens
+    return server.model_copy(update=chosen)
 
 
 def _parse_model(model: str) -> dict[str, object]:
@@ -42,10 +44,11 @@ def _parse_model(model: str) -> dict[str, object]:
         return {"server": place, "model": name, "gguf": None}
     if model.endswith(".gguf"):
         return {"server": EMBEDDED, "model": "", "gguf": Path(model).expanduser()}
-    if model in (EMBEDDED, DEFAULT_MODEL):
-        return {"server": EMBEDDED, "model": "", "gguf": None}
+    if model == EMBEDDED or model in catalogue():
+        return {"server": EMBEDDED, "model": "" if model == EMBEDDED else model, "gguf": None}
+    names = ", ".join(f"`{name}`" for name in catalogue())
     raise ConfigError(
-        f"`{model:.200}` is not a rung of a ladder: expected `{DEFAULT_MODEL}`, a GGUF file, `ollama#MODEL`, "
+        f"`{model:.200}` is not a rung of a ladder: expected an embedded model ({names}), a GGUF file, `ollama#MODEL`, "
         f"`URL#MODEL`, `{LADDER_START}`, or a policy without a model",
         hint="Such as: escalation: [smollm2-135m, ollama#qwen3:4b]",
     )
@@ -72,7 +75,7 @@ def rung_name(rung: RungConfig, server: ServerConfig) -> str:
     if server.server in NO_MODEL:
         return server.server
     if server.server == EMBEDDED:
-        return server.gguf.name if server.gguf else DEFAULT_MODEL
+        return chosen_model(server).name
     return f"{server.server}#{server.model}"
 
 
@@ -80,13 +83,30 @@ def is_local(model: str) -> bool:
     """Whether a rung stays on this machine and loads no file: a server by name, an embedded model, or a policy."""
     from remora.inference import PRESETS
 
-    return model in (LADDER_START, EMBEDDED, DEFAULT_MODEL, *NO_MODEL) or model.partition("#")[0] in PRESETS
+    named = model in (LADDER_START, EMBEDDED, *NO_MODEL) or model in catalogue()
+    return named or model.partition("#")[0] in PRESETS
 
 
 def rung_names(config: Config) -> tuple[str, ...]:
     """The names of the ladder's rungs; empty without a ladder."""
     names = tuple(rung_name(rung, config.server) for rung in config.escalation)
     return names if len(names) > 1 else ()
+
+
+def check_weights(name: str, server: ServerConfig) -> None:
+    """Raises `ConfigError` if a rung's weights are missing: a run does not download gigabytes by itself."""
+    if needs_weights(server):
+        raise ConfigError(f"The weights of `{name}` are not here", hint=f"Get them first: remora model pull {name}")
+
+
+def missing_weights(config: Config) -> list[str]:
+    """A sentence for each rung above the first whose weights are missing."""
+    named = [(rung_name(rung, config.server), rung_server(rung, config.server)) for rung in config.escalation[1:]]
+    return [
+        f"`{name}` has no weights here, so no agent can move up to it: remora model pull {name}"
+        for name, server in named
+        if needs_weights(server)
+    ]
 
 
 def servers_of(config: Config) -> tuple[str, ...]:
@@ -141,6 +161,7 @@ class Rungs:
             if name not in self._opened:
                 try:
                     server = rung_server(self._by_name[name], self._config.server)
+                    check_weights(name, server)
                     self._opened[name] = await self._stack.enter_async_context(deciders(server))
                 except RemoraError as error:
                     self._opened[name] = error
@@ -152,8 +173,9 @@ class Rungs:
     def limit(self, name: str, found: Deciders, fixed: int) -> int:
         """The prompt limit of a rung. `fixed` is the number of tokens of system text and tools."""
         rung = self._by_name[name]
-        default = HANDOVER_TOKENS if rung_server(rung, self._config.server).server != EMBEDDED else PACKET_TOKENS
-        return found.limit(rung.prompt_tokens or found.trained_limit or fixed + default)
+        is_server = rung_server(rung, self._config.server).server not in (EMBEDDED, *NO_MODEL)
+        default = fixed + HANDOVER_TOKENS if is_server else found.default_limit(fixed)
+        return found.limit(rung.prompt_tokens or default)
 
     def price(self, name: str) -> Price:
         """The price of a rung's tokens."""

@@ -23,7 +23,7 @@ from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
 from remora.ports import AgentResult, Job
-from remora.trace import new_stream_id, read_events
+from remora.trace import check_stream_id, new_stream_id, read_events
 
 if TYPE_CHECKING:
     from remora.sandbox import SandboxReport
@@ -94,6 +94,8 @@ class Runs:
 
         agents = self._project.agents.load(plan.operations)
         async with open_session(self._project, agents, overrides) as session:
+            for ended in plan.ended:
+                session.count_past(self.past_events(ended.agent_id))
 
             async def execute(job: Job) -> AgentResult:
                 if session.is_out_of_time:
@@ -155,6 +157,12 @@ class Runs:
         """The agents of a run in the order in which their changes are accepted."""
         events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl")
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
+
+    def past_events(self, agent_id: str) -> list[Event]:
+        """The recorded events of an agent; empty if it has no stream."""
+        check_stream_id(f"traces/{agent_id}")  # a recorded name must not point outside the folder
+        path = self._project.state_dir / "traces" / f"{agent_id}.jsonl"
+        return list(read_events(path)) if path.exists() else []
 
     def _drop_workspace(self, agent_id: str) -> None:
         """Delete the workspace of an agent that is not needed."""

@@ -112,7 +112,7 @@ class Session:
         if self.rungs is None:
             return None
         rungs, all_tools = self.rungs, wiring.specs
-        rungs.meter.add_past(list(past), rungs.prices, self._first_rung)
+        self.count_past(past)
 
         async def build(name: str, found: Deciders) -> Rung:
             tools = tuple(tool for tool in all_tools if tool is not ESCALATE or name != rungs.names[-1])
@@ -133,6 +133,11 @@ class Session:
             )
 
         return AgentLadder(rungs, build)
+
+    def count_past(self, events: Sequence[Event]) -> None:
+        """Count what an earlier part of the run asked of larger models, towards its limits."""
+        if self.rungs is not None:
+            self.rungs.meter.add_past(list(events), self.rungs.prices, self._first_rung)
 
     @property
     def is_out_of_time(self) -> bool:

@@ -20,6 +20,7 @@ from remora.app import (
     Project,
     default_state_dir,
     ensure_weights,
+    missing_weights,
     needs_weights,
     open_project,
     project_root,
@@ -194,6 +195,7 @@ def _run_and_print(
 ) -> list[AgentResult]:
     """Run the agents, print progress and results as the flags say, and return the results."""
     fetch_weights(project, quiet=json or quiet)
+    tell(missing_weights(project.config))
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
     results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))

@@ -157,7 +157,9 @@ class Climber:
         if self.state.ever_better or not self.state.best:
             return False
         reason = f"it submitted, and the check is no better than at the start ({self.state.best})"
-        return await self._move_up(Move("up", "no_progress", reason), call.call_id)
+        # To submit again is what it was offered, and is no help.
+        others = tuple(each for each in self._track.packet.candidate_actions if each.tool != call.tool)
+        return await self._move_up(Move("up", "no_progress", reason, others), call.call_id)
 
     def _limit(self, rung: Rung) -> tuple[str, str] | None:
         """The limit that forbids another decision of `rung`, and a sentence about it."""
@@ -223,7 +225,9 @@ class Climber:
         }
 
     async def _record(self, direction: Any, target: str, move: Move, call_id: str, handed: dict[str, Any]) -> None:
-        line = f"Taken over from {self._name}: {move.reason}"
+        told = PacketDelta(
+            diagnostics=(f"Taken over from {self._name}: {move.reason}",), candidate_actions=move.candidates
+        )
         await self._track.escalation(
             EscalationEvent(
                 direction=direction,
@@ -234,7 +238,7 @@ class Climber:
                 call_id=call_id,
                 handed=handed,
                 model=dict(self._rung.model) if self._rung else {},
-                delta=PacketDelta(diagnostics=(line,)) if direction == "up" else None,
+                delta=told if direction == "up" else None,
             )
         )
 

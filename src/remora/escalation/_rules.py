@@ -19,6 +19,7 @@ from typing import Literal
 from remora.config import EscalationRules
 from remora.context.text import number
 from remora.events import (
+    CandidateAction,
     EscalationEvent,
     Event,
     ModelRequestEvent,
@@ -64,6 +65,8 @@ class Move:
     direction: Literal["up", "down"]
     rule: str
     reason: str
+    candidates: tuple[CandidateAction, ...] | None = None
+    """The candidates that the larger model gets; None to leave them as they are."""
 
 
 def advance(state: LadderState, event: Event, names: Sequence[str]) -> LadderState:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
+from remora.context.handover import LongTrack
 from remora.context.projection import EMPTY, PROJECTOR, apply
 from remora.context.render import RENDERERS, Style, fixed_tokens, render_within, reserved_tokens
 from remora.errors import TraceError
@@ -18,6 +19,7 @@ from remora.events import (
     AgentStartEvent,
     BlobRef,
     Call,
+    EscalationEvent,
     Event,
     ModelRequestEvent,
     ModelResponseEvent,
@@ -32,6 +34,7 @@ from remora.events import (
 )
 from remora.ports import BlobStore, blob_limit
 from remora.twotrack._evidence import agent_evidence, user_delta
+from remora.twotrack._prompts import DOCUMENT
 from remora.twotrack._tool_results import ToolResultBuilder
 from remora.twotrack._wiring import Wiring
 
@@ -91,6 +94,9 @@ class _Run:
         self._results = ToolResultBuilder(self._wiring, self._tools, self._wiring.summarizers)
         self._calls: dict[str, Call] = {}
         self._packet = EMPTY
+        self._long_track = LongTrack(start.goal)
+        self._above = False
+        """Whether a larger model of a ladder decides, whose prompts also show evidence of the Long Track."""
         self._system: tuple[str, int] | None = None
 
     async def take(self, event: Event) -> Rederived:
@@ -104,15 +110,23 @@ class _Run:
                 return Rederived(event, event.model_copy(update={"projector": self._rules.projector}))
             case ToolCallEvent(call_id=call_id, tool=tool, args=args):
                 self._calls[call_id] = Call(call_id=call_id, tool=tool, args=args)
+                self._long_track.take(event)
             case ToolResultEvent():
                 return await self._result(event)
+            case EscalationEvent(handed=handed):
+                self._above = bool(handed)
+            case ModelRequestEvent(renderer=renderer) if renderer == DOCUMENT:
+                recorded = await _whole_prompt(event, self._wiring.blobs)
+                return Rederived(recorded, recorded)
             case ModelRequestEvent():
                 recorded = await _whole_prompt(event, self._wiring.blobs)
                 return Rederived(recorded, self._request(recorded))
-            case UserInputEvent() if not self._rules.only_render:
-                return await self._user(event)
-            case ModelResponseEvent() if not self._rules.only_render:
-                return self._reply(event)
+            case UserInputEvent():
+                self._long_track.take(event)
+                return Rederived(event, event) if self._rules.only_render else await self._user(event)
+            case ModelResponseEvent():
+                self._long_track.take(event)
+                return Rederived(event, event) if self._rules.only_render else self._reply(event)
             case _:
                 pass
         return Rederived(event, event)
@@ -124,6 +138,7 @@ class _Run:
         except TraceError as error:
             return Rederived(event, event, problem=f"The result at seq {event.seq} is kept as it was: {error.message}")
         text = readable(value)
+        self._long_track.take(event, value)
         if is_check(event) or self._rules.only_render:
             return Rederived(event, event, text)
         if isinstance(event.delta, PacketDelta):  # their schemas may be known only to the program that recorded them
@@ -155,7 +170,10 @@ class _Run:
         limit = event.limit if self._rules.budget is None else fixed + self._rules.budget
         count = self._wiring.counter.count
         check_limit(fixed, limit, reserved_tokens(self._style, count))
-        built = render_within(self._packet, system, fixed, limit=limit, count=count, style=self._style)
+        shown = self._packet
+        if self._above:
+            shown = shown.model_copy(update={"evidence": self._long_track.evidence})
+        built = render_within(shown, system, fixed, limit=limit, count=count, style=self._style)
         return event.model_copy(
             update={
                 "messages": tuple(dict(message) for message in built.messages),
