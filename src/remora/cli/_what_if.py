@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from remora import analysis, app
 from remora.cli import _render_what_if as render
@@ -16,6 +17,7 @@ from remora.cli._console import (
     JsonFlag,
     ProjectDir,
     StateDir,
+    err,
     errors_as_sentences,
     print_json,
     slow_progress,
@@ -94,7 +96,8 @@ def what_if(
         )
         limits = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth)
         breaches = limits.breaches(total)
-        tell(breaches)
+        for breach in breaches:
+            err.print(Text.assemble(("failed: ", "bold red"), breach))
     raise typer.Exit(SOME_FAILED if breaches or failed else 0)
 
 
