@@ -45,7 +45,7 @@ def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return "-"
     over = ""
-    if row["tokens"] > row["budget"]:
+    if row["tokens"] > row["budget"] * TOLERATED:
         over = f" ({row['tokens']:,} sent)"
     elif row["most_tokens"] > row["budget"] * TOLERATED:
         over = f" (up to {row['most_tokens']:,})"

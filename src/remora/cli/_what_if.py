@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from remora import analysis, app
-from remora.cli import _render_what_if as render
 from remora.cli._console import (
     HERE,
     SOME_FAILED,
@@ -24,10 +23,13 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._filters import Node, Operation, Outcome, Since, Tokenizer, Tool, Until
-from remora.context.render import RENDERERS, Style
 from remora.errors import ConfigError
 from remora.trace import Filter
-from remora.twotrack import Rules
+
+if TYPE_CHECKING:
+    from remora.context.render import Style
+
+STYLES: tuple[Style, ...] = ("json", "markdown", "account")
 
 
 def what_if(
@@ -83,6 +85,8 @@ def what_if(
       remora trace what-if 7GX2KQF --budget 500 --diff
       remora trace what-if --since 2026-10-15 --summarizer search=tools.py:Search --max-evidence-loss 0.01
     """
+    from remora.twotrack import Rules  # loads the event classes
+
     with errors_as_sentences():
         other = app.OtherRules(
             rules=Rules(style=_style(style), budget=budget, only_render=only_render),
@@ -105,6 +109,8 @@ async def _compare(
     project: app.Project, other: app.OtherRules, names: list[str], wanted: Filter, *, json: bool
 ) -> tuple[analysis.WhatIf, int]:
     """Compare and print. Returns the totals, and how many runs could not be compared."""
+    from remora.cli import _render_what_if as render
+
     total, rows, problems = analysis.WhatIf(), [], []
     runs = project.streams.what_if(other)
     with slow_progress("runs", quiet=json) as progress:
@@ -124,9 +130,9 @@ async def _compare(
 def _style(name: str | None) -> Style | None:
     if name is None:
         return None
-    found = next((style for style in RENDERERS if style == name), None)
+    found = next((style for style in STYLES if style == name), None)
     if found is None:
-        raise ConfigError(f"`--style {name}` is not known: expected {', '.join(RENDERERS)}")
+        raise ConfigError(f"`--style {name}` is not known: expected {', '.join(STYLES)}")
     return found
 
 
