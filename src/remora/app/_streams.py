@@ -84,7 +84,7 @@ class Streams:
 
         if asked is None or not asked.counter.get("exact"):
             return counter_of(None)
-        own = weights_counter(self._project.config.server)
+        own = weights_counter(self._project.server)
         return own if own is not None and own.digest == asked.counter.get("digest") else counter_of(None)
 
     async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:

@@ -23,6 +23,7 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._escalate import escalate
 from remora.cli._filters import Node, Operation, Outcome, Run, Since, StreamId, Tokenizer, Tool, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
@@ -75,10 +76,13 @@ def ls(
         opened = app.open_project(project, state_dir=state_dir)
         with indexing_progress(opened, quiet=json):
             library = opened.library
-            rows = library.agents(wanted)
+            if every or (json and limit is None):
+                rows = library.agents(wanted)
+                total = len(rows)
+            else:
+                rows, total = library.newest_agents(wanted, limit=limit or SHOWN)
         tell(library.notices)
-        shown = rows if every or (json and limit is None) else rows[-(limit or SHOWN) :]
-        print_json(shown) if json else render.streams(shown, older=len(rows) - len(shown))
+        print_json(rows) if json else render.streams(rows, older=total - len(rows))
 
 
 @trace.command()
@@ -341,3 +345,6 @@ def transcript(
     with errors_as_sentences():
         entries = asyncio.run(app.open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)
+
+
+trace.command()(escalate)

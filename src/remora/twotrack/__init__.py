@@ -3,6 +3,7 @@
 `remora.runner` drives a `TwoTrack` for our own agents; any other loop can drive one the same way.
 """
 
+from remora.twotrack._handover import Handover
 from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._prompts import Memory, PromptSettings
 from remora.twotrack._rederive import Rederived, Rules, raw_value, rederive
@@ -12,6 +13,7 @@ from remora.twotrack._wiring import Identity, Wiring
 
 __all__ = [
     "MAX_INLINE",
+    "Handover",
     "Identity",
     "Memory",
     "PromptSettings",

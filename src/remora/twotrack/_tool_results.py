@@ -149,6 +149,11 @@ class ToolResultBuilder:
         """How many times in a row the latest call has given the same result."""
         return self._repeats.times
 
+    def forget_repeats(self) -> None:
+        """Count repeated calls from zero, for another model."""
+        self._repeats.forget()
+        self._repeats.times = 0
+
     async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
         """Add an earlier result of this run to the repeat guard."""
         raw = await self._read_blob(event.raw_ref) if event.raw_ref else canonical(event.raw)
@@ -168,12 +173,15 @@ class ToolResultBuilder:
 
     async def text(self, event: ToolResultEvent) -> str:
         """The raw result of an event, as text."""
-        value = event.raw
-        if event.raw_ref is not None and event.raw_ref.size > MAX_BLOB:
+        return readable(await self.value(event))
+
+    async def value(self, event: ToolResultEvent) -> Any:
+        """The raw result of an event."""
+        if event.raw_ref is None:
+            return event.raw
+        if event.raw_ref.size > MAX_BLOB:
             return f"[{event.raw_ref.size:,} bytes, more than can be looked into]"
-        if event.raw_ref is not None:
-            value = unpack(await self._read_blob(event.raw_ref), event.raw_ref.encoding)
-        return readable(value)
+        return unpack(await self._read_blob(event.raw_ref), event.raw_ref.encoding)
 
     async def _read_blob(self, reference: BlobRef) -> bytes:
         return await self._blobs.get(reference.blob, limit=blob_limit(reference))
