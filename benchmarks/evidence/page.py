@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evidence.plot import draw
+from benchmarks.evidence.plot import draw, off_chart
 from benchmarks.measure import ROOT
 from remora_lab.marks import between_marks
 
@@ -65,7 +65,9 @@ def facts(results: dict[str, Any]) -> str:
 def figures(results: dict[str, Any]) -> str:
     """What stands between the page's marks."""
     plot = "![Recall and grounded turns by tokens sent, one line for each memory](evidence.svg)"
-    return "\n\n".join((facts(results), plot, NOTE, table(results)))
+    missing = off_chart(results)
+    beyond = f"\n\nNot drawn, because more was sent: {', '.join(missing)}." if missing else ""
+    return "\n\n".join((facts(results), plot + beyond, NOTE, table(results)))
 
 
 def filled(page: str, results: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ PANELS = {"tau": "Help desk", "mixed, joined": "One long run"}
 MEASURES = {"recall": "recall", "grounded": "grounded turns"}
 LEFT, TOP, PANEL_WIDTH, PANEL_HEIGHT, GAP_X, GAP_Y = 54, 62, 380, 240, 52, 54
 TICKS = (250, 500, 1000, 2000, 4000)
-FIRST, LAST = 330, 5000
+FIRST, LAST = 240, 5000
 """Tokens at the left and right edge. Points beyond them are not drawn."""
 OURS = "remora"
 HIDDEN = ("task only",)
@@ -67,6 +67,12 @@ def draw(results: Mapping[str, Any]) -> str:
                 parts += _line(frame, number, points, measure)
     parts += _legend(names, foot)
     return "".join([*parts, "</svg>\n"])
+
+
+def off_chart(results: Mapping[str, Any]) -> list[str]:
+    """Memories with a point beyond the right edge, because they sent more."""
+    rows = [row for row in results["rows"] if row["suite"] in PANELS and row["tokens"] > LAST]
+    return list(dict.fromkeys(f"{row['memory']} ({PANELS[row['suite']].lower()})" for row in rows))
 
 
 def _axes(frame: Frame, title: str) -> Iterator[str]:
