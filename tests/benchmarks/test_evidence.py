@@ -38,7 +38,7 @@ def test_plain_rows_are_measured_and_one_row_can_be_measured_again(tmp_path: Pat
     (tmp_path / "desk").mkdir()
     (tmp_path / "desk" / "log.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
     out = tmp_path / "results.json"
-    options = ("--data", str(tmp_path), "--budgets", "500", "--plain", "--out", str(out))
+    options = ("--data", str(tmp_path / "desk"), "--budgets", "500", "--plain", "--out", str(out))
     assert run("-m", "benchmarks.evidence", *options).returncode == 0
     first = json.loads(out.read_bytes())["rows"]
     assert {row["recall"] for row in first} == {1.0}
