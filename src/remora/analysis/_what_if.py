@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
+from functools import partial
 
 from remora.analysis._grounding import NeededWords, words_in
 from remora.events import AgentStartEvent, Event, ModelRequestEvent
@@ -143,7 +144,7 @@ class Comparison:
             self._request(recorded, event)
         if self._words is None:
             self._early.append((recorded, text))
-        elif needed := self._words.take(recorded, lambda _: text):
+        elif needed := self._words.take(recorded, partial(_same, text)):
             self._score(needed)
 
     def result(self) -> WhatIf:
@@ -185,7 +186,7 @@ class Comparison:
             "\n".join(_content(message) for message in first.messages if message.get("role") == "system")
         )
         for event, text in self._early:
-            self._words.take(event, lambda _, text=text: text)
+            self._words.take(event, partial(_same, text))
         self._early.clear()
 
     def _score(self, needed: set[str]) -> None:
@@ -207,6 +208,10 @@ def what_if(steps: Iterable[tuple[Event, Event, str]], counter: TokenCounter, *,
     for recorded, event, text in steps:
         comparison.take(recorded, event, text)
     return comparison.result()
+
+
+def _same(text: str, _event: Event) -> str:
+    return text
 
 
 def _losses(total: WhatIf) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +67,7 @@ class WhatIfRuns:
         names: Sequence[str] = (),
         wanted: Filter = _EVERYTHING,
         progress: Callable[[int, int], None] | None = None,
-    ) -> AsyncIterator[WhatIf]:
+    ) -> AsyncGenerator[WhatIf]:
         """Yield the figures of every run. One that cannot be compared says why in `problem`.
 
         `names` are runs, agents or files of streams; without them, all agents that `wanted` lets through.

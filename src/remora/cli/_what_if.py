@@ -7,15 +7,16 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from remora import analysis, app
-from remora.cli import _render_what_if as render
 from remora.cli._console import (
     HERE,
     SOME_FAILED,
     JsonFlag,
     ProjectDir,
     StateDir,
+    err,
     errors_as_sentences,
     print_json,
     slow_progress,
@@ -27,6 +28,8 @@ from remora.trace import Filter
 
 if TYPE_CHECKING:
     from remora.context.render import Style
+
+STYLES: tuple[Style, ...] = ("json", "markdown", "account")
 
 
 def what_if(
@@ -97,7 +100,8 @@ def what_if(
         )
         limits = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth)
         breaches = limits.breaches(total)
-        tell(breaches)
+        for breach in breaches:
+            err.print(Text.assemble(("failed: ", "bold red"), breach))
     raise typer.Exit(SOME_FAILED if breaches or failed else 0)
 
 
@@ -105,6 +109,8 @@ async def _compare(
     project: app.Project, other: app.OtherRules, names: list[str], wanted: Filter, *, json: bool
 ) -> tuple[analysis.WhatIf, int]:
     """Compare and print. Returns the totals, and how many runs could not be compared."""
+    from remora.cli import _render_what_if as render
+
     total, rows, problems = analysis.WhatIf(), [], []
     runs = project.streams.what_if(other)
     with slow_progress("runs", quiet=json) as progress:
@@ -122,13 +128,11 @@ async def _compare(
 
 
 def _style(name: str | None) -> Style | None:
-    from remora.context.render import RENDERERS
-
     if name is None:
         return None
-    found = next((style for style in RENDERERS if style == name), None)
+    found = next((style for style in STYLES if style == name), None)
     if found is None:
-        raise ConfigError(f"`--style {name}` is not known: expected {', '.join(RENDERERS)}")
+        raise ConfigError(f"`--style {name}` is not known: expected {', '.join(STYLES)}")
     return found
 
 

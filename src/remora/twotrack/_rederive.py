@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -65,7 +65,7 @@ class Rederived:
     """Why the recorded delta was kept."""
 
 
-async def rederive(events: Iterable[Event], wiring: Wiring, rules: Rules) -> AsyncIterator[Rederived]:
+async def rederive(events: Iterable[Event], wiring: Wiring, rules: Rules) -> AsyncGenerator[Rederived]:
     """Yield every event of a recorded run with the delta and the prompt that these rules give it.
 
     Summarizers, their guard, candidate rules, extensions, blobs and counter are those of `wiring`. Raises
@@ -194,7 +194,7 @@ class _Run:
 def style_of(renderer: str) -> Style:
     """The style of a recorded renderer's version; `account` for chat history, which is no style of a packet."""
     name = renderer.partition("-")[0]
-    return cast(Style, name) if name in RENDERERS else "account"
+    return name if name in RENDERERS else "account"
 
 
 async def raw_value(event: ToolResultEvent, blobs: BlobStore) -> Any:
