@@ -36,7 +36,9 @@ async def _connect(server: ServerConfig) -> AsyncIterator[Deciders]:
     found = await probe(_configure(Endpoint(preset, url, model=server.model, api_key=api_key(server)), server))
     async with ServerPolicy(found.endpoint) as policy:
         window = server.context or found.window
-        info = {"server": preset.name, "url": url, "window": window, "cuts_silently": preset.cuts_silently}
+        kind = found.endpoint.preset
+        info: dict[str, Any] = {"server": kind.name, "url": url, "window": window, "cuts_silently": kind.cuts_silently}
+        info |= {"cannot": list(found.cannot)} if found.cannot else {}
         yield _make_deciders(policy, found.counter, window, found.endpoint, info)
 
 

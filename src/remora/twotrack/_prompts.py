@@ -53,7 +53,7 @@ class PromptSettings:
         return RENDERERS[self.style] if self.memory == "packet" else HISTORY
 
     def misfits(self, model: Mapping[str, Any], operation: str) -> list[NoticeEvent]:
-        """Notices about an adapter that was trained for another renderer or on other weights."""
+        """Notices about an adapter that was trained for other prompts or weights, and about what a server cannot do."""
         adapter = model.get("adapters", {}).get(operation, model.get("adapter")) or {}
         file, learned, base = adapter.get("file"), adapter.get("renderers", ()), adapter.get("trained_on")
         notices = []
@@ -63,6 +63,7 @@ class PromptSettings:
         if base:
             message = f"Adapter {file} was trained on other weights ({base}): expect worse choices, or train it anew"
             notices.append(NoticeEvent(code="adapter_weights", message=message))
+        notices += [NoticeEvent(code="server_cannot", message=sentence) for sentence in model.get("cannot", ())]
         return notices
 
 
