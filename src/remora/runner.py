@@ -356,7 +356,7 @@ class Runner:
             return {}
         changed = bool(fold_files(self._files))
         after = await self._check(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(rule, before, after) | self._explain(after, changed=changed)
+        return judge(rule, before, after, changed=changed) | self._explain(after, changed=changed)
 
     def _explain(self, after: CheckResult, *, changed: bool) -> dict[str, Any]:
         """Explain remaining problems to a person, in the words of tools, never of the model.
@@ -374,12 +374,13 @@ def _unknown_result(**_args: Any) -> dict[str, Any]:
     return make_error_result(_UNKNOWN_OUTCOME)
 
 
-def judge(rule: CheckRule, before: CheckResult, after: CheckResult) -> dict[str, Any]:
+def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: bool = False) -> dict[str, Any]:
     """Compare both checks: their counts, the verdict, and the seqs of the events that prove it."""
     if before.count is None or after.count is None or after.count > before.count:
         verdict = rule.words.get("failed", "failed")
     elif after.count == 0:
-        verdict = rule.words.get("clean" if before.count else "was_clean", "clean")
+        key = "clean" if before.count else "changed" if changed and "changed" in rule.words else "was_clean"
+        verdict = rule.words.get(key, "clean")
     elif after.count < before.count:
         verdict = rule.words.get("partial", "partial")
     else:

@@ -1,4 +1,4 @@
-"""A URL is enough: the server is recognized, asked once what it can do, and a model that is nearly right is understood."""
+"""A URL is enough: the server is recognized, asked once what it can do, and a call that is nearly right is made."""
 
 from __future__ import annotations
 

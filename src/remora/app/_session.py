@@ -110,7 +110,10 @@ class Session:
     def _fixed_tokens(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> int:
         calling = self.deciders.calling
         beside = tools if calling == "native" else ()
-        return fixed_tokens(system_text(definition.system_prompt, tools, calling), self.deciders.counter, beside)
+        return fixed_tokens(system_text(self._system_prompt(definition), tools, calling), self.deciders.counter, beside)
+
+    def _system_prompt(self, definition: SubagentDefinition) -> str:
+        return self.deciders.system_prompt(definition, packet=self.project.config.runner.memory.enabled)
 
     def _limit(self, fixed: int) -> int:
         """The limit of a whole prompt. `fixed` is the number of tokens of system text and tools."""
@@ -164,7 +167,7 @@ class Session:
             identity=identity,
             goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
             tools=tools,
-            system_prompt=definition.system_prompt,
+            system_prompt=self._system_prompt(definition),
             prompts=PromptSettings(
                 limit=self._limit(self._fixed_tokens(definition, tools)),
                 style=definition.rendering,
