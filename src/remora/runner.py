@@ -378,9 +378,10 @@ def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: 
     """Compare both checks: their counts, the verdict, and the seqs of the events that prove it."""
     if before.count is None or after.count is None or after.count > before.count:
         verdict = rule.words.get("failed", "failed")
+    elif after.count == before.count == 0 and changed and "changed" in rule.words:
+        verdict = rule.words["changed"]
     elif after.count == 0:
-        key = "clean" if before.count else "changed" if changed and "changed" in rule.words else "was_clean"
-        verdict = rule.words.get(key, "clean")
+        verdict = rule.words.get("clean" if before.count else "was_clean", "clean")
     elif after.count < before.count:
         verdict = rule.words.get("partial", "partial")
     else:

@@ -181,7 +181,7 @@ LONG = (
     ("given", "written"),
     [
         (
-            "One sentence: the function `load_config` in cart.py, lines 1-2 returns an open file",
+            "One sentence: the function `load_config` in a.py, lines 1-2 returns an open file",
             "Returns an open file.",
         ),
         ("The function `load_config` opens the file at `path`.", "Opens the file at `path`."),

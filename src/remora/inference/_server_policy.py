@@ -22,6 +22,7 @@ from remora.errors import (
 )
 from remora.events import NoticeEvent
 from remora.inference._constrain import response_format
+from remora.inference._grammar import call_grammar
 from remora.inference._servers import Endpoint
 from remora.inference._stream import Overfull, Reply
 from remora.ports import Decision, Prompt
@@ -34,8 +35,8 @@ MAX_WAIT_S = 20.0
 _TRY_LATER = (429, 500, 502, 503, 504)
 _FIELD_REFUSED = (400, 422)
 _OPTIONAL = (
-    "chat_template_kwargs", "reasoning_effort", "cache_prompt", "stream_options", "tool_choice", "temperature",
-    "max_tokens", "seed",
+    "grammar", "chat_template_kwargs", "reasoning_effort", "cache_prompt", "stream_options", "tool_choice",
+    "temperature", "max_tokens", "seed",
 )  # fmt: skip
 """Request fields that a server may refuse: it is asked again without the one that it names."""
 _CLOSING_S = 1.0
@@ -139,11 +140,19 @@ class ServerPolicy:
         if endpoint.asks_for == "tools":
             asked |= {"tools": prompt.openai_tools(), "tool_choice": "auto"}
         elif endpoint.constrained:
-            asked["response_format"] = response_format(prompt.tools)
+            asked |= self._constraint(prompt, asked["extra_body"])
         if "max_tokens" in self._left_out:
             asked["max_completion_tokens"] = endpoint.max_tokens
         asked["extra_body"] = {key: item for key, item in asked["extra_body"].items() if key not in self._left_out}
         return {key: item for key, item in asked.items() if key not in self._left_out}
+
+    def _constraint(self, prompt: Prompt, extra: dict[str, Any]) -> dict[str, Any]:
+        """What holds the reply to one of the offered calls: a grammar where the server has them, else a schema."""
+        can = self.endpoint.preset.grammar and "grammar" not in self._left_out
+        grammar = call_grammar(prompt.tools) if can else None
+        if grammar is None:
+            return {"response_format": response_format(prompt.tools)}
+        return {"extra_body": {**extra, "grammar": grammar}}
 
     def _read(self, prompt: Prompt, reply: Reply, left_out: list[str]) -> Decision:
         """The decision in the reply. Raises `ReplyInvalid` if a valid call is required and missing."""

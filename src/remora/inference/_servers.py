@@ -35,6 +35,8 @@ class Preset:
     """Whether it silently drops the beginning of a prompt that is too long."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields of every request: decisions are short, so thinking is off."""
+    grammar: bool = False
+    """Whether it accepts a llama.cpp grammar, which makes replies shorter than a schema does."""
 
 
 _NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
@@ -42,7 +44,12 @@ PRESETS = {
     preset.name: preset
     for preset in (
         Preset(
-            "llamacpp", "http://127.0.0.1:8080/v1", "json", "llamacpp", extra={"cache_prompt": True, **_NO_THINKING}
+            "llamacpp",
+            "http://127.0.0.1:8080/v1",
+            "json",
+            "llamacpp",
+            extra={"cache_prompt": True, **_NO_THINKING},
+            grammar=True,
         ),
         Preset("vllm", "http://127.0.0.1:8000/v1", "json", "vllm", extra=_NO_THINKING),
         Preset("ollama", "http://127.0.0.1:11434/v1", "json", cuts_silently=True, extra={"reasoning_effort": "none"}),
