@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         served_weights,
     )
     from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
+    from remora.app._escalating import Answer
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
+    from remora.app._ladder import LADDER_START
     from remora.app._models import weights_counter
     from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
     from remora.app._settings import user_config_dir
     from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
     from remora.app._tools import ToolRun
+    from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, local_wiring
 
 __all__ = [
     "EMBEDDED",
+    "LADDER_START",
     "NO_MODEL",
     "STATE_DIR",
     "Accepted",
@@ -44,6 +48,7 @@ __all__ = [
     "AgentRow",
     "AgentSource",
     "Agents",
+    "Answer",
     "Deciders",
     "FunctionGemmaRunner",
     "GrailExecutor",
@@ -52,11 +57,13 @@ __all__ = [
     "JsonlEventEmitter",
     "ModelHere",
     "ModelRow",
+    "OtherRules",
     "Project",
     "Rejected",
     "RunOverrides",
     "SystemClock",
     "ToolRun",
+    "WhatIfRuns",
     "best_fit",
     "bundled_agents",
     "catalogue",
@@ -85,10 +92,12 @@ _NAMES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
+    "_escalating": "Answer",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
+    "_ladder": "LADDER_START",
     "_overrides": "RunOverrides",
     "_catalogue": "ModelRow catalogue ensure_weights list_models needs_weights pull_model served_weights",
     "_models": "weights_counter",
@@ -98,6 +107,7 @@ _NAMES = {
     "_settings": "user_config_dir",
     "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",
+    "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter local_wiring",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

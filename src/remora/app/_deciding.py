@@ -66,11 +66,11 @@ class Deciders:
         """The prompt limit: `wanted`, or less if the context window is smaller."""
         return wanted if self.window is None else min(wanted, self.window - self.reserve)
 
-    async def resumed_policy(self, definition: SubagentDefinition, past: Sequence[Event]) -> Policy:
-        """The policy of a resumed agent. A policy without a model gets all past prompts again, to restore its state."""
+    async def resumed_policy(self, definition: SubagentDefinition, past: Sequence[Event], rung: str = "") -> Policy:
+        """The policy of a resumed agent. A policy without a model gets its past prompts again, to restore its state."""
         policy = self.policy(definition)
         if policy.name in NO_MODEL:
-            for prompt in past_prompts(past):
+            for prompt in past_prompts(past, rung):
                 await policy.decide(prompt)
         return policy
 
