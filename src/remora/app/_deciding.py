@@ -20,12 +20,6 @@ PACKET_TOKENS = 3000
 """Default budget of the packet, without system text and tools."""
 TRAINED_LIMIT = 1000
 """Tokens of the prompts that the embedded model was trained on. Policies without a model use the same limit."""
-GUIDE = (
-    "Each turn shows what is known so far: the recent actions are what was done and what came back, and the candidate "
-    "actions are what the tools suggest next, the best first. If submit_result is among the candidates, the work is "
-    "done: call submit_result, and do nothing twice."
-)
-"""Explains the packet to a model that was not trained on it."""
 NO_MODEL = ("scripted", "first-candidate", "random")
 
 
@@ -50,13 +44,12 @@ class Deciders:
     packet_tokens: int = PACKET_TOKENS
     """Default budget of the packet, without system text and tools."""
 
-    guide: str = ""
-    """Text after every agent's system prompt, for models that were not trained on packets."""
+    trained: bool = True
+    """Whether it was trained on packets, or needs no explanation. If not, prompts say when the work is done."""
 
-    def system_prompt(self, definition: SubagentDefinition, *, packet: bool = True) -> str:
-        """The system prompt of an agent, for this model. Chat history needs no explanation."""
-        own = definition.system_prompt.strip()
-        return f"{own}\n{self.guide}" if self.guide and packet else own
+    def done_key(self, definition: SubagentDefinition) -> str:
+        """The knowledge key that prompts name when it is 0; empty if they do not."""
+        return definition.check.count if definition.check and not self.trained else ""
 
     def default_limit(self, fixed: int) -> int:
         """The default prompt limit. `fixed` is the number of tokens of system text and tools."""

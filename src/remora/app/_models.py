@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora.app._catalogue import Chosen, chosen_model, ensure_weights, present_weights, served_weights
-from remora.app._deciding import EMBEDDED, GUIDE, Deciders
+from remora.app._deciding import EMBEDDED, Deciders
 from remora.config import ServerConfig
 from remora.errors import ConfigError
 
@@ -39,7 +39,7 @@ async def _connect(server: ServerConfig) -> AsyncIterator[Deciders]:
         kind = found.endpoint.preset
         info: dict[str, Any] = {"server": kind.name, "url": url, "window": window, "cuts_silently": kind.cuts_silently}
         info |= {"cannot": list(found.cannot)} if found.cannot else {}
-        yield replace(_make_deciders(policy, found.counter, window, found.endpoint, info), guide=GUIDE)
+        yield replace(_make_deciders(policy, found.counter, window, found.endpoint, info), trained=False)
 
 
 @asynccontextmanager
@@ -64,7 +64,7 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
             policy=adapters.choose_policy(policy),
             trained_limit=chosen.entry.prompt_limit,
             packet_tokens=chosen.entry.packet_tokens,
-            guide="" if adapters.by_operation[""] else GUIDE,
+            trained=adapters.by_operation[""] is not None,
         )
 
 

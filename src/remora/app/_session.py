@@ -123,7 +123,13 @@ class Session:
                 name=name,
                 policy=await found.resumed_policy(definition, past, name),
                 prompts=replace(
-                    wiring.prompts, limit=limit, calling=found.calling, rung=name, memory="packet", keep_messages=False
+                    wiring.prompts,
+                    limit=limit,
+                    calling=found.calling,
+                    rung=name,
+                    memory="packet",
+                    keep_messages=False,
+                    done_key=found.done_key(definition),
                 ),
                 counter=found.counter,
                 tools=tools,
@@ -161,10 +167,7 @@ class Session:
     def _fixed_tokens(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> int:
         calling = self.deciders.calling
         beside = tools if calling == "native" else ()
-        return fixed_tokens(system_text(self._system_prompt(definition), tools, calling), self.deciders.counter, beside)
-
-    def _system_prompt(self, definition: SubagentDefinition) -> str:
-        return self.deciders.system_prompt(definition, packet=self.project.config.runner.memory.enabled)
+        return fixed_tokens(system_text(definition.system_prompt, tools, calling), self.deciders.counter, beside)
 
     def _limit(self, fixed: int) -> int:
         """The limit of a whole prompt. `fixed` is the number of tokens of system text and tools."""
@@ -218,7 +221,7 @@ class Session:
             identity=identity,
             goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
             tools=tools,
-            system_prompt=self._system_prompt(definition),
+            system_prompt=definition.system_prompt,
             prompts=PromptSettings(
                 limit=self._limit(self._fixed_tokens(definition, tools)),
                 style=definition.rendering,
@@ -226,6 +229,7 @@ class Session:
                 memory=self._memory(),
                 keep_messages=self.overrides.keep_messages,
                 rung=self._first_rung,
+                done_key=deciders.done_key(definition),
             ),
             writer=self.writer,
             blobs=project.blobs,
