@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from remora.inference import Endpoint
     from remora.ports import Policy, TokenCounter
 
+FUNCTIONGEMMA: dict[str, Any] = {"system_role": "developer", "extra": {"stop": ["<start_function_response>"]}}
+"""What FunctionGemma's documentation asks for: its own role for instructions, and a stop where tools would answer."""
+
 
 @asynccontextmanager
 async def model_deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
@@ -55,7 +58,13 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     adapters = await asyncio.to_thread(Adapters.of, _with_own_adapter(server, chosen), base)
     endpoint = _embedded_endpoint(server, chosen)
     window = server.context or chosen.entry.window
-    child = EmbeddedServer(served, context=window, threads=server.threads, adapters=adapters.paths)
+    child = EmbeddedServer(
+        served,
+        context=window,
+        threads=server.threads,
+        adapters=adapters.paths,
+        special=chosen.entry.calls == "functiongemma",
+    )
     async with EmbeddedPolicy(child, endpoint, adapter=adapters.for_operation("")) as policy:
         info = {"server": EMBEDDED, "window": window, "sha256": digest, "served": served.name, **adapters.describe()}
         found = _make_deciders(policy, _gguf_counter(gguf), window, endpoint, info)
@@ -79,6 +88,7 @@ def _embedded_endpoint(server: ServerConfig, chosen: Chosen) -> Endpoint:
         endpoint,
         deadline_s=server.deadline_s if "deadline_s" in given else entry.deadline_s,
         max_tokens=server.max_tokens if "max_tokens" in given else entry.reply_tokens,
+        **(FUNCTIONGEMMA if entry.calls == "functiongemma" else {}),
     )
 
 

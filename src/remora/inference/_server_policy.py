@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -129,7 +129,7 @@ class ServerPolicy:
         endpoint = self.endpoint
         asked: dict[str, Any] = {
             "model": endpoint.model,
-            "messages": [dict(message) for message in prompt.messages],
+            "messages": [self._message(message) for message in prompt.messages],
             "temperature": endpoint.temperature,
             "max_tokens": endpoint.max_tokens,
             "seed": endpoint.seed,
@@ -145,6 +145,9 @@ class ServerPolicy:
             asked["max_completion_tokens"] = endpoint.max_tokens
         asked["extra_body"] = {key: item for key, item in asked["extra_body"].items() if key not in self._left_out}
         return {key: item for key, item in asked.items() if key not in self._left_out}
+
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return {**message, "role": self.endpoint.system_role} if message.get("role") == "system" else dict(message)
 
     def _constraint(self, prompt: Prompt, extra: dict[str, Any]) -> dict[str, Any]:
         """What holds the reply to one of the offered calls: a grammar where the server has them, else a schema."""

@@ -78,6 +78,8 @@ class Endpoint:
     seed: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Extra request fields, overriding those of the preset."""
+    system_role: str = "system"
+    """The role of the first message. FunctionGemma's is `developer`."""
     constrained: bool = True
     """Whether the server holds a reply to a schema. If not, the prompt alone asks for JSON."""
 
