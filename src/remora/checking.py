@@ -97,7 +97,7 @@ class Checker:
         if self.rule is None:
             return {}
         after = await self.run(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(self.rule, before, after) | explain(after, self.track.packet, changed=changed)
+        return judge(self.rule, before, after, changed=changed) | explain(after, self.track.packet, changed=changed)
 
 
 def unknown_result(**_args: Any) -> dict[str, Any]:
@@ -116,10 +116,15 @@ def explain(after: CheckResult, packet: DecisionPacket, *, changed: bool) -> dic
     return {**notes, **({"why": one_line(why)} if why and after.count != 0 else {})}
 
 
-def judge(rule: CheckRule, before: CheckResult, after: CheckResult) -> dict[str, Any]:
-    """Compare both checks: their counts, the verdict, and the seqs of the events that prove it."""
+def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: bool = False) -> dict[str, Any]:
+    """Compare both checks: their counts, the verdict, and the seqs of the events that prove it.
+
+    `changed` says whether files changed: code without a problem can be changed too.
+    """
     if before.count is None or after.count is None or after.count > before.count:
         verdict = rule.words.get("failed", "failed")
+    elif after.count == before.count == 0 and changed and "changed" in rule.words:
+        verdict = rule.words["changed"]
     elif after.count == 0:
         verdict = rule.words.get("clean" if before.count else "was_clean", "clean")
     elif after.count < before.count:

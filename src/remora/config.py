@@ -41,7 +41,8 @@ class ServerConfig(_Block):
     """`embedded`, `ollama`, `vllm`, `llamacpp`, `lmstudio` or a URL; or a policy without a model: `scripted`,
     `first-candidate`, `random`."""
     model: str = ""
-    """Name of the model on that server, such as `qwen3:4b`. Empty: the first model of the server."""
+    """Name of the model: on a server such as `qwen3:4b`, embedded one of `remora model ls` or a GGUF file. Empty: the
+    first model of the server, or the default embedded one."""
     api_key_env: str = ""
     """Name of the environment variable with the server's API key."""
     mode: Literal["auto", "json", "tools"] = "auto"
@@ -49,9 +50,9 @@ class ServerConfig(_Block):
     timeout_s: float = Field(default=30.0, gt=0, le=MAX_S)
     """Seconds to wait for a connection and for each part of a reply."""
     deadline_s: float = Field(default=120.0, gt=0, le=MAX_S)
-    """Seconds for one decision, including retries."""
+    """Seconds for one decision, including retries. An embedded model has its own default (`remora model ls`)."""
     max_tokens: int = Field(default=256, ge=16, le=MAX_TOKENS)
-    """Maximum tokens of a reply."""
+    """Maximum tokens of a reply. An embedded model has its own default."""
     temperature: float = Field(default=0.0, ge=0, le=100)
     """Sampling temperature."""
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
@@ -59,7 +60,7 @@ class ServerConfig(_Block):
     context: int | None = Field(default=None, ge=512, le=MAX_TOKENS)
     """The model's context window in tokens, if the server does not report it."""
     gguf: Path | None = None
-    """A GGUF file with weights for the embedded model, instead of the default ones."""
+    """A GGUF file with weights for the embedded model. With `model`, that entry of the catalogue says how to ask it."""
     adapter: Literal["bundled", "none"] | Path | None = "bundled"
     """The LoRA adapter of the embedded model: `bundled` (part of the package), `none`, or a GGUF file."""
     adapters: dict[str, Literal["bundled", "none"] | Path] = Field(default_factory=dict)
@@ -149,8 +150,8 @@ class MemoryConfig(_Block):
     packet_size_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
     """Maximum tokens of the whole prompt: system text, tool schemas, packet, chat template.
 
-    The default depends on the model: 1,000 for the embedded one; for others 3,000 for the packet, in addition to system
-    text and tools.
+    The default depends on the model: 1,000 for `smollm2-135m`, the default embedded one; for others 3,000 for the
+    packet, in addition to system text and tools.
     """
     trace_store: Literal["jsonl", "kv"] = "jsonl"
     """`kv` also writes the specification's trace keys into a view, `trace.kv`, when an agent ends."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from remora.context.calls import BadCall
 from remora.context.contracts import ToolSpec
 from remora.context.summary import Summarized, Summarizer
-from remora.events import MAX_BLOB, BlobRef, Call, CandidateAction, Event, FileChange
+from remora.events import MAX_BLOB, BlobRef, Call, CandidateAction, Event, FileChange, NoticeEvent
 from remora.nodes import CodeNode
 
 Draft = Event
@@ -125,6 +125,8 @@ class Decision:
     finish: str = ""
     bad: tuple[BadCall, ...] = ()
     """Calls that cannot be made. The stream records them as written; the model reads their errors."""
+    notices: tuple[NoticeEvent, ...] = ()
+    """What was changed to get the decision, such as an argument that was dropped. The stream records it."""
 
 
 class Policy(Protocol):

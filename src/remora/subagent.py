@@ -62,8 +62,11 @@ class CheckRule(_Part):
     tool: str
     count: str
     """The knowledge key that holds the number of problems."""
-    words: dict[Literal["clean", "was_clean", "partial", "unchanged", "failed"], str] = Field(default_factory=dict)
-    """This agent's own names for verdicts, such as `clean: kept`. `was_clean` means that the first check was clean."""
+    words: dict[Literal["clean", "was_clean", "changed", "partial", "unchanged", "failed"], str] = Field(
+        default_factory=dict
+    )
+    """This agent's own names for verdicts, such as `clean: kept`. `was_clean` means that the first check was clean,
+    and `changed` that the agent changed such code all the same."""
 
 
 class CandidateRule(_Part):

@@ -171,6 +171,34 @@ async def test_a_poor_sentence_is_refused_and_changes_nothing(make: Make, args: 
     assert await _now(tools) == LOAD
 
 
+LONG = (
+    "The function `load_config` takes a path and opens the file there for reading. It returns the open file, which the "
+    "caller must close. The number of retries is accepted but not used by the present version of the code at all."
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (
+            "One sentence: the function `load_config` in a.py, lines 1-2 returns an open file",
+            "Returns an open file.",
+        ),
+        ("The function `load_config` opens the file at `path`.", "Opens the file at `path`."),
+        ("This function opens a file.", "Opens a file."),
+        ("Summary: Open the file at `path`.", "Open the file at `path`."),
+        ("Open the file.\n\nArgs:\n    path: Where it is.\n\nReturns:\n    The file.", "Open the file."),
+        ("The class of all files is opened.", "The class of all files is opened."),
+        ("The function that opens files.", "The function that opens files."),
+        (LONG, "Takes a path and opens the file there for reading."),
+    ],
+)
+async def test_what_a_model_writes_around_its_sentence_is_left_out(make: Make, given: str, written: str) -> None:
+    value = await _call(make(LOAD, "load_config"), "write_docstring", summary=given)
+    assert value["outcome"] == "success", value["error"]
+    assert value["result"]["docstring"].split("\n")[0] == written
+
+
 async def test_descriptions_of_the_model_are_used(make: Make) -> None:
     tools = make(LOAD, "load_config")
     given = {"path": "where it lies", "retries": ""}

@@ -36,6 +36,17 @@ def test_each_agent_has_its_own_words(agent: str, before: int | None, after: int
     assert judge(rule, CheckResult(before), CheckResult(after))["verdict"] == word
 
 
+@pytest.mark.parametrize(
+    ("agent", "word"), [("docstring", "rewritten"), ("lint", "clean"), ("sample_data", "unchanged")]
+)
+def test_a_change_of_code_without_a_problem_is_not_called_unchanged_where_the_agent_has_a_word(
+    agent: str, word: str
+) -> None:
+    rule = load_agent(AGENTS, agent).definition.check
+    assert judge(rule, CheckResult(0), CheckResult(0), changed=True)["verdict"] == word
+    assert judge(rule, CheckResult(1), CheckResult(0), changed=True)["verdict"] in ("written", "clean")
+
+
 @pytest.mark.parametrize("agent", ["lint", "test", "sample_data"])
 def test_the_fixed_part_leaves_room_within_the_default_limit(agent: str) -> None:
     loaded, counter = load_agent(AGENTS, agent), EstimatedCounter()

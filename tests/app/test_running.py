@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import remora
-from inference.fakes import FakeServer, answer
+from inference.fakes import FakeServer, says
 from remora.app import Project
 from remora.errors import ConfigError
 from remora.events import RunEndEvent
@@ -69,7 +69,7 @@ def test_a_limit_that_no_prompt_fits_is_refused_before_anything_is_recorded(root
 
 
 def test_tools_that_take_too_much_as_the_servers_own_are_told_with_the_mode_that_takes_less(root: Path) -> None:
-    with FakeServer(answer("{}")) as server:
+    with FakeServer(says("ready")) as server:
         settings = {"server__server": server.url, "server__model": "m", "runner__memory__packet_size_limit": 1000}
         project = opened(root, **settings)
         with pytest.raises(ConfigError, match="too small") as told:

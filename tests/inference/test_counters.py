@@ -76,7 +76,7 @@ def test_the_digest_names_the_tokenizer_and_not_where_it_lies(tmp_path: Path) ->
     ("changes", "words"),
     [
         ({"model": "llama"}, "`llama` is not supported yet"),
-        ({"pre": "qwen2"}, "`gpt2, qwen2` is not supported yet"),
+        ({"pre": "falcon"}, "`gpt2, falcon` is not supported yet"),
         ({"merges": ["h xyz"]}, "do not fit together"),
         ({"tokens": [1, 2]}, "`tokenizer.ggml.tokens` is missing or not what it should be"),
         ({"tokens": []}, "`tokenizer.ggml.tokens` is missing or not what it should be"),

@@ -25,6 +25,7 @@ from inference.fakes import (
 from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError, DecisionError, ReplyInvalid
 from remora.inference import Endpoint, Probed, ServerPolicy, preset_of, probe
+from remora.inference._grammar import call_grammar
 from remora.ports import Decision, Prompt
 
 CODE = {"type": "object", "properties": {"code": {"type": "string", "title": "Code"}}, "required": ["code"]}
@@ -128,6 +129,9 @@ async def test_the_request_holds_the_reply_to_one_of_the_offered_calls(kind: str
         body = server.asked[0].body
     assert [(call.tool, call.args) for call in decision.calls] == [("apply_fix", {"code": "F401"})]
     assert (decision.finish, decision.usage["prompt_tokens"], decision.model) == ("stop", 100, "fake")
+    if kind == "llamacpp":
+        assert body["grammar"] == call_grammar(TOOLS)
+        return
     first, second = body["response_format"]["json_schema"]["schema"]["anyOf"]
     assert first["properties"]["tool"] == {"const": "apply_fix"}
     assert first["properties"]["args"] == {

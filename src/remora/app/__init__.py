@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from remora.app._review import Accepted, AgentDiff, Rejected
     from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
+    from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
     from remora.app._tools import ToolRun
     from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, local_wiring
@@ -55,6 +56,7 @@ __all__ = [
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "ModelHere",
     "ModelRow",
     "OtherRules",
     "Project",
@@ -63,16 +65,20 @@ __all__ = [
     "SystemClock",
     "ToolRun",
     "WhatIfRuns",
+    "best_fit",
     "bundled_agents",
     "catalogue",
     "counter_of",
     "deciders",
     "default_state_dir",
     "ensure_weights",
+    "free_memory",
     "hub_around",
     "list_models",
     "local_wiring",
+    "measure_models",
     "missing_weights",
+    "models_here",
     "needs_weights",
     "open_project",
     "project_root",
@@ -101,6 +107,7 @@ _MODULES = {
     "_review": "Accepted AgentDiff Rejected",
     "_runs": "sandbox_name sandbox_report",
     "_settings": "user_config_dir",
+    "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",
     "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter local_wiring",

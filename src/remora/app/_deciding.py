@@ -44,6 +44,13 @@ class Deciders:
     packet_tokens: int = PACKET_TOKENS
     """Default budget of the packet, without system text and tools."""
 
+    trained: bool = True
+    """Whether it was trained on packets, or needs no explanation. If not, prompts say when the work is done."""
+
+    def done_key(self, definition: SubagentDefinition) -> str:
+        """The knowledge key that prompts name when it is 0; empty if they do not."""
+        return definition.check.count if definition.check and not self.trained else ""
+
     def default_limit(self, fixed: int) -> int:
         """The default prompt limit. `fixed` is the number of tokens of system text and tools."""
         return self.trained_limit or fixed + self.packet_tokens

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from remora.inference import Endpoint
     from remora.ports import Policy, TokenCounter
 
+FUNCTIONGEMMA: dict[str, Any] = {"system_role": "developer", "extra": {"stop": ["<start_function_response>"]}}
+"""What FunctionGemma's documentation asks for: its own role for instructions, and a stop where tools would answer."""
+
 
 @asynccontextmanager
 async def model_deciders(server: ServerConfig) -> AsyncIterator[Deciders]:
@@ -36,8 +39,10 @@ async def _connect(server: ServerConfig) -> AsyncIterator[Deciders]:
     found = await probe(_configure(Endpoint(preset, url, model=server.model, api_key=api_key(server)), server))
     async with ServerPolicy(found.endpoint) as policy:
         window = server.context or found.window
-        info = {"server": preset.name, "url": url, "window": window, "cuts_silently": preset.cuts_silently}
-        yield _make_deciders(policy, found.counter, window, found.endpoint, info)
+        kind = found.endpoint.preset
+        info: dict[str, Any] = {"server": kind.name, "url": url, "window": window, "cuts_silently": kind.cuts_silently}
+        info |= {"cannot": list(found.cannot)} if found.cannot else {}
+        yield replace(_make_deciders(policy, found.counter, window, found.endpoint, info), trained=False)
 
 
 @asynccontextmanager
@@ -53,7 +58,13 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     adapters = await asyncio.to_thread(Adapters.of, _with_own_adapter(server, chosen), base)
     endpoint = _embedded_endpoint(server, chosen)
     window = server.context or chosen.entry.window
-    child = EmbeddedServer(served, context=window, threads=server.threads, adapters=adapters.paths)
+    child = EmbeddedServer(
+        served,
+        context=window,
+        threads=server.threads,
+        adapters=adapters.paths,
+        special=chosen.entry.calls == "functiongemma",
+    )
     async with EmbeddedPolicy(child, endpoint, adapter=adapters.for_operation("")) as policy:
         info = {"server": EMBEDDED, "window": window, "sha256": digest, "served": served.name, **adapters.describe()}
         found = _make_deciders(policy, _gguf_counter(gguf), window, endpoint, info)
@@ -62,6 +73,7 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
             policy=adapters.choose_policy(policy),
             trained_limit=chosen.entry.prompt_limit,
             packet_tokens=chosen.entry.packet_tokens,
+            trained=adapters.by_operation[""] is not None,
         )
 
 
@@ -76,6 +88,7 @@ def _embedded_endpoint(server: ServerConfig, chosen: Chosen) -> Endpoint:
         endpoint,
         deadline_s=server.deadline_s if "deadline_s" in given else entry.deadline_s,
         max_tokens=server.max_tokens if "max_tokens" in given else entry.reply_tokens,
+        **(FUNCTIONGEMMA if entry.calls == "functiongemma" else {}),
     )
 
 

@@ -123,7 +123,13 @@ class Session:
                 name=name,
                 policy=await found.resumed_policy(definition, past, name),
                 prompts=replace(
-                    wiring.prompts, limit=limit, calling=found.calling, rung=name, memory="packet", keep_messages=False
+                    wiring.prompts,
+                    limit=limit,
+                    calling=found.calling,
+                    rung=name,
+                    memory="packet",
+                    keep_messages=False,
+                    done_key=found.done_key(definition),
                 ),
                 counter=found.counter,
                 tools=tools,
@@ -228,6 +234,7 @@ class Session:
                 memory=self._memory(),
                 keep_messages=self.overrides.keep_messages,
                 rung=self._first_rung,
+                done_key=deciders.done_key(definition),
             ),
             writer=self.writer,
             blobs=project.blobs,

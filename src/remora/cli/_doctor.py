@@ -9,10 +9,15 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from remora._version import __version__
-from remora.app import sandbox_report
+from remora.app import ModelHere, best_fit, free_memory, models_here, sandbox_report
+from remora.errors import RemoraError
 
 if TYPE_CHECKING:
     from remora.sandbox import SandboxReport
+
+
+BUSY = 0.2
+"""Share of the machine above which a measurement is called disturbed."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ def diagnose() -> list[Finding]:
     """Check each part of the installation."""
     found = [Finding("python", True, platform.python_version()), Finding("remora", True, __version__)]
     found += [_package(name, extra) for extra, names in _EXTRAS.items() for name in names]
-    return [*found, *_sandbox()]
+    return [*found, *_sandbox(), *_models()]
 
 
 _EXTRAS = {
@@ -43,6 +48,37 @@ def _package(name: str, extra: str) -> Finding:
         return Finding(name, True, metadata.version(name))
     except metadata.PackageNotFoundError:
         return Finding(name, False, "not installed", f'pip install "remora-agents[{extra}]"')
+
+
+def _models() -> list[Finding]:
+    """The models that are here, how fast they are, and which one fits."""
+    try:
+        here, free = models_here(), free_memory()
+    except RemoraError as error:
+        return [Finding("models", False, error.message, error.hint or "")]
+    best = best_fit(here, free)
+    room = f" of {free / 1e9:.1f} GB free" if free is not None else ""
+    fits = Finding("model that fits", best is not None, "none is here" if best is None else "", "remora model pull")
+    if best is not None:
+        need = f"{best.name}, needs about {best.memory / 1e9:.1f} GB{room}"
+        fits = Finding("model that fits", True, need, f"remora analyze src/ --model {best.name}")
+    return [fits, *(_model(model) for model in here)]
+
+
+def _model(model: ModelHere) -> Finding:
+    part, speed = f"  {model.name}", model.speed
+    if model.path is None:
+        return Finding(part, False, "its weights are not here", f"remora model pull {model.name}")
+    if speed is None:
+        return Finding(part, True, "here, not measured yet", "remora doctor --measure")
+    busy = f", measured while {speed.busy:.0%} of the machine was busy" if speed.busy >= BUSY else ""
+    return Finding(
+        part,
+        True,
+        f"reads {speed.reads:.0f} and writes {speed.writes:.0f} tokens/s with {speed.threads} "
+        f"thread{'s' if speed.threads > 1 else ''}; a decision takes about {model.warm_s:.0f} s, "
+        f"the first one {model.cold_s:.0f} s ({model.measured}{busy})",
+    )
 
 
 def _sandbox() -> list[Finding]:

@@ -163,7 +163,7 @@ def _common_reasons(results: Sequence[AgentResult]) -> list[str]:
     return lines
 
 
-_BEST_FIRST = ("clean", "written", "kept", "partial", "unchanged", "discarded", "failed")
+_BEST_FIRST = ("clean", "written", "rewritten", "kept", "partial", "unchanged", "discarded", "failed")
 
 
 def _best_first(counted: tuple[str, int]) -> tuple[int, str]:

@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from remora.app import STATE_DIR, open_project
-from remora.cli._console import HERE, JsonFlag, ProjectDir, StateDir, errors_as_sentences, out, print_json, say
+from remora.app import STATE_DIR, measure_models, open_project
+from remora.cli._console import HERE, JsonFlag, ProjectDir, StateDir, errors_as_sentences, out, print_json, say, tell
 from remora.cli._doctor import diagnose
 from remora.cli._render import findings
 from remora.context.text import visible
@@ -136,12 +136,21 @@ def _settings(listed: list[Setting]) -> None:
 
 
 @setup.command()
-def doctor(json: JsonFlag = False) -> None:
-    """Check the installation, and show what each missing part is needed for.
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure how fast each model is here, and remember it (up to minutes)")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Check the installation, show what each missing part is needed for, and which model fits this machine.
 
     \b
     Examples:
       remora doctor
+      remora doctor --measure
     """
-    found = diagnose()
+    with errors_as_sentences():
+        if measure:
+            measure_models(lambda name: tell([f"measuring {name}"]))
+        found = diagnose()
     print_json(found) if json else findings(found)

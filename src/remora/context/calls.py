@@ -63,6 +63,31 @@ def sort_calls(
     return tuple(good.values()), tuple(bad)
 
 
+def drop_extra_arguments(written: Iterable[object], tools: Sequence[ToolSpec]) -> tuple[list[object], list[str]]:
+    """Remove arguments that a call's tool does not have. Returns the calls, and a sentence for each one changed.
+
+    Models like to pass a field of the packet, such as `node_id`, beside the right arguments. A tool that has no
+    `properties`, or that accepts other ones, keeps everything.
+    """
+    specs = {tool.name: tool.parameters for tool in tools}
+    calls: list[object] = []
+    sentences: list[str] = []
+    for item in written:
+        call = read_call(item, number="")
+        schema = specs.get(call.tool, {}) if isinstance(call, Call) else {}
+        known = schema.get("properties")
+        if isinstance(call, BadCall) or not isinstance(known, Mapping) or schema.get("additionalProperties"):
+            calls.append(item)
+            continue
+        extra = [name for name in call.args if name not in known]
+        args = {name: value for name, value in call.args.items() if name in known}
+        calls.append(call.model_copy(update={"args": args}) if extra else item)
+        if extra:
+            names = ", ".join(f"`{name:.80}`" for name in extra[:8])
+            sentences.append(f"`{call.tool}` has no argument {names}: the call was made without")
+    return calls, sentences
+
+
 def _validate(call: Call | BadCall, specs: Mapping[str, ToolSpec], strict: bool) -> Call | BadCall:
     if isinstance(call, BadCall) or not specs:
         return call

@@ -11,6 +11,8 @@ from remora.inference._probe import Probed, counter_for, probe
 from remora.inference._server_counter import ServerCounter
 from remora.inference._server_policy import ServerPolicy
 from remora.inference._servers import PRESETS, Endpoint, Preset, preset_of
+from remora.inference._speed import Speed, measure, memory_needed
+from remora.inference._threads import cores, idle_share, threads_for
 from remora.inference._tokens import EstimatedCounter
 from remora.inference._weights import Kept, Progress, Weights, look, present, pull, sha256_of
 
@@ -36,14 +38,19 @@ __all__ = [
     "ScriptedPolicy",
     "ServerCounter",
     "ServerPolicy",
+    "Speed",
     "Weights",
     "bundled_adapter",
     "bundled_catalogue",
     "check_gguf",
+    "cores",
     "counter_for",
     "encode",
     "file_counter",
+    "idle_share",
     "look",
+    "measure",
+    "memory_needed",
     "present",
     "preset_of",
     "probe",
@@ -51,4 +58,5 @@ __all__ = [
     "read_adapter",
     "read_catalogue",
     "sha256_of",
+    "threads_for",
 ]

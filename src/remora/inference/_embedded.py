@@ -54,6 +54,7 @@ class EmbeddedServer:
         slots: int = 1,
         threads: int | None = None,
         adapters: Sequence[Path] = (),
+        special: bool = False,
         start_s: float = START_S,
     ) -> None:
         _check_installed()
@@ -61,6 +62,8 @@ class EmbeddedServer:
         self.context = context
         self.slots = slots
         self.adapters = tuple(adapters)
+        self._special = special
+        """Whether control tokens appear in the text, for models whose call markup consists of them."""
         self._threads = threads
         self._start_s = start_s
         self._child: Child | None = None
@@ -137,7 +140,7 @@ class EmbeddedServer:
         assert process.stdin and process.stdout  # noqa: S101 - both are pipes
         wanted = {
             "gguf": str(self.gguf.absolute()), "key": key, "slots": self.slots, "context": self.context,
-            "threads": threads, "adapters": [str(path.absolute()) for path in self.adapters],
+            "threads": threads, "special": self._special, "adapters": [str(path.absolute()) for path in self.adapters],
             "paths": [str(Path(path).absolute()) for path in sys.path], "parent": os.getpid(),
         }  # fmt: skip
         try:

@@ -49,6 +49,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.n_ctx = settings["context"] * settings["slots"]
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
+    params.special = settings["special"]
     params.fit_params = False
     params.ui = False
     params.verbosity = 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from remora.context.call_text import calls_in_text, marked_calls
-from remora.context.calls import sort_calls
+from remora.context.calls import drop_extra_arguments, sort_calls
 from remora.context.text import one_line
 from remora.errors import (
     DecisionError,
@@ -20,7 +20,9 @@ from remora.errors import (
     ServerRefused,
     ServerUnreachable,
 )
+from remora.events import NoticeEvent
 from remora.inference._constrain import response_format
+from remora.inference._grammar import call_grammar
 from remora.inference._servers import Endpoint
 from remora.inference._stream import Overfull, Reply
 from remora.ports import Decision, Prompt
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 
 MAX_WAIT_S = 20.0
 _TRY_LATER = (429, 500, 502, 503, 504)
+_FIELD_REFUSED = (400, 422)
+_OPTIONAL = (
+    "grammar", "chat_template_kwargs", "reasoning_effort", "cache_prompt", "stream_options", "tool_choice",
+    "temperature", "max_tokens", "seed",
+)  # fmt: skip
+"""Request fields that a server may refuse: it is asked again without the one that it names."""
 _CLOSING_S = 1.0
 """Seconds for closing a stream."""
 
@@ -42,6 +50,8 @@ class ServerPolicy:
         self.endpoint = endpoint
         self.name = f"{label or endpoint.preset.name}:{endpoint.model}"
         self._client = _client(endpoint)
+        self._left_out: list[str] = []
+        """Optional request fields that the server refused."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,14 +68,32 @@ class ServerPolicy:
 
         A cancelled call closes the connection, which stops the server's work too.
         """
-        reply = Reply()
+        reply, refused = Reply(), len(self._left_out)
         try:
             async with asyncio.timeout(self.endpoint.deadline_s):
-                await self._ask(prompt, reply)
+                while True:
+                    try:
+                        await self._ask(prompt, reply)
+                        break
+                    except ServerRefused as error:
+                        if not self._leave_out(error, prompt):
+                            raise
         except TimeoutError as error:
             late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
             raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
-        return self._read(prompt, reply)
+        return self._read(prompt, reply, self._left_out[refused:])
+
+    def _leave_out(self, error: ServerRefused, prompt: Prompt) -> bool:
+        """Leave out an optional field that the server names in its refusal. False if it names none."""
+        if error.status not in _FIELD_REFUSED:
+            return False
+        asked = self._request(prompt)
+        sent = {*asked, *asked["extra_body"]}
+        for name in _OPTIONAL:
+            if name in sent and name in error.message:
+                self._left_out.append(name)
+                return True
+        return False
 
     async def _ask(self, prompt: Prompt, reply: Reply) -> None:
         """Send the request, and retry until there is output. Waits in between, as long as the server asks for."""
@@ -101,7 +129,7 @@ class ServerPolicy:
         endpoint = self.endpoint
         asked: dict[str, Any] = {
             "model": endpoint.model,
-            "messages": [dict(message) for message in prompt.messages],
+            "messages": [self._message(message) for message in prompt.messages],
             "temperature": endpoint.temperature,
             "max_tokens": endpoint.max_tokens,
             "seed": endpoint.seed,
@@ -110,18 +138,39 @@ class ServerPolicy:
             "extra_body": {**endpoint.preset.extra, **endpoint.extra},
         }
         if endpoint.asks_for == "tools":
-            return asked | {"tools": prompt.openai_tools(), "tool_choice": "auto"}
-        return asked | {"response_format": response_format(prompt.tools)}
+            asked |= {"tools": prompt.openai_tools(), "tool_choice": "auto"}
+        elif endpoint.constrained:
+            asked |= self._constraint(prompt, asked["extra_body"])
+        if "max_tokens" in self._left_out:
+            asked["max_completion_tokens"] = endpoint.max_tokens
+        asked["extra_body"] = {key: item for key, item in asked["extra_body"].items() if key not in self._left_out}
+        return {key: item for key, item in asked.items() if key not in self._left_out}
 
-    def _read(self, prompt: Prompt, reply: Reply) -> Decision:
+    def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return {**message, "role": self.endpoint.system_role} if message.get("role") == "system" else dict(message)
+
+    def _constraint(self, prompt: Prompt, extra: dict[str, Any]) -> dict[str, Any]:
+        """What holds the reply to one of the offered calls: a grammar where the server has them, else a schema."""
+        can = self.endpoint.preset.grammar and "grammar" not in self._left_out
+        grammar = call_grammar(prompt.tools) if can else None
+        if grammar is None:
+            return {"response_format": response_format(prompt.tools)}
+        return {"extra_body": {**extra, "grammar": grammar}}
+
+    def _read(self, prompt: Prompt, reply: Reply, left_out: list[str]) -> Decision:
         """The decision in the reply. Raises `ReplyInvalid` if a valid call is required and missing."""
         text, json_only = reply.text, self.endpoint.asks_for == "json"
         written = reply.calls or (calls_in_text(text) if json_only else _offered_calls(text, prompt))
-        good, bad = sort_calls(written, prompt.tools, prompt.turn, strict=True)
+        calls, dropped = drop_extra_arguments(written, prompt.tools)
+        good, bad = sort_calls(calls, prompt.tools, prompt.turn, strict=True)
         if not good and (bad or json_only or not text.strip()):
             reason = bad[0].error.message if bad else _no_call(reply)
             raise ReplyInvalid(reason, **reply.fields())
-        return Decision(calls=good, bad=bad, **reply.fields())
+        notices = [NoticeEvent(code="extra_arguments", message=sentence) for sentence in dropped]
+        for name in left_out:
+            told = f"The server refuses the request field `{name}`: it is asked without it"
+            notices.append(NoticeEvent(code="server_cannot", message=told))
+        return Decision(calls=good, bad=bad, notices=tuple(notices), **reply.fields())
 
     @asynccontextmanager
     async def _translate_errors(self, reply: Reply) -> AsyncIterator[None]:
@@ -162,6 +211,8 @@ class ServerPolicy:
         hint = (
             f"Is `{self.endpoint.model}` a model of this server, and the key right?" if status in (401, 404) else None
         )
+        if status == 400 and "context" in text:
+            hint = "Set `server.context` to the model's context window: prompts then stay within it"
         refused = ServerRefused(f"`{self.name}` refused with HTTP {status}: {text}", hint=hint, **reply.fields())
         refused.status = status
         return refused

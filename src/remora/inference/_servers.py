@@ -35,6 +35,8 @@ class Preset:
     """Whether it silently drops the beginning of a prompt that is too long."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields of every request: decisions are short, so thinking is off."""
+    grammar: bool = False
+    """Whether it accepts a llama.cpp grammar, which makes replies shorter than a schema does."""
 
 
 _NO_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
@@ -42,7 +44,12 @@ PRESETS = {
     preset.name: preset
     for preset in (
         Preset(
-            "llamacpp", "http://127.0.0.1:8080/v1", "json", "llamacpp", extra={"cache_prompt": True, **_NO_THINKING}
+            "llamacpp",
+            "http://127.0.0.1:8080/v1",
+            "json",
+            "llamacpp",
+            extra={"cache_prompt": True, **_NO_THINKING},
+            grammar=True,
         ),
         Preset("vllm", "http://127.0.0.1:8000/v1", "json", "vllm", extra=_NO_THINKING),
         Preset("ollama", "http://127.0.0.1:11434/v1", "json", cuts_silently=True, extra={"reasoning_effort": "none"}),
@@ -71,6 +78,10 @@ class Endpoint:
     seed: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Extra request fields, overriding those of the preset."""
+    system_role: str = "system"
+    """The role of the first message. FunctionGemma's is `developer`."""
+    constrained: bool = True
+    """Whether the server holds a reply to a schema. If not, the prompt alone asks for JSON."""
 
     @property
     def asks_for(self) -> Literal["json", "tools"]:
@@ -103,7 +114,29 @@ def window_in(preset: str, answers: Mapping[str, Any], model: str) -> int | None
     if preset == "lmstudio":
         found = _find_named(_at(answers.get("/api/v0/models"), "data"), model, "id")
         return _positive_int(found.get("loaded_context_length")) or _positive_int(found.get("max_context_length"))
-    return _ollama_window(answers, model) if preset == "ollama" else None
+    if preset == "ollama":
+        return _ollama_window(answers, model)
+    # OpenRouter lists `context_length`, and other servers vLLM's name.
+    found = find_model(answers.get("/v1/models"), model)
+    return _positive_int(found.get("context_length")) or _positive_int(found.get("max_model_len"))
+
+
+def server_type(answers: Mapping[str, Any]) -> str | None:
+    """The preset that a server's answers show; None if they show none."""
+    listed = _at(answers.get("/v1/models"), "data")
+    owners = {item.get("owned_by") for item in listed if isinstance(item, Mapping)} if isinstance(listed, list) else {}
+    if "vllm" in owners:
+        return "vllm"
+    if "llamacpp" in owners or _at(answers.get("/props"), "default_generation_settings") is not None:
+        return "llamacpp"
+    if isinstance(_at(answers.get("/api/version"), "version"), str):
+        return "ollama"
+    return "lmstudio" if isinstance(_at(answers.get("/api/v0/models"), "data"), list) else None
+
+
+def find_model(answer: Any, model: str) -> Mapping[str, Any]:
+    """What a server's list of models says about one."""
+    return _find_named(_at(answer, "data"), model, "id")
 
 
 def _ollama_window(answers: Mapping[str, Any], model: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from remora.context.budget import check_limit
@@ -24,6 +24,7 @@ from remora.context.render import (
 from remora.errors import BudgetError
 from remora.events import Event, ModelRequestEvent, NoticeEvent, canonical, digest
 from remora.ports import TokenCounter
+from remora.subagent import SUBMIT_RESULT_TOOL
 from remora.twotrack._offload import Offloader
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ DOCUMENT = "document-1"
 CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
 """Share of our token count below which the server must have truncated the prompt. An estimate may be far too high."""
 
+_DONE = f"\n\n`{{key}}` is 0: the work is done. Call {SUBMIT_RESULT_TOOL}."
+
 
 @dataclass(frozen=True)
 class PromptSettings:
@@ -49,6 +52,11 @@ class PromptSettings:
     keep_messages: bool = False
     """Also keep the run as a chat history, for debugging."""
 
+    done_key: str = ""
+    """A knowledge key: when it is 0 and the best candidate is `submit_result`, the prompt ends by saying so.
+
+    For models that were not trained on packets: they do finished work again unless the last line says that it is done.
+    """
     rung: str = ""
     """The rung of the ladder that these prompts are for, as receipts name it; empty without a ladder."""
 
@@ -62,7 +70,7 @@ class PromptSettings:
         return RENDERERS[self.style] if self.memory == "packet" else HISTORY
 
     def misfits(self, model: Mapping[str, Any], operation: str) -> list[NoticeEvent]:
-        """Notices about an adapter that was trained for another renderer or on other weights."""
+        """Notices about an adapter that was trained for other prompts or weights, and about what a server cannot do."""
         adapter = model.get("adapters", {}).get(operation, model.get("adapter")) or {}
         file, learned, base = adapter.get("file"), adapter.get("renderers", ()), adapter.get("trained_on")
         notices = []
@@ -72,6 +80,7 @@ class PromptSettings:
         if base:
             message = f"Adapter {file} was trained on other weights ({base}): expect worse choices, or train it anew"
             notices.append(NoticeEvent(code="adapter_weights", message=message))
+        notices += [NoticeEvent(code="server_cannot", message=sentence) for sentence in model.get("cannot", ())]
         return notices
 
 
@@ -96,7 +105,8 @@ class PromptBuilder:
         beside = tools if settings.calling == "native" else ()
         self._system = system_text(system_prompt, tools, settings.calling)
         self._fixed = fixed_tokens(self._system, counter, beside)
-        check_limit(self._fixed, settings.limit, reserved_tokens(settings.style, counter.count))
+        closing = counter.count(_DONE.format(key=settings.done_key)) if settings.done_key else 0
+        check_limit(self._fixed + closing, settings.limit, reserved_tokens(settings.style, counter.count))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -179,9 +189,23 @@ class PromptBuilder:
             return self._history.prompt(
                 self._system_prompt, self._tools, calling=settings.calling, limit=settings.limit, cut=cut
             )
-        return render_within(
-            packet, self._system, self._fixed, limit=settings.limit, count=self.counter.count, style=settings.style
+        count, closing = self.counter.count, done_line(packet, settings.done_key)
+        taken = count(closing) if closing else 0
+        made = render_within(
+            packet, self._system, self._fixed, limit=settings.limit - taken, count=count, style=settings.style
         )
+        if not closing:
+            return made
+        tokens = made.tokens | {"closing": taken, "total": made.tokens["total"] + taken}
+        return replace(made, user=made.user + closing, tokens=tokens)
+
+
+def done_line(packet: DecisionPacket, key: str) -> str:
+    """The last line of a prompt when the work is done; empty if it is not, or if the agent has no such `key`."""
+    known = packet.knowledge.get(key) if key else None
+    done = known is not None and known.value == 0 and known.value is not False
+    best = packet.candidate_actions[0].tool if packet.candidate_actions else ""
+    return _DONE.format(key=key) if done and best == SUBMIT_RESULT_TOOL else ""
 
 
 def _counter_record(counter: TokenCounter) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class ReplyRecorder:
             delta=agent_evidence(text, delta) if self.prompts.settings.style == "account" else delta,
         )
         miscounted = self.prompts.usage_notice(decision.usage)
-        await self._context.record(answer, *([miscounted] if miscounted else []))
+        await self._context.record(answer, *decision.notices, *([miscounted] if miscounted else []))
 
     async def _record_bad_call(self, bad: BadCall) -> None:
         """Record an invalid call: in full for developers, and as an error line for the model."""

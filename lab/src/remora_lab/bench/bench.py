@@ -118,7 +118,7 @@ async def open_deciders(row: TableRow, seed: int, models: Models, jobs: int = 1)
             # An oracle is no setting: what is opened for it is a policy that is never asked.
             name = "first-candidate" if row.decides == "oracle" else row.decides
             found = await open_.enter_async_context(deciders(ServerConfig(server=name, seed=seed)))
-            counter = _counter(models.embedded.gguf)
+            counter = _counter(models.embedded.gguf, models.embedded.model)
             yield replace(found, counter=counter) if counter else found
 
 
@@ -133,9 +133,9 @@ def _with_adapter(row: TableRow, found: Deciders) -> Deciders:
 
 
 @cache
-def _counter(gguf: Path | None) -> TokenCounter | None:
+def _counter(gguf: Path | None, model: str) -> TokenCounter | None:
     """The embedded model's own, also for rows without a model, so that their prompts can be compared."""
-    return weights_counter(ServerConfig(gguf=gguf))
+    return weights_counter(ServerConfig(gguf=gguf, model=model))
 
 
 def make_environment(results: Path, agents: Path | None, oracle: Callable[[Task], TaskOracle]) -> BenchEnvironment:

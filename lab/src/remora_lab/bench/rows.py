@@ -105,7 +105,7 @@ class Models:
             return self.server.model or self.server.server
         if row.decides != "embedded":
             return ""
-        weights = self.embedded.gguf.stem if self.embedded.gguf else "SmolLM2-135M"
+        weights = self.embedded.gguf.stem if self.embedded.gguf else self.embedded.model or "SmolLM2-135M"
         adapter = self.adapters.get(row.adapter)
         return f"{weights} + {getattr(adapter, 'name', adapter)}" if adapter else weights
 

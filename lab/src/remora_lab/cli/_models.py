@@ -50,9 +50,11 @@ def models_of(
     from remora_lab.bench.rows import Models
 
     config = open_project(HERE, settings={"server.server": server, "server.model": model}).config.server
-    own = config.model_copy(update={"server": "embedded", "model": "", "gguf": gguf or config.gguf, "threads": threads})
+    embedded = {"server": "embedded", "model": model or "" if server is None else "", "threads": threads}
+    own = config.model_copy(update={**embedded, "gguf": gguf or config.gguf})
     # The adapter that comes with the package is for its own weights alone.
-    named = {"packet": adapter or ("bundled" if own.gguf is None else None), "history": history_adapter}
+    is_default = own.gguf is None and not own.model
+    named = {"packet": adapter or ("bundled" if is_default else None), "history": history_adapter}
     adapters: dict[str, Path | str] = {
         name: word if word == "bundled" else Path(word) for name, word in named.items() if word
     }

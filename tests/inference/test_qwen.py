@@ -1,0 +1,34 @@
+"""The larger embedded model, where its weights were pulled: counted exactly, and held to a call."""
+
+from __future__ import annotations
+
+from inference.real import qwen
+from inference.test_embedded import TOOLS
+from remora.app._models import model_deciders
+from remora.config import ServerConfig
+from remora.inference import GgufCounter, ServerCounter
+from remora.ports import Prompt
+from remora.subagent import SubagentDefinition, ToolEntry
+
+TEXTS = (
+    "def total(prices):\n\n    return sum(prices)  # 12345\n",
+    '{"tool":"apply_fix","args":{"code":"F401"}}',
+    "日本語 ünï 👩‍👩‍👧 \t\t\n\n  x don't WE'LL\r\n",
+    "<|im_start|>system",
+)
+
+
+async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_with_a_valid_call() -> None:
+    gguf = qwen()
+    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024)) as found:
+        assert (found.calling, found.trained, found.packet_tokens) == ("text", False, 3000)
+        assert (found.told["model"], found.counter.exact, found.reserve) == ("qwen2.5-coder-1.5b", True, 512)
+        tools = (ToolEntry(name="run_linter"),)
+        policy = found.policy(SubagentDefinition(name="lint", goal="g", system_prompt="s", tools=tools))
+        text = "Lint errors: F401 at line 1. Call apply_fix for it, as JSON."
+        decision = await policy.decide(Prompt(({"role": "user", "content": text},), TOOLS, turn=1))
+        assert decision.calls[0].tool in {tool.name for tool in TOOLS}
+        assert "\n" not in decision.text
+        child = await policy._server.ready()  # type: ignore[attr-defined]
+        server = ServerCounter(child.url, api_key=child.key, deadline_s=60)
+        assert [GgufCounter(gguf).count(each) for each in TEXTS] == [server.count(each) for each in TEXTS]
