@@ -27,7 +27,7 @@ from remora.events import (
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.subagent import SUBMIT_RESULT_TOOL, CheckRule, SubagentDefinition
-from remora.twotrack import ResumeState, TwoTrack, resume_state
+from remora.twotrack import ResumeState, Track, resume_state
 
 _UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
 MAX_CALLS = 16
@@ -84,7 +84,7 @@ class Runner:
 
     def __init__(
         self,
-        track: TwoTrack,
+        track: Track,
         definition: SubagentDefinition,
         node: CodeNode,
         *,
@@ -241,7 +241,7 @@ class Runner:
         return Ending("error", code, message)
 
     async def _call(self, call: Call) -> ToolResultEvent:
-        return await self.track.call(call, self._tool_function(call), changes=self._workspace.take_changes)
+        return await self.track.perform(call, self._tool_function(call), changes=self._workspace.take_changes)
 
     def _tool_function(self, call: Call) -> Callable[..., Awaitable[Any]]:
         if call.tool == RECALL.name:

@@ -24,7 +24,7 @@ from remora.ports import AgentResult, Job, SummaryGuard, Tools
 from remora.runner import RunLimits, Runner
 from remora.subagent import SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace, KVTraceView
-from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
+from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 
 if TYPE_CHECKING:
     from remora.hub import HubClient
@@ -71,7 +71,7 @@ class Session:
         job = replace(job, node=target.node)
         tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
         return Runner(
-            TwoTrack.of(self._wiring(job, definition, tools.specs, workspace)),
+            Track.of(self._wiring(job, definition, tools.specs, workspace)),
             definition,
             job.node,
             policy=await self.deciders.resumed_policy(definition, past),
@@ -169,6 +169,7 @@ class Session:
                 limit=self._limit(self._fixed_tokens(definition, tools)),
                 style=definition.rendering,
                 calling=deciders.calling,
+                limit_name="runner.memory.packet_size_limit",
                 memory=self._memory(),
                 keep_messages=self.overrides.keep_messages,
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from remora.context.budget import check_limit
@@ -40,6 +40,10 @@ class PromptSettings:
     style: Style = "json"
     calling: Calling = "text"
     memory: Memory = "packet"
+    packet: int = 0
+    """Tokens of the packet alone. If set, `limit` is this plus the tokens of system text and tools."""
+    limit_name: str = "PromptSettings.limit"
+    """The parameter or setting that errors name for `limit`."""
     keep_messages: bool = False
     """Also keep the run as a chat history, for debugging."""
 
@@ -79,15 +83,27 @@ class PromptBuilder:
     ) -> None:
         self.settings = settings
         self.counter = counter
-        self._system_prompt = system_prompt
-        self._tools = tools
         self._offloader = offloader
         self._history = History(settings.calling, counter) if settings.uses_history else None
         self._counted = 0
-        beside = tools if settings.calling == "native" else ()
-        self._system = system_text(system_prompt, tools, settings.calling)
-        self._fixed = fixed_tokens(self._system, counter, beside)
-        check_limit(self._fixed, settings.limit, reserved_tokens(settings.style, counter.count))
+        self._recorded: Sequence[ToolSpec] = tools
+        """The tools whose schemas the stream has."""
+        self.configure(system_prompt, tools)
+
+    def configure(self, system_prompt: str, tools: Sequence[ToolSpec]) -> None:
+        """Use these from the next prompt on. Raises `BudgetError` and changes nothing if one could exceed the limit."""
+        settings, counter = self.settings, self.counter
+        system = system_text(system_prompt, tools, settings.calling)
+        fixed = fixed_tokens(system, counter, tools if settings.calling == "native" else ())
+        limit = fixed + settings.packet if settings.packet else settings.limit
+        check_limit(fixed, limit, reserved_tokens(settings.style, counter.count), name=settings.limit_name)
+        self.settings = replace(settings, limit=limit)
+        self._system_prompt, self._tools, self._system, self._fixed = system_prompt, tools, system, fixed
+
+    @property
+    def system_prompt(self) -> str:
+        """The system text of the next prompt."""
+        return self._system_prompt
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -119,12 +135,20 @@ class PromptBuilder:
             counter=_counter_record(self.counter),
             renderer=self.settings.renderer,
             turn=packet.turn,
+            **await self._changed_tools(),
         )
         return built.messages, offered, receipt
 
+    async def _changed_tools(self) -> dict[str, Any]:
+        """The receipt's fields for tools that the stream does not have yet."""
+        if self._tools is self._recorded or tuple(self._tools) == tuple(self._recorded):
+            return {}
+        self._recorded = self._tools
+        return await self._offloader.tools(self._tools)
+
     def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""
-        read = usage.get("prompt_tokens")
+        read = _prompt_tokens(usage)
         if not isinstance(read, int) or isinstance(read, bool) or read <= 0:
             return None
         if read < self._counted * (CUT_EXACT if self.counter.exact else CUT_ESTIMATED):
@@ -144,6 +168,14 @@ class PromptBuilder:
         return render_within(
             packet, self._system, self._fixed, limit=settings.limit, count=self.counter.count, style=settings.style
         )
+
+
+def _prompt_tokens(usage: Mapping[str, Any]) -> Any:
+    """The prompt tokens that a server reports. Anthropic's `input_tokens` leaves out those read from its cache."""
+    if "prompt_tokens" in usage or not isinstance(read := usage.get("input_tokens"), int):
+        return usage.get("prompt_tokens")
+    cached = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
+    return read + sum(count for count in cached if isinstance(count, int))
 
 
 def _counter_record(counter: TokenCounter) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from remora.context.calls import BadCall
 from remora.context.chat import read_reply
@@ -25,14 +25,14 @@ class ReplyRecorder:
         self._context = context
         self._offloader = offloader
         self._prompts = prompts
-        self._tools = tools
+        self.tools = tools
 
-    async def record(self, reply: object) -> tuple[Call, ...]:
+    async def record(self, reply: object, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls. Raises `DecisionError` if `reply` is not a reply."""
         decision = reply
         if not isinstance(decision, Decision):
             in_text = self._prompts.settings.calling == "text"
-            decision = read_reply(reply, self._tools, turn=self._context.packet.turn, in_text=in_text)
+            decision = read_reply(reply, self.tools, turn=self._context.packet.turn, in_text=in_text, calls=calls)
         refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
         await self._record_reply(decision, refused)
         for bad in decision.bad:
