@@ -9,11 +9,12 @@ from remora.twotrack._prompts import Memory, PromptSettings
 from remora.twotrack._resume import ResumeState, past_prompts, resume_state
 from remora.twotrack._settings import TrackSettings
 from remora.twotrack._track import Track
-from remora.twotrack._twotrack import TwoTrack
+from remora.twotrack._twotrack import GivenOutcome, TwoTrack
 from remora.twotrack._wiring import Identity, Wiring
 
 __all__ = [
     "MAX_INLINE",
+    "GivenOutcome",
     "Identity",
     "Memory",
     "Parent",

@@ -8,6 +8,7 @@ from remora.context.calls import BadCall
 from remora.context.chat import read_reply
 from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
+from remora.context.recall import RECALL
 from remora.errors import DecisionError
 from remora.events import Call, ErrorDelta, ModelResponseEvent, NoticeEvent, PacketDelta, PacketUpdateEvent
 from remora.ports import Decision
@@ -32,7 +33,9 @@ class ReplyRecorder:
         decision = reply
         if not isinstance(decision, Decision):
             in_text = self._prompts.settings.calling == "text"
-            decision = read_reply(reply, self.tools, turn=self._context.packet.turn, in_text=in_text, calls=calls)
+            # Without tools of its own, nobody has said which calls are valid.
+            known = () if tuple(self.tools) == (RECALL,) else self.tools
+            decision = read_reply(reply, known, turn=self._context.packet.turn, in_text=in_text, calls=calls)
         refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
         await self._record_reply(decision, refused)
         for bad in decision.bad:
