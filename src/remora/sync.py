@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -17,7 +18,6 @@ from typing import Any, Self, TypeVar, Unpack
 from remora.context.chat import Reply
 from remora.context.contracts import ToolLike
 from remora.context.models import DecisionPacket
-from remora.errors import UsageError
 from remora.events import Call, ToolResultEvent
 from remora.ports import Prompt
 from remora.twotrack import GivenOutcome, TrackSettings
@@ -27,11 +27,44 @@ T = TypeVar("T")
 _Job = tuple[dict[str, Any], asyncio.Future[Any]]
 
 
-class TwoTrack:
-    """`remora.TwoTrack` for code without `async`: the same arguments, methods and results.
+class LoopThread:
+    """An event loop on a thread of its own, started when it is first used."""
 
-    One thread at a time may use it.
-    """
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, running."""
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="remora-twotrack", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine on the thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the thread and wait for its result. An interrupt leaves it running to its end."""
+        return self.submit(work).result()
+
+    def stop(self) -> None:
+        """Stop the thread. It starts again when it is used again."""
+        with self._starting:
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+
+class TwoTrack:
+    """`remora.TwoTrack` for code without `async`: the same arguments, methods and results. Threads may share it."""
 
     def __init__(self, goal: str, **settings: Unpack[TrackSettings]) -> None:
         """`settings` are those of `remora.TwoTrack`."""
@@ -40,8 +73,7 @@ class TwoTrack:
     def _begin(self, track: AsyncTwoTrack) -> None:
         self.track = track
         """The `remora.TwoTrack` behind it, for what needs no `await`."""
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = LoopThread()
 
     @classmethod
     def continue_(
@@ -69,10 +101,10 @@ class TwoTrack:
     def close(self, error: BaseException | str | None = None) -> None:
         """Seal the stream and stop the thread, as the end of `with` does. A second call does nothing."""
         try:
-            if self._loop is not None or self.track.begun:
+            if self.track.begun and not self.track.closed:
                 self._run(self.track.close(error))
         finally:
-            self._stop()
+            self._thread.stop()
 
     @property
     def packet(self) -> DecisionPacket:
@@ -102,7 +134,7 @@ class TwoTrack:
 
         With `raises`, an exception of the tool is raised again after it is recorded.
         """
-        loop, jobs = self._running_loop(), SimpleQueue[_Job | None]()
+        loop, jobs = self._thread.loop, SimpleQueue[_Job | None]()
 
         async def use_there(**args: Any) -> Any:
             answer: asyncio.Future[Any] = loop.create_future()
@@ -110,7 +142,7 @@ class TwoTrack:
             value = await answer
             return await value if inspect.isawaitable(value) else value
 
-        done = asyncio.run_coroutine_threadsafe(self.track.call(call, use_there, raises=raises), loop)
+        done = self._thread.submit(self.track.call(call, use_there, raises=raises))
         done.add_done_callback(lambda _: jobs.put(None))
         try:
             while (job := jobs.get()) is not None:
@@ -124,9 +156,9 @@ class TwoTrack:
         try:
             value = use(**args)
         except Exception as error:  # noqa: BLE001 - foreign code: the model reads any failure as the result
-            self._running_loop().call_soon_threadsafe(answer.set_exception, error)
+            self._thread.loop.call_soon_threadsafe(answer.set_exception, error)
         else:
-            self._running_loop().call_soon_threadsafe(answer.set_result, value)
+            self._thread.loop.call_soon_threadsafe(answer.set_result, value)
 
     def called(self, call: object) -> Call:
         """Record that your loop is about to run this call. `returned` records the result."""
@@ -153,6 +185,14 @@ class TwoTrack:
         """Record what is new in a growing chat history, without a new prompt. Returns its system text."""
         return self._run(self.track.observe(messages))
 
+    def skip(self, messages: Iterable[Any]) -> None:
+        """Take these messages as recorded: the stream that this one continues has them."""
+        self.track.skip(messages)
+
+    def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
+        """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
+        return self._run(self.track.recall(text, seq, lines))
+
     def user(self, text: str) -> None:
         """Record a person's message."""
         self._run(self.track.user(text))
@@ -170,23 +210,4 @@ class TwoTrack:
         self._run(self.track.submit(result))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the thread. A `KeyboardInterrupt` here waits for the record that is being written."""
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise UsageError("A tool called back into its own `TwoTrack` from its thread: expected another thread")
-        done = asyncio.run_coroutine_threadsafe(work, self._running_loop())
-        return done.result()
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="remora-twotrack", daemon=True)
-            self._thread.start()
-        return self._loop
-
-    def _stop(self) -> None:
-        loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        return self._thread.run(work)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
     from remora.app._tools import ToolRun
-    from remora.app._wiring import JsonlEventEmitter, local_parent, local_wiring
+    from remora.app._wiring import JsonlEventEmitter, latest_stream, local_parent, local_wiring
 
 __all__ = [
     "EMBEDDED",
@@ -59,6 +59,7 @@ __all__ = [
     "ensure_weights",
     "hub_around",
     "list_models",
+    "latest_stream",
     "local_parent",
     "local_wiring",
     "needs_weights",
@@ -87,7 +88,7 @@ _NAMES = {
     "_runs": "sandbox_name sandbox_report",
     "_settings": "user_config_dir",
     "_tools": "ToolRun",
-    "_wiring": "JsonlEventEmitter local_parent local_wiring",
+    "_wiring": "JsonlEventEmitter latest_stream local_parent local_wiring",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

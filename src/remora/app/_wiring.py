@@ -12,10 +12,20 @@ from remora.context.contracts import ToolLike
 from remora.context.render import ACCOUNT_SYSTEM, Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
-from remora.errors import TraceLocked, TraceNotFound
-from remora.events import decode, digest
+from remora.errors import TraceError, TraceLocked, TraceNotFound
+from remora.events import AgentStartEvent, decode, digest
 from remora.ports import SummaryGuard, TokenCounter
-from remora.trace import FileBlobs, FileTrace, StreamEmitter, is_locked, new_stream_id, read_records, resolve
+from remora.trace import (
+    FileBlobs,
+    FileTrace,
+    StreamEmitter,
+    find_streams,
+    is_locked,
+    new_stream_id,
+    read_events,
+    read_records,
+    resolve,
+)
 from remora.twotrack import Identity, Parent, PromptSettings, Relation, Wiring, read_parent
 
 
@@ -76,6 +86,18 @@ def local_parent(stream: str | Path, state_dir: Path, relation: Relation = "cont
     if not records:
         raise TraceNotFound(f"`{path}` holds no event")
     return read_parent((decode(record.raw) for record in records), path.stem, digest(records[-1].raw), relation)
+
+
+def latest_stream(state_dir: Path | str, name: str) -> Path | None:
+    """The newest stream whose `agent_start` has this name. Only the first line of each stream is read."""
+    for path in reversed(find_streams(Path(state_dir), "traces")):
+        try:
+            first = next(iter(read_events(path, torn_ok=True)), None)
+        except TraceError:
+            continue  # `verify` reports damage
+        if isinstance(first, AgentStartEvent) and first.name == name:
+            return path
+    return None
 
 
 class JsonlEventEmitter(StreamEmitter):

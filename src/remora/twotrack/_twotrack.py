@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
 from remora.context.calls import BadCall, read_call
+from remora.context.chat import Reply, read_reply
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike, make_error_result
 from remora.context.render import Calling, Style
@@ -255,6 +256,17 @@ class TwoTrack(Track):
             await self._observe_item(item, names)
         return system
 
+    async def said(self, reply: Reply) -> tuple[Call, ...]:
+        """Record a reply to a prompt that was not made here, such as a plan. It is a turn without a receipt."""
+        await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
+        self.asked = True
+        return await self.response(reply)
+
+    def skip(self, messages: Iterable[Any]) -> None:
+        """Take these messages as recorded: the stream that this one continues has them."""
+        _, items = read_history(messages)
+        self._seen.news(items)
+
     async def _observe_item(self, item: Item, names: Mapping[str, str]) -> None:
         match item:
             case Said(text=text):
@@ -269,10 +281,9 @@ class TwoTrack(Track):
         if self.replied and not self.asked:
             self.replied = False
             return
-        if not self.asked:  # a reply from before Remora was there: there is no receipt of its prompt
-            await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
-            self.asked = True
-        for call in await self.response(text, calls=calls):
+        # The loop has made these calls, offered or not. A reply from before Remora was there has no request.
+        record = self.response if self.asked else self.said
+        for call in await record(read_reply(text, (), turn=self.packet.turn, calls=calls)):
             self._args[call.call_id] = call
         self.replied = False
 
