@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any
 
 from remora.app import latest_stream
 from remora.context.calls import BadCall, read_call, text_of, usage_of
-from remora.context.render import ACCOUNT_SYSTEM
 from remora.errors import UsageError
 from remora.ports import Decision
 from remora.twotrack import TrackSettings, TwoTrack
 
+ACCOUNT = (
+    "Each turn shows an account of the run so far: the task, what people said, and your calls with what they returned. "
+    "Go on from there."
+)
 ABANDONED = "The next run of the conversation began before this one had ended"
 
 
@@ -99,7 +102,7 @@ def decision(text: Any, calls: Iterable[object] = (), *, model: str = "", usage:
 
 def system_text(*parts: str | None) -> str:
     """The framework's system text, followed by how to read the account of the run."""
-    return "\n\n".join(part.strip() for part in (*parts, ACCOUNT_SYSTEM) if part and part.strip())
+    return "\n\n".join(part.strip() for part in (*parts, ACCOUNT) if part and part.strip())
 
 
 def plain(value: Any) -> Any:

@@ -26,6 +26,7 @@ try:
     from langchain_core.messages import convert_to_openai_messages
     from langchain_core.tools import StructuredTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.config import get_config
 except ImportError:
     raise MissingExtra("LangChain", extra="langchain") from None
 
@@ -33,7 +34,7 @@ except ImportError:
 class State(AgentState):
     """The agent's state, with the id of the run's stream."""
 
-    remora_stream: NotRequired[Annotated[str, PrivateStateAttr]]
+    remora_stream: NotRequired[Annotated[str, PrivateStateAttr]]  # type: ignore[valid-type]
 
 
 class TwoTracks(AgentMiddleware):
@@ -110,7 +111,8 @@ class TwoTracks(AgentMiddleware):
 
     async def _begin(self, state: Any) -> dict[str, Any]:
         history = convert_to_openai_messages(state["messages"])
-        track = await self.conversations.begin(after=state.get("remora_stream", ""), history=history)
+        thread = get_config().get("configurable", {}).get("thread_id", "")
+        track = await self.conversations.begin(name=thread, after=state.get("remora_stream", ""), history=history)
         return {"remora_stream": track.identity.agent_id}
 
     async def _ask(self, request: Any) -> Any:

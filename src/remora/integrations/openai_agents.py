@@ -21,8 +21,9 @@ from remora.integrations._conversations import Conversations, decision, plain, s
 from remora.twotrack import TrackSettings, TwoTrack
 
 try:
-    from agents import FunctionTool, RunConfig, RunContextWrapper, RunHooks
     from agents.run_config import CallModelData, ModelInputData
+
+    from agents import FunctionTool, RunConfig, RunContextWrapper, RunHooks
 except ImportError:
     raise MissingExtra("The OpenAI Agents SDK", extra="openai-agents") from None
 
@@ -97,7 +98,9 @@ class TwoTracks(RunHooks[Any]):
         """Record the exception of a tool. The SDK does not show it to the model, so the packet does not either."""
         self._failures.add(failure.call_id)
         error = failure.error
-        await self.track.notice(failure.kind, f"{failure.tool_name}: {type(error).__name__}: {error}" if error else failure.tool_name)
+        await self.track.notice(
+            failure.kind, f"{failure.tool_name}: {type(error).__name__}: {error}" if error else failure.tool_name
+        )
         said = self._format(failure) if self._format else None
         return await said if inspect.isawaitable(said) else said
 

@@ -94,7 +94,9 @@ class TwoTracks(AbstractCapability[Any]):
             if isinstance(part, messages.ToolCallPart)
         ]
         text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
-        await self.track.response({"content": text, "model": response.model_name, "usage": _usage(response)}, calls=calls)
+        await self.track.response(
+            {"content": text, "model": response.model_name, "usage": _usage(response)}, calls=calls
+        )
         return response
 
     async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:

@@ -11,7 +11,7 @@ happens is in the stream. The block is one stream; with a `conversation`, the ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 from remora.context.recall import RECALL
 from remora.errors import MissingExtra, UsageError
@@ -30,7 +30,9 @@ class RecallTool(Tool):
     """Brings back what a prompt left out."""
 
     name, description, output_type = RECALL.name, RECALL.description, "object"
-    inputs = {name: {**kind, "description": name, "nullable": True} for name, kind in RECALL.parameters["properties"].items()}
+    inputs: ClassVar[dict[str, Any]] = {
+        name: {**kind, "description": name, "nullable": True} for name, kind in RECALL.parameters["properties"].items()
+    }
 
     def __init__(self, tracks: TwoTracks) -> None:
         super().__init__()
@@ -70,7 +72,10 @@ class TwoTracks:
         if isinstance(agent, ToolCallingAgent):
             self._execute, agent.execute_tool_call = agent.execute_tool_call, self._call_tool
         else:
-            self._execute, agent.python_executor = agent.python_executor, Replaced(agent.python_executor, call=self._call_code)
+            self._execute, agent.python_executor = (
+                agent.python_executor,
+                Replaced(agent.python_executor, call=self._call_code),
+            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -138,7 +143,9 @@ class TwoTracks:
 
     def _perform(self, tool: str, args: dict[str, Any], use: Callable[[], Any], value_of: Callable[[Any], Any]) -> Any:
         asked = next((call for call in self._waiting if (call.tool, call.args) == (tool, args)), None)
-        call = self.run(self.track.called(asked or {"tool": tool, "args": args, "id": f"call-{self.track.last_seq + 1}"}))
+        call = self.run(
+            self.track.called(asked or {"tool": tool, "args": args, "id": f"call-{self.track.last_seq + 1}"})
+        )
         if asked:
             self._waiting.remove(asked)
         try:
