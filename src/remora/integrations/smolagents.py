@@ -125,7 +125,9 @@ class TwoTracks:
         self._observe()
         reply = decision(message.content, message.tool_calls or (), usage=message.token_usage)
         self._waiting = list(reply.calls)
-        self.run(self.track.response(reply) if self.track.asked else self.track.said(reply))  # a plan has no request
+        self.run(
+            self.track.response(reply) if self.track.awaits_reply else self.track.said(reply)
+        )  # a plan has no request
         return message
 
     def _call_tool(self, tool_name: str, arguments: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from remora.context.contracts import ToolLike
@@ -12,14 +12,16 @@ from remora.context.models import DecisionPacket
 from remora.context.recall import RECALL
 from remora.context.summarizers import is_built_in
 from remora.events import Event
+from remora.twotrack._handover import Handover
 from remora.twotrack._offload import Offloader
 from remora.twotrack._prompts import PromptBuilder
+from remora.twotrack._records import Records
 from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._tool_results import ToolResultBuilder
 from remora.twotrack._wiring import Wiring
 
 
-class TrackParts(ABC):
+class TrackParts(Records, ABC):
     """The state of one agent's tracks."""
 
     @classmethod
@@ -43,15 +45,20 @@ class TrackParts(ABC):
         self.last_seq = -1
         self.begun = False
         """Whether the stream exists or is being created, so that it must be sealed."""
-        self.asked = False
+        self.awaits_reply = False
         """Whether a prompt waits for its reply."""
         self.replied = False
         """Whether the newest recorded reply is not yet seen in an observed history."""
         self._requesting = False
         self._secrets, self._writer, self._clock, self._close = secrets, wiring.writer, wiring.clock, wiring.close
         self._offloader = Offloader(wiring.blobs, secrets)
-        system = secrets.clean(wiring.system_prompt)
-        self._prompts = PromptBuilder(system, self.tools, wiring.prompts, wiring.counter, self._offloader)
+        self._system = secrets.clean(wiring.system_prompt)
+        self._prompts = PromptBuilder(self._system, self.tools, wiring.prompts, wiring.counter, self._offloader)
+        self._asked = self._prompts
+        """The prompts of the rung that decides now."""
+        self._handover: Handover | None = None
+        self.observers: list[Callable[[Event], None]] = []
+        """Called with every event of the stream, recorded now or before a resume."""
         for tool, summarizer in wiring.summarizers.items():
             if not is_built_in(summarizer):
                 guard.check(tool, summarizer)
@@ -87,6 +94,7 @@ class TrackParts(ABC):
         text = self._prompts.system_prompt if system is None else self._secrets.clean(system)
         if specs != self.tools or text != self._prompts.system_prompt:
             self._prompts.configure(text, specs)
+            self._system = text
             self.tools = self._replies.tools = self._results.tools = specs
             self._recalls_itself = RECALL in specs
 

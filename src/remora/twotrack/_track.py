@@ -10,42 +10,34 @@ from typing import Any, cast
 from remora._version import __version__
 from remora.context.calls import BadCall, read_call
 from remora.context.chat import Reply
-from remora.context.contracts import ToolLike
+from remora.context.contracts import ToolLike, ToolSpec
 from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
 from remora.context.summarizers import Distilled
-from remora.context.text import one_line
 from remora.errors import DecisionError, RemoraError, UsageError
 from remora.events import (
     FORMAT,
     AgentEndEvent,
-    AgentErrorEvent,
     AgentResumedEvent,
     AgentStartEvent,
     Call,
     CandidateAction,
+    EscalationEvent,
     Event,
-    KnowledgeDelta,
     ModelRequestEvent,
-    NoticeEvent,
     PacketDelta,
-    SubmitResultEvent,
     ToolCallEvent,
     ToolResultEvent,
     TurnStartEvent,
-    UserInputEvent,
     is_check,
 )
-from remora.ports import Prompt, ToolOutput
-from remora.twotrack._evidence import user_evidence
-from remora.twotrack._offload import MAX_INLINE
+from remora.ports import Prompt, TokenCounter, ToolOutput
+from remora.twotrack._handover import Handover
 from remora.twotrack._parts import TrackParts
+from remora.twotrack._prompts import PromptBuilder, PromptSettings
 from remora.twotrack._recall import recall_from
 from remora.twotrack._resume import ResumeState
 from remora.twotrack._tool_results import Changes, bad_call_result, call_tool, too_large_result, with_outcome
-
-MAX_USER_TEXT = 500
-"""Characters of a person's message in the packet. The stream has the whole message."""
 
 
 class Track(TrackParts):
@@ -96,6 +88,8 @@ class Track(TrackParts):
                 args[event.call_id] = event.args
             if isinstance(event, ToolResultEvent) and not is_check(event):
                 await self._results.remember(args.pop(event.call_id, {}), event)
+            elif isinstance(event, EscalationEvent):
+                self._results.forget_repeats()
             self.context.apply_event(event)
             await self._update_state(event)
         if not isinstance(past[-1], AgentEndEvent):
@@ -126,7 +120,7 @@ class Track(TrackParts):
             prompt = await self._request(resumed)
         finally:
             self._requesting = False
-        self.asked = True
+        self.awaits_reply = True
         return prompt
 
     async def _request(self, resumed: ResumeState | None) -> Prompt:
@@ -139,7 +133,7 @@ class Track(TrackParts):
         shown = project(drafts, start=self.packet)
         usable = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
         try:
-            messages, offered, receipt = await self._prompts.build(shown, usable)
+            messages, offered, receipt = await self._asked.build(shown, usable, self._handover)
         except RemoraError:
             await self.context.record(*drafts)
             raise
@@ -158,19 +152,19 @@ class Track(TrackParts):
         it as written, and the packet tells the model. Raises `DecisionError` if `reply` is not a reply, and
         `UsageError` if no request waits for one.
         """
-        if not self.asked:
+        if not self.awaits_reply:
             raise UsageError(
                 "There is no request that waits for this reply: expected `request()` first",
                 hint="A reply belongs to one request. Two turns at once need one `TwoTrack` each",
             )
         made = await self._replies.record(reply, calls)
-        self.asked, self.replied = False, True
+        self.awaits_reply, self.replied = False, True
         return made
 
     async def undecided(self, error: DecisionError) -> None:
         """Record a reply without a valid call, as much of it as arrived. The packet tells the model why."""
         await self._replies.record_failure(error)
-        self.asked = False
+        self.awaits_reply = False
 
     async def perform(
         self,
@@ -270,17 +264,28 @@ class Track(TrackParts):
         (event,) = await self.context.record(draft)
         return cast(ToolResultEvent, event)
 
-    async def notice(self, code: str, message: str) -> None:
-        """Record a notice. It does not change the packet."""
-        await self.context.record(NoticeEvent(code=code, message=message))
+    def use_first_rung(self) -> None:
+        """Build prompts for the first model again: from the packet alone, within its limit."""
+        self._asked = self._replies.prompts = self._prompts
+        self._handover = None
 
-    async def unanswered(self, call: Call, why: str) -> None:
-        """Record a call whose result is unknown: its intent, and why."""
-        args = (await self._offloader.call(call)).args
-        await self.context.record(
-            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args),
-            NoticeEvent(code="no_result", message=f"{call.tool}: {why}"),
-        )
+    async def use_rung(self, settings: PromptSettings, counter: TokenCounter, tools: Sequence[ToolSpec]) -> Handover:
+        """Build prompts for another model: from the packet, and as much of the Long Track as its limit holds.
+
+        Raises `BudgetError` if the limit is too small, and changes nothing then.
+        """
+        prompts = PromptBuilder(self._system, tools, settings, counter, self._offloader)
+        handover = Handover(self.goal, self._results)
+        if self.last_seq >= 0:
+            await handover.read(self._writer.read(self.identity.stream_id))
+        self._asked = self._replies.prompts = prompts
+        self._handover = handover
+        return handover
+
+    async def escalation(self, event: EscalationEvent) -> None:
+        """Record the move to another model. It starts with no failures and no repeated calls."""
+        self._results.forget_repeats()
+        await self.context.record(event)
 
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
@@ -289,26 +294,6 @@ class Track(TrackParts):
             return self._writer.read(f"traces/{agent_id}")
 
         return await recall_from(self.identity.agent_id, read, self._results, text, seq, lines)
-
-    async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
-        """Record the agent's own report: its call of `submit_result`, a dict, or a line of text."""
-        call_id, report = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
-        fields = {"summary": report} if isinstance(report, str) else dict(report)
-        await self.context.record(SubmitResultEvent(call_id=call_id, result=fields))
-
-    async def user(self, text: str) -> None:
-        """Record a person's message. Style `account` shows it as evidence; other styles as knowledge `user`."""
-        message = self._secrets.clean(text)
-        if self._prompts.settings.style == "account":
-            delta = user_evidence(message)
-        else:
-            known = KnowledgeDelta(value=one_line(message, MAX_USER_TEXT), pinned=True)
-            delta = PacketDelta(knowledge={"user": known})
-        await self.context.record(UserInputEvent(**await self._offloader.text(message), delta=delta))
-
-    async def fail(self, code: str, message: str) -> None:
-        """Record the error that stopped the agent."""
-        await self.context.record(AgentErrorEvent(code=code, message=message[:MAX_INLINE]))
 
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and return its head."""
@@ -342,6 +327,10 @@ class Track(TrackParts):
     async def _update_state(self, event: Event) -> None:
         """Update the state beside the packet: last seq, largest prompt, chat history."""
         self.last_seq = event.seq
+        for observe in self.observers:
+            observe(event)
+        if self._handover is not None:
+            await self._handover.take(event)
         if isinstance(event, ModelRequestEvent):
             self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))
         if self._prompts.settings.uses_history and not is_check(event):

@@ -259,7 +259,7 @@ class TwoTrack(Track):
     async def said(self, reply: Reply) -> tuple[Call, ...]:
         """Record a reply to a prompt that was not made here, such as a plan. It is a turn without a receipt."""
         await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
-        self.asked = True
+        self.awaits_reply = True
         return await self.response(reply)
 
     def skip(self, messages: Iterable[Any]) -> None:
@@ -278,11 +278,11 @@ class TwoTrack(Track):
                 await self._observe_result(item, names.get(item.call_id) or item.tool or "tool")
 
     async def _observe_reply(self, text: str, calls: Sequence[object]) -> None:
-        if self.replied and not self.asked:
+        if self.replied and not self.awaits_reply:
             self.replied = False
             return
         # The loop has made these calls, offered or not. A reply from before Remora was there has no request.
-        record = self.response if self.asked else self.said
+        record = self.response if self.awaits_reply else self.said
         for call in await record(read_reply(text, (), turn=self.packet.turn, calls=calls)):
             self._args[call.call_id] = call
         self.replied = False
