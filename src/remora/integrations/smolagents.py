@@ -10,11 +10,13 @@ happens is in the stream. The block is one stream; with a `conversation`, the ne
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self, Unpack
 
 from remora.context.recall import RECALL
 from remora.errors import MissingExtra, UsageError
+from remora.events import Call
 from remora.integrations._conversations import Conversations, Replaced, decision, system_text
 from remora.sync import LoopThread
 from remora.twotrack import TrackSettings, TwoTrack
@@ -52,8 +54,9 @@ class TwoTracks:
         self._track: TwoTrack | None = None
         self._recorded: list[Any] = []
         """Steps of the agent's memory that are recorded."""
-        self._waiting: list[Any] = []
+        self._waiting: list[Call] = []
         """Calls of the newest reply that have not begun."""
+        self._numbers = itertools.count(1)
 
     @property
     def track(self) -> TwoTrack:
@@ -145,11 +148,10 @@ class TwoTracks:
 
     def _perform(self, tool: str, args: dict[str, Any], use: Callable[[], Any], value_of: Callable[[Any], Any]) -> Any:
         asked = next((call for call in self._waiting if (call.tool, call.args) == (tool, args)), None)
-        call = self.run(
-            self.track.called(asked or {"tool": tool, "args": args, "id": f"call-{self.track.last_seq + 1}"})
-        )
-        if asked:
+        if asked is not None:
             self._waiting.remove(asked)
+        call = asked or Call(call_id=f"{tool}-{next(self._numbers)}", tool=tool, args=args)
+        self.run(self.track.called(call))
         try:
             value = use()
         except Exception as error:

@@ -69,7 +69,9 @@ class Streaming(Script):
         for word in (message.content or "").split():
             yield ChatMessageStreamDelta(content=word)
         for index, call in enumerate(message.tool_calls or ()):
-            function = ChatMessageToolCallFunction(call.function.name, json.dumps(call.function.arguments))
+            function = ChatMessageToolCallFunction(
+                name=call.function.name, arguments=json.dumps(call.function.arguments)
+            )
             delta = ChatMessageToolCallStreamDelta(index=index, id=call.id, type=call.type, function=function)
             yield ChatMessageStreamDelta(content="", tool_calls=[delta])
 
