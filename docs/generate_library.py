@@ -35,7 +35,8 @@ def sections(*paths: str, level: int = 2) -> str:
 
 
 def _class(cls: type, anchor: str, level: int) -> Iterator[str]:
-    tree = _parsed(cls)
+    trees = [_parsed(each) for each in _with_bases(cls)]
+    tree = ast.ClassDef(name=cls.__name__, bases=[], keywords=[], decorator_list=[], body=_joined(trees))
     own = {item.name: item for item in tree.body if isinstance(item, Function)}
     if "__init__" in own and _has_public_init(cls):
         yield from _code(_signature(own["__init__"], cls.__name__))
@@ -48,6 +49,23 @@ def _class(cls: type, anchor: str, level: int) -> Iterator[str]:
             yield f"{'#' * (level + 1)} `{name}` {{ #{anchor}-{name.replace('_', '-')} }}"
             yield ""
             yield from _function_lines(item, inspect.getattr_static(cls, name))
+
+
+def _with_bases(cls: type) -> list[type]:
+    """The class and its bases in the same package: a large class may be divided into several files."""
+    package = ".".join(cls.__module__.split(".")[:2])
+    return [each for each in cls.__mro__ if f"{each.__module__}.".startswith(f"{package}.")]
+
+
+def _joined(trees: list[ast.ClassDef]) -> list[ast.stmt]:
+    """The bodies of a class and its bases. A method that the class overrides is listed once."""
+    seen: set[str] = set()
+    body: list[ast.stmt] = []
+    for tree in trees:
+        names = {item.name for item in tree.body if isinstance(item, Function) and item.name != "_wire"}
+        body += [item for item in tree.body if not (isinstance(item, Function) and item.name in seen)]
+        seen |= names
+    return body
 
 
 def _attributes(tree: ast.ClassDef) -> Iterator[str]:
