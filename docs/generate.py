@@ -6,7 +6,7 @@ import inspect
 import typing
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
@@ -182,6 +182,8 @@ def _words(kind: Any) -> str:
         return plain[kind]
     if origin is Literal:
         return " or ".join(f"`{part}`" for part in parts)
+    if origin is Annotated:
+        return _words(parts[0])
     if origin is tuple:
         return f"list of {_words(parts[0])}"
     if origin is dict:

@@ -70,7 +70,9 @@ def _joined(trees: list[ast.ClassDef]) -> list[ast.stmt]:
 
 def _attributes(tree: ast.ClassDef) -> Iterator[str]:
     """A table of fields, documented instance attributes, and properties."""
-    rows = [*_fields(tree), *_instance_attributes(tree), *_properties(tree)]
+    found = [*_fields(tree), *_instance_attributes(tree), *_properties(tree)]
+    documented = {name for name, _, meaning in found if meaning}
+    rows = [row for row in found if row[2] or row[0] not in documented]
     if rows:
         yield from ["| attribute | type | meaning |", "|---|---|---|"]
         yield from (f"| `{name}` | {_type_cell(kind)} | {_cell(meaning)} |" for name, kind, meaning in rows)
