@@ -19,12 +19,14 @@ FRAMEWORKS = {
     "openai_agents": ("openai-agents==0.24.*",),
     "smolagents": ("smolagents==1.26.*",),
 }
+TOOLS = {"otel": ("opentelemetry-sdk>=1.30",)}
+"""What else is tested in an environment of its own."""
 BASE = ("orjson>=3.10", "pydantic>=2.10,<3")
 
 
 def python_with(framework: str) -> Path:
     """The Python of an environment with this framework. Skips the test if there is none and no registry to make it."""
-    requirements = (*FRAMEWORKS[framework], *BASE)
+    requirements = (*(FRAMEWORKS | TOOLS)[framework], *BASE)
     key = hashlib.sha256(repr((requirements, sys.version_info[:2])).encode()).hexdigest()[:12]
     home = Path(os.environ.get("REMORA_FRAMEWORKS") or Path.home() / ".cache" / "remora-frameworks")
     folder = home / f"{framework}-{key}"
