@@ -35,7 +35,8 @@ def sections(*paths: str, level: int = 2) -> str:
 
 
 def _class(cls: type, anchor: str, level: int) -> Iterator[str]:
-    tree = _parsed(cls)
+    trees = [_parsed(each) for each in _with_bases(cls)]
+    tree = ast.ClassDef(name=cls.__name__, bases=[], keywords=[], decorator_list=[], body=_joined(trees))
     own = {item.name: item for item in tree.body if isinstance(item, Function)}
     for base in cls.__mro__[1:]:
         if base.__module__.rpartition(".")[0] == cls.__module__.rpartition(".")[0]:  # a part of the same class
@@ -53,9 +54,28 @@ def _class(cls: type, anchor: str, level: int) -> Iterator[str]:
             yield from _function_lines(item, inspect.getattr_static(cls, name))
 
 
+def _with_bases(cls: type) -> list[type]:
+    """The class and its bases in the same package: a large class may be divided into several files."""
+    package = ".".join(cls.__module__.split(".")[:2])
+    return [each for each in cls.__mro__ if f"{each.__module__}.".startswith(f"{package}.")]
+
+
+def _joined(trees: list[ast.ClassDef]) -> list[ast.stmt]:
+    """The bodies of a class and its bases. A method that the class overrides is listed once."""
+    seen: set[str] = set()
+    body: list[ast.stmt] = []
+    for tree in trees:
+        names = {item.name for item in tree.body if isinstance(item, Function) and item.name != "_wire"}
+        body += [item for item in tree.body if not (isinstance(item, Function) and item.name in seen)]
+        seen |= names
+    return body
+
+
 def _attributes(tree: ast.ClassDef) -> Iterator[str]:
     """A table of fields, documented instance attributes, and properties."""
-    rows = [*_fields(tree), *_instance_attributes(tree), *_properties(tree)]
+    found = [*_fields(tree), *_instance_attributes(tree), *_properties(tree)]
+    documented = {name for name, _, meaning in found if meaning}
+    rows = [row for row in found if row[2] or row[0] not in documented]
     if rows:
         yield from ["| attribute | type | meaning |", "|---|---|---|"]
         yield from (f"| `{name}` | {_type_cell(kind)} | {_cell(meaning)} |" for name, kind, meaning in rows)

@@ -54,8 +54,9 @@ async def test_an_agent_in_another_style_sees_what_its_tools_do_not_sum_up() -> 
 async def test_what_says_that_it_failed_is_an_error_and_what_mentions_errors_is_not() -> None:
     async with MemoryTwoTrack(tools=[LOOKUP]) as tt:
         await tt.request()
-        failed = await tt.call({"tool": "lookup", "args": {}}, lambda: "Traceback (most recent call last)\nKeyError: 1")
-        fine = await tt.call({"tool": "lookup", "args": {}}, lambda: "0 errors, 12 warnings in error_log.py")
+        traceback = "Traceback (most recent call last)\nKeyError: 1"
+        failed = await tt.perform({"tool": "lookup", "args": {}}, lambda: traceback)
+        fine = await tt.perform({"tool": "lookup", "args": {}}, lambda: "0 errors, 12 warnings in error_log.py")
     assert (failed.outcome, fine.outcome) == ("error", "success")
 
 
@@ -99,7 +100,7 @@ async def test_memory_and_prompt_stay_bounded_however_long_the_run(tmp_path: Pat
 async def test_every_piece_of_the_account_leads_to_its_event(tmp_path: Path) -> None:
     async with remora.TwoTrack("Read", tools=[LOOKUP], state_dir=tmp_path) as tt:
         await tt.request()
-        result = await tt.call({"tool": "lookup", "args": {"city": "a"}}, lambda **_: {"population": 12345})
+        result = await tt.perform({"tool": "lookup", "args": {"city": "a"}}, lambda **_: {"population": 12345})
         text = shown(await tt.request())
     assert f"#{result.seq} lookup(city=a)" in text
     found = explain(read_events(tt.path), f"#{result.seq}")
@@ -133,7 +134,7 @@ def test_a_reader_folds_evidence_that_any_event_carries() -> None:
 async def test_a_result_whose_text_json_cannot_hold_is_still_a_result() -> None:
     async with MemoryTwoTrack(tools=[LOOKUP]) as tt:
         await tt.request()
-        result = await tt.call(Call(call_id="1", tool="lookup", args={"city": "a"}), lambda **_: "\ud800 text")
+        result = await tt.perform(Call(call_id="1", tool="lookup", args={"city": "a"}), lambda **_: "\ud800 text")
     assert isinstance(result, ToolResultEvent)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+import remora
+from remora.app._project import project_root
 from remora.app._settings import read_settings
 from remora.config import Config, config_values, setting_paths
 from remora.errors import ConfigError, DefinitionError
@@ -208,3 +210,46 @@ def test_your_own_settings_may_be_a_link_but_not_somebody_elses(root: Path, own:
     (root / "mine.yaml").chmod(0o666)
     with pytest.raises(ConfigError, match="others may write"):
         read_settings(root, own, {})
+
+
+def test_settings_may_stand_in_pyproject_below_those_of_remora_yaml(root: Path, own: dict[str, str]) -> None:
+    table = "[project]\nname = 'x'\n[tool.remora.runner]\nmax_turns = 6\nretries = 1\n"
+    (root / "pyproject.toml").write_text(table)
+    found = read_settings(root, own, {})
+    assert (found.config.runner.max_turns, found.config.runner.retries) == (7, 1)
+    assert {item.path: item.origin for item in found.listed()}["runner.retries"] == "pyproject.toml"
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("[tool.remora.server]\nserver = 'http://evil.example'", "a repository may not set this"),
+        ("[tool.remora.runer]\nmax_turns = 1", "runer"),
+        ("[tool.remora]\nx = ", "not TOML"),
+        ("[tool.remora]\nrunner = 3", "runner"),
+    ],
+)
+def test_pyproject_is_held_to_the_rules_of_a_repository(table: str, told: str, root: Path, own: dict[str, str]) -> None:
+    (root / "pyproject.toml").write_text(table)
+    with pytest.raises(DefinitionError, match=told):
+        read_settings(root, own, {})
+
+
+@pytest.mark.parametrize("text", ["this is no TOML", "[tool.other]\nx = 1", "[tool.remora-else"])
+def test_a_pyproject_without_our_table_is_none_of_our_business(text: str, root: Path, own: dict[str, str]) -> None:
+    (root / "pyproject.toml").write_text(text)
+    if text.endswith("else"):
+        (root / "pyproject.toml").write_text(text + "]\nx = 1\n")
+    assert read_settings(root, own, {}).config.runner.max_turns == 7
+
+
+def test_a_table_marks_the_root_and_names_no_trusted_folder_of_agents(tmp_path: Path) -> None:
+    inner = tmp_path / "packages" / "one"
+    (inner / "src").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    assert project_root(inner / "src") == tmp_path
+    (inner / "pyproject.toml").write_text("[tool.remora]\nagents_dir = 'link'\n")
+    (inner / "link").symlink_to(tmp_path / "elsewhere")
+    assert project_root(inner / "src") == inner
+    with pytest.raises(ConfigError, match="lies outside the project"):
+        remora.open_project(inner).agents.folder()

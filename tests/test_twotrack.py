@@ -88,7 +88,7 @@ async def test_a_failing_tool_is_a_result_and_not_the_end(tmp_path: Path) -> Non
 
     async with track(tmp_path) as tt:
         await tt.request()
-        result = await tt.call(call(text="x"), fail)
+        result = await tt.perform(call(text="x"), fail)
         assert result.outcome == "error"
         assert tt.packet.last_error == "no such file"
         await tt.call(call(text="x"), lambda text: 1 / 0)
@@ -163,7 +163,7 @@ async def test_a_registered_secret_is_nowhere_on_the_disk(tmp_path: Path) -> Non
         await tt.user(f"my key is {key}")
         prompt = await tt.request()
         await tt.response(Decision((call(text=key),), text=key))
-        result = await tt.call(call(text=key), lambda text: output)
+        result = await tt.perform(call(text=key), lambda text: output)
         assert "[secret:API_KEY]" in tt.packet.recent_actions[0].summary
     assert result.redactions == 2000 + 4
     assert key not in str(prompt)
@@ -230,7 +230,7 @@ async def test_arguments_too_large_for_a_record_are_kept_apart_and_the_tool_is_n
     async with track(tmp_path) as tt:
         await tt.request()
         (chosen,) = await tt.response(Decision((call(text="y" * 400_000),), text="z" * 400_000))
-        result = await tt.call(chosen, lambda text: pytest.fail("it ran"))
+        result = await tt.perform(chosen, lambda text: pytest.fail("it ran"))
     assert result.outcome == "error"
     (intent,) = [event for event in read_events(tt.path) if isinstance(event, ToolCallEvent)]
     assert b"y" * 400_000 in await FileBlobs(tmp_path).get(intent.args["blob"])
@@ -284,7 +284,7 @@ async def test_a_clock_that_jumps_back_changes_no_order_and_makes_no_negative_du
         )
         async with tt:
             await tt.request()
-            result = await tt.call(call(text="x"), lambda text: text)
+            result = await tt.perform(call(text="x"), lambda text: text)
     assert result.duration_ms == 0
     events = list(read_events(writer.path("traces/01BACK")))
     assert [event.seq for event in events] == list(range(len(events)))

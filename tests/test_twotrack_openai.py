@@ -220,8 +220,8 @@ async def test_a_tool_call_of_the_server_can_be_called_as_it_is() -> None:
     (bad,) = tool_call_message("count", '{"text": ', "c2")["tool_calls"]
     async with MemoryTwoTrack(tools=[COUNT]) as tt:
         await tt.request()
-        assert (await tt.call(good, count)).raw["summary"] == "2 words"
-        refused = await tt.call(bad, count)
+        assert (await tt.perform(good, count)).raw["summary"] == "2 words"
+        refused = await tt.perform(bad, count)
         assert (refused.outcome, refused.raw["code"]) == ("error", "tool_arguments_invalid")
         assert refused.raw["arguments"] == '{"text": '
         assert [(event.call_id, event.args) for event in of_type(tt.events, ToolCallEvent)][1] == ("c2", {})
@@ -252,6 +252,7 @@ async def test_tools_in_the_text_are_called_by_the_text() -> None:
         assert '"name":"count"' in prompt.messages[0]["content"]
         (call,) = await tt.response(completion('{"tool": "count", "args": {"text": "a"}}'))
         assert call.args == {"text": "a"}
+        await tt.request()
         assert await tt.response(completion("I would count.")) == ()
 
 

@@ -13,7 +13,7 @@ from remora.errors import ToolError
 from remora.events import UNRECORDED, Call, Event, ToolCallEvent, ToolResultEvent, is_check
 from remora.ports import ToolOutput, Tools, Written
 from remora.subagent import CheckRule
-from remora.twotrack import TwoTrack
+from remora.twotrack import Track
 
 UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
 BEFORE, AFTER = "check-before", "check-after"
@@ -44,7 +44,7 @@ class CheckResult:
 class Checker:
     """Runs the check of one agent and records it."""
 
-    track: TwoTrack
+    track: Track
     rule: CheckRule | None
     tools: Tools
     take_changes: Callable[[], Sequence[Written]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -13,6 +14,8 @@ from remora.errors import DefinitionError, MissingExtra
 from remora.repository import FOR_REPOSITORIES, rule_for
 
 CONFIG_FILE = "remora.yaml"
+TABLE_FILE = "pyproject.toml"
+"""May hold the same settings, in its table `[tool.remora]`."""
 MAX_S = 30 * 24 * 3600.0
 MAX_TOKENS = 100_000_000
 MAX_TURNS = 1_000
@@ -259,7 +262,20 @@ def setting_paths(model: type[BaseModel] = Config, before: str = "") -> list[str
 def config_values(text: str, file: Path | str, *, of_repository: bool) -> dict[str, Any]:
     """Parse and validate one settings file. Raises `ConfigError` with the place of every problem."""
     value = parse_yaml(text, file)
-    given = {} if value is None else value
+    return checked_values({} if value is None else value, file, of_repository=of_repository)
+
+
+def table_values(text: str, file: Path | str) -> dict[str, Any]:
+    """The settings in `[tool.remora]` of a repository's `pyproject.toml`, validated. Raises `ConfigError`."""
+    try:
+        found = tomllib.loads(text).get("tool", {}).get("remora", {})
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise DefinitionError(file, [f"not TOML: {error}"]) from error
+    return checked_values(found, file, of_repository=True)
+
+
+def checked_values(given: Any, file: Path | str, *, of_repository: bool) -> dict[str, Any]:
+    """Validate parsed settings. Raises `ConfigError` with the place of every problem."""
     if of_repository and isinstance(given, dict) and (closed := [key for key in NOT_FOR_REPOSITORIES if key in given]):
         raise DefinitionError(file, [f"$.{key}: {rule_for(key).problem(None)}" for key in closed])
     checked = validate(Config, given, file)

@@ -4,6 +4,7 @@ RemoraError                    stops the run; has a message and a hint
 ├── ConfigError                a person must fix something; nothing has run yet
 │   ├── DefinitionError        an agent definition or a tool script is invalid
 │   └── MissingExtra           an optional dependency is not installed
+├── UsageError                 the program calls Remora in a wrong order or with a wrong value; nothing was recorded
 ├── ToolError                  the tool's result is an error; the model reads it and the run continues
 │   ├── ToolNotFound           the agent has no such tool
 │   ├── ToolArgumentsInvalid   the arguments do not match the tool's schema
@@ -73,6 +74,10 @@ class MissingExtra(ConfigError):
         self.extra = extra
 
 
+class UsageError(RemoraError):
+    """The program calls Remora in a wrong order or with a wrong value. Nothing was recorded."""
+
+
 class ToolError(RemoraError):
     """The tool's result is an error. The model reads it, and the run continues."""
 
@@ -90,9 +95,9 @@ class ToolNotFound(ToolError):
 
     def __init__(self, tool: str, *, known: Iterable[str], agent: str = "") -> None:
         names = ", ".join(f"`{name}`" for name in sorted(known))
-        where = f"not in agent `{agent}`" if agent else "not offered"
+        where = f"Tool `{tool}` is not in agent `{agent}`" if agent else f"Tool `{tool}` is not offered"
         super().__init__(
-            f"Tool `{tool}` is {where}: expected one of {names}",
+            (where if tool else "A call names no tool") + (f": expected one of {names}" if names else ""),
             hint=f"Add `agents/{agent}/tools/{tool}.pym`, or correct the name in the prompt" if agent else None,
         )
 

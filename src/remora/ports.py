@@ -109,8 +109,18 @@ class Prompt:
     candidates: tuple[CandidateAction, ...] = ()
     turn: int = 0
 
+    @property
+    def system(self) -> str:
+        """The system text, for APIs that take it beside the messages."""
+        return "\n".join(str(message["content"]) for message in self.messages if message["role"] == "system")
+
+    @property
+    def text(self) -> str:
+        """The newest message: the packet as text."""
+        return str(self.messages[-1]["content"]) if self.messages else ""
+
     def openai_tools(self) -> list[dict[str, Any]]:
-        """The tools as the `tools` of an OpenAI-compatible request."""
+        """The tools as the `tools` of an OpenAI-compatible chat request."""
         return [tool.openai() for tool in self.tools]
 
 
@@ -150,6 +160,8 @@ class ToolOutput:
     prints: str = ""
     outputs: tuple[tuple[str, bytes | Iterable[bytes]], ...] = ()
     """Full outputs of its commands by name. A large one is an iterable of chunks."""
+    raised: Exception | None = None
+    """The exception that became this output."""
 
 
 class Tools(Protocol):

@@ -30,7 +30,7 @@ from remora.events import (
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
-from remora.twotrack import ResumeState, TwoTrack, resume_state
+from remora.twotrack import ResumeState, Track, resume_state
 
 MAX_CALLS = 16
 """The runner makes at most this many calls of one reply and records a notice about the rest."""
@@ -74,7 +74,7 @@ class Runner:
 
     def __init__(
         self,
-        track: TwoTrack,
+        track: Track,
         definition: SubagentDefinition,
         node: CodeNode,
         *,
@@ -283,7 +283,7 @@ class Runner:
         return Ending("error", code, message)
 
     async def _call(self, call: Call) -> ToolResultEvent:
-        return await self.track.call(call, self._tool_function(call), changes=self._workspace.take_changes)
+        return await self.track.perform(call, self._tool_function(call), changes=self._workspace.take_changes)
 
     def _tool_function(self, call: Call) -> Callable[..., Awaitable[Any]]:
         if call.tool == RECALL.name:

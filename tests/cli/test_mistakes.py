@@ -86,3 +86,19 @@ def test_doctor_tells_what_is_there(remora: Remora) -> None:
     assert done.returncode == 0
     assert "ruff" in done.stdout
     assert "OS sandbox" in done.stdout
+
+
+def test_a_command_of_an_extra_that_is_missing_says_which_to_install(tmp_path: Path) -> None:
+    hide = "import sys; sys.modules['tree_sitter'] = None; from remora.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hide, "analyze", ".", "-o", "lint"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr == (
+        "error: `tree_sitter`, which this command needs, is not installed\n"
+        'hint: Install it with `pip install "remora-agents[agents]"`\n'
+    )

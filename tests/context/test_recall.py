@@ -72,7 +72,7 @@ async def test_recall_is_offered_by_itself_where_something_was_left_out(tmp_path
     async with remora.TwoTrack(goal="g", budget=900, state_dir=tmp_path) as tt:
         assert [tool.name for tool in (await tt.request()).tools] == []
         text = "\n".join(f"{number}: value_{number}" for number in range(2000))
-        shown = await tt.call(Call(call_id="1", tool="read_file"), lambda: text)
+        shown = await tt.perform(Call(call_id="1", tool="read_file"), lambda: text)
         prompt = await tt.request()
         assert [tool.name for tool in prompt.tools] == ["recall"]
         assert "`recall` brings them back" in prompt.messages[-1]["content"]

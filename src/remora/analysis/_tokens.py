@@ -105,8 +105,14 @@ def chat_tokens(
 
 def tools_beside(events: Iterable[Event], system: str) -> str:
     """The tools that were sent outside the messages, as JSON: those that the system text does not list."""
-    start = next((event for event in events if isinstance(event, AgentStartEvent)), AgentStartEvent())
-    beside = [_sent(tool) for tool in start.tools if f'"name":{_json(tool.get("name"))}' not in system]
+    tools: tuple[dict[str, Any], ...] = ()
+    for event in events:
+        # Tools that were known only at the first request are in its receipt.
+        if isinstance(event, AgentStartEvent | ModelRequestEvent):
+            tools = event.tools or tools
+        if isinstance(event, ModelRequestEvent):
+            break
+    beside = [_sent(tool) for tool in tools if f'"name":{_json(tool.get("name"))}' not in system]
     return _json(beside) if beside else ""
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
     from remora.app._tools import ToolRun
     from remora.app._what_if import OtherRules, WhatIfRuns
-    from remora.app._wiring import JsonlEventEmitter, local_wiring
+    from remora.app._wiring import JsonlEventEmitter, latest_stream, local_parent, local_wiring
 
 __all__ = [
     "EMBEDDED",
@@ -74,7 +74,9 @@ __all__ = [
     "ensure_weights",
     "free_memory",
     "hub_around",
+    "latest_stream",
     "list_models",
+    "local_parent",
     "local_wiring",
     "measure_models",
     "missing_weights",
@@ -110,6 +112,6 @@ _MODULES = {
     "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",
     "_what_if": "OtherRules WhatIfRuns",
-    "_wiring": "JsonlEventEmitter local_wiring",
+    "_wiring": "JsonlEventEmitter latest_stream local_parent local_wiring",
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

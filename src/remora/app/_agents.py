@@ -17,7 +17,7 @@ import orjson
 from remora.app._functions import load_functions
 from remora.app._project import Project
 from remora.app._settings import check_inside, read_own, user_config_dir, write_own
-from remora.config import CONFIG_FILE, Config
+from remora.config import CONFIG_FILE, TABLE_FILE, Config
 from remora.context.summarizers import Imported, Summarizer, SummarizerRegistry, is_built_in
 from remora.errors import ConfigError, DefinitionError
 from remora.files import read_folder
@@ -121,7 +121,7 @@ class Agents:
     def folder_of(self, key: str, value: Path) -> Path:
         """The folder that a setting names. It must be inside the project unless the user set it."""
         origin = self._project.settings.origins.get(key)
-        by_repository = origin == CONFIG_FILE or (origin is None and value == Config().agents_dir)
+        by_repository = origin in (CONFIG_FILE, TABLE_FILE) or (origin is None and value == Config().agents_dir)
         return check_inside(self._project.root, value, key) if by_repository else self._project.root / value
 
     def _describe(self, name: str, source: AgentSource) -> AgentRow:

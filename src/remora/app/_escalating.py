@@ -31,7 +31,7 @@ from remora.events import (
 from remora.ports import Decision, blob_limit
 from remora.subagent import RESERVED_TOOLS, SubagentDefinition, ToolEntry
 from remora.trace import FileTrace, new_stream_id
-from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
+from remora.twotrack import Identity, PromptSettings, Track, Wiring
 
 DOCUMENT_TOKENS = 4000
 """Default tokens of a document for a person."""
@@ -185,7 +185,7 @@ class Escalating:
         identity = Identity(
             new_stream_id(self._project.state_dir, self._project.clock.now()), "", OPERATION, start.node_id
         )
-        track = TwoTrack.of(
+        track = Track.of(
             Wiring(
                 identity=identity,
                 goal=f"Advise agent {start.agent_id}: {start.goal}",

@@ -21,7 +21,7 @@ from remora.errors import ConfigError, TraceError
 from remora.events import AgentEndEvent, ids_behind
 from remora.ports import Clock, Decision, TokenCounter
 from remora.trace import FileTrace, new_stream_id
-from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
+from remora.twotrack import Identity, PromptSettings, Track, Wiring
 
 
 class ZeroDurationClock:
@@ -104,7 +104,7 @@ class ChatImport:
             clock=clock,
             secrets=self._project.secrets,
         )
-        track = TwoTrack.of(wiring.with_packet_budget(budget))
+        track = Track.of(wiring.with_packet_budget(budget))
         try:
             await _record(track, chat)
             await writer.close(identity.stream_id)
@@ -124,7 +124,7 @@ def _read_file(file: Path) -> Iterator[Chat | ChatProblem]:
     yield from read_chats(file.name, data)
 
 
-async def _record(track: TwoTrack, chat: Chat) -> None:
+async def _record(track: Track, chat: Chat) -> None:
     """Record every step of a conversation on both tracks, and seal the stream."""
     parent = {"relation": "import", "source": chat.source, "sha256": chat.sha256}
     await track.start(parent=parent, model={"name": chat.model} if chat.model else None)
@@ -136,12 +136,12 @@ async def _record(track: TwoTrack, chat: Chat) -> None:
     await track.end(AgentEndEvent(reason="imported"))
 
 
-async def _record_turn(track: TwoTrack, step: AssistantTurn, model: str) -> None:
+async def _record_turn(track: Track, step: AssistantTurn, model: str) -> None:
     await track.request()
     await track.response(Decision(calls=step.calls, text=step.text, model=model))
     for index, call in enumerate(step.calls):
         if index in step.results:
-            await track.call(call, _return(step.results[index]))
+            await track.perform(call, _return(step.results[index]))
         else:
             await track.unanswered(call, "The log holds no result of this call")
 

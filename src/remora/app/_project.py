@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.config import CONFIG_FILE, Config, OperationConfig, ServerConfig
+from remora.app._settings import has_table
+from remora.config import CONFIG_FILE, TABLE_FILE, Config, OperationConfig, ServerConfig
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.settings import Settings
@@ -256,7 +257,7 @@ class Project:
 
 
 def project_root(start: Path) -> Path:
-    """The nearest folder with a `remora.yaml`, else with a `.git`, else `start` itself."""
+    """The nearest folder with a `remora.yaml` or a `[tool.remora]`, else with a `.git`, else `start` itself."""
     try:
         start = start.resolve(strict=True)
     except FileNotFoundError as error:
@@ -264,11 +265,10 @@ def project_root(start: Path) -> Path:
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"`{start!s:.200}` cannot be read: {error}") from error
     folder = start if start.is_dir() else start.parent
-    for mark in (CONFIG_FILE, ".git"):
-        for candidate in (folder, *folder.parents):
-            if (candidate / mark).exists():
-                return candidate
-    return folder
+    above = (folder, *folder.parents)
+    marked = (each for each in above if (each / CONFIG_FILE).exists() or has_table(each / TABLE_FILE))
+    in_git = (each for each in above if (each / ".git").exists())
+    return next(marked, None) or next(in_git, folder)
 
 
 def default_state_dir(root: Path) -> Path:

@@ -26,7 +26,7 @@ from remora.ports import AgentResult, Job, SummaryGuard, Tools
 from remora.runner import Advice, RunLimits, Runner
 from remora.subagent import ESCALATE, SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace, KVTraceView
-from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
+from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 
 if TYPE_CHECKING:
     from remora.hub import HubClient
@@ -76,7 +76,7 @@ class Session:
         tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
         wiring = self._wiring(job, definition, tools.specs, workspace)
         return Runner(
-            TwoTrack.of(wiring),
+            Track.of(wiring),
             definition,
             job.node,
             policy=await self.deciders.resumed_policy(definition, past, self._first_rung),
@@ -231,6 +231,7 @@ class Session:
                 limit=self._limit(self._fixed_tokens(definition, tools)),
                 style=definition.rendering,
                 calling=deciders.calling,
+                limit_name="runner.memory.packet_size_limit",
                 memory=self._memory(),
                 keep_messages=self.overrides.keep_messages,
                 rung=self._first_rung,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from remora.config import CONFIG_FILE, config_values
+from remora.config import CONFIG_FILE, TABLE_FILE, config_values, table_values
 from remora.errors import ConfigError
 from remora.files import read_plain
 from remora.settings import Layer, Settings, environment_layer, flag_layer, merged
@@ -20,6 +20,9 @@ USER_CONFIG_FILE = "config.yaml"
 CONFIG_DIR_VARIABLE = "REMORA_CONFIG_DIR"
 MAX_SETTINGS = 256 * 1024
 """Maximum size of a settings file, in bytes."""
+MAX_TABLE_FILE = 1024 * 1024
+"""Maximum size of a `pyproject.toml` with settings."""
+_TABLE = b"[tool.remora"
 
 
 def read_settings(root: Path, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
@@ -27,7 +30,8 @@ def read_settings(root: Path, environment: Mapping[str, str], flags: Mapping[str
     own = user_config_dir(environment) / USER_CONFIG_FILE
     layers = [
         Layer(str(own), _parse(own, read_own(own, MAX_SETTINGS, links=True), of_repository=False)),
-        Layer(CONFIG_FILE, _parse(root / CONFIG_FILE, _read_project_file(root), of_repository=True)),
+        Layer(TABLE_FILE, _parse_table(root / TABLE_FILE)),
+        Layer(CONFIG_FILE, _parse(root / CONFIG_FILE, _read_project_file(root / CONFIG_FILE), of_repository=True)),
         environment_layer(environment),
         flag_layer(flags),
     ]
@@ -108,16 +112,35 @@ def _is_private_group(group: int) -> bool:
     return user.pw_gid == group and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
 
 
-def _read_project_file(root: Path) -> bytes | None:
+def has_table(file: Path) -> bool:
+    """Whether a `pyproject.toml` has settings of ours. One that cannot be read has none."""
+    try:
+        return _TABLE in read_plain(file, MAX_TABLE_FILE)
+    except (OSError, RuntimeError):
+        return False
+
+
+def _parse_table(file: Path) -> dict[str, Any]:
+    """The settings in a `pyproject.toml`. A file without our table is not parsed: it is none of our business."""
+    if not has_table(file):
+        return {}
+    data = _read_project_file(file) or b""
+    try:
+        return table_values(data.decode("utf-8-sig"), file)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8 text: expected TOML") from error
+
+
+def _read_project_file(file: Path) -> bytes | None:
     """Read the project's file. Raises `ConfigError` for a link to outside, without quoting its contents."""
-    file = root / CONFIG_FILE
+    root = file.parent
     if not os.path.lexists(file):
         return None
     try:
         place = file.resolve(strict=True)
         if not place.is_relative_to(root.resolve()):
             raise ConfigError(f"`{file}` is a link to outside the project: expected a plain file")
-        return read_plain(place, MAX_SETTINGS)
+        return read_plain(place, MAX_TABLE_FILE if file.name == TABLE_FILE else MAX_SETTINGS)
     except (OSError, RuntimeError) as error:  # a symlink loop is a RuntimeError before Python 3.13
         why = error.strerror if isinstance(error, OSError) else "it is a loop of symlinks"
         raise ConfigError(f"{file}: cannot be read: {why}") from error

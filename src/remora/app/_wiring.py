@@ -12,14 +12,27 @@ from remora.context.contracts import ToolLike
 from remora.context.render import ACCOUNT_SYSTEM, Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
+from remora.errors import TraceError, TraceLocked, TraceNotFound
+from remora.events import AgentStartEvent, decode, digest
 from remora.ports import SummaryGuard, TokenCounter
-from remora.trace import FileBlobs, FileTrace, StreamEmitter, new_stream_id
-from remora.twotrack import Identity, PromptSettings, Wiring
+from remora.trace import (
+    FileBlobs,
+    FileTrace,
+    StreamEmitter,
+    find_streams,
+    is_locked,
+    new_stream_id,
+    read_events,
+    read_records,
+    resolve,
+)
+from remora.twotrack import Identity, Parent, PromptSettings, Relation, Wiring, read_parent
 
 
 def local_wiring(
     goal: str,
     *,
+    name: str,
     tools: Sequence[ToolLike],
     budget: int | None,
     system_prompt: str,
@@ -33,6 +46,7 @@ def local_wiring(
     guard: SummaryGuard | None,
     counter: TokenCounter | None,
     extensions: Mapping[str, Extension] | None,
+    recall: bool,
 ) -> Wiring:
     """Build the parts of `remora.TwoTrack`: a stream in `state_dir`, and a child process for custom summarizers."""
     from remora.sandbox import SummaryChild
@@ -42,9 +56,11 @@ def local_wiring(
     wiring = Wiring(
         identity=identity,
         goal=goal,
+        name=name,
+        recall=recall,
         tools=tools,
         system_prompt=system_prompt or (ACCOUNT_SYSTEM if style == "account" else ""),
-        prompts=PromptSettings(budget or 0, style=style, calling=calling),
+        prompts=PromptSettings(budget or 0, style=style, calling=calling, limit_name="budget"),
         writer=FileTrace(state_dir, clock=clock),
         blobs=FileBlobs(state_dir),
         counter=counter or counter_of(None),
@@ -57,6 +73,31 @@ def local_wiring(
         close=child.close,
     )
     return wiring.with_packet_budget(PACKET_TOKENS) if budget is None else wiring
+
+
+def local_parent(stream: str | Path, state_dir: Path, relation: Relation = "continue") -> Parent:
+    """Read a stream that another one continues. Raises `TraceLocked` while a process writes it."""
+    path = stream if isinstance(stream, Path) else resolve(state_dir, stream, "traces")
+    if not path.is_file():
+        raise TraceNotFound(f"There is no stream `{path}`")
+    if is_locked(path):
+        raise TraceLocked(f"`{path}` is still being written", hint="Close it first, or wait until it is sealed")
+    records = list(read_records(path, torn_ok=True))
+    if not records:
+        raise TraceNotFound(f"`{path}` holds no event")
+    return read_parent((decode(record.raw) for record in records), path.stem, digest(records[-1].raw), relation)
+
+
+def latest_stream(state_dir: Path | str, name: str) -> Path | None:
+    """The newest stream whose `agent_start` has this name. Only the first line of each stream is read."""
+    for path in reversed(find_streams(Path(state_dir), "traces")):
+        try:
+            first = next(iter(read_events(path, torn_ok=True)), None)
+        except TraceError:
+            continue  # `verify` reports damage
+        if isinstance(first, AgentStartEvent) and first.name == name:
+            return path
+    return None
 
 
 class JsonlEventEmitter(StreamEmitter):

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remora.context.text import escaped_json, visible
-from remora.errors import ConfigError, RemoraError
+from remora.errors import ConfigError, MissingExtra, RemoraError
 
 HERE = Path()
 SLOW_S = 1.0
@@ -31,13 +31,29 @@ StateDir = Annotated[
 # Without a terminal there is no width: print whole tables instead of narrow ones.
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+AGENTS_PACKAGES = frozenset(
+    [
+        "openai",
+        "pathspec",
+        "pydantic_monty",
+        "pytest",
+        "re2",
+        "tenacity",
+        "tokenizers",
+        "tree_sitter",
+        "tree_sitter_python",
+        "watchfiles",
+    ]
+)
+"""Modules of the extra `agents` that are not in the extra `trace`."""
 
 
 @contextmanager
 def errors_as_sentences() -> Iterator[None]:
     """Print an error as one sentence with a hint and exit with its code, instead of a traceback."""
     try:
-        yield
+        with _missing_extras():
+            yield
     except RemoraError as error:
         err.print(Text.assemble(("error: ", "bold red"), visible(error.message)))
         if error.hint:
@@ -50,6 +66,18 @@ def errors_as_sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         err.print("Cancelled. What was recorded is safe.")
         raise typer.Exit(CANCELLED) from None
+
+
+@contextmanager
+def _missing_extras() -> Iterator[None]:
+    """Turn a missing package of the extra `agents` into an error that names the extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in AGENTS_PACKAGES:
+            raise
+        raise MissingExtra(f"`{package}`, which this command needs,", extra="agents") from error
 
 
 @contextmanager

@@ -74,16 +74,18 @@ def reserved(count: Count) -> int:
     return max(RESERVED, _CAPS + count(orjson.dumps(EMPTIEST).decode()) + _SEAMS)
 
 
-def check_limit(fixed: int, limit: int, required: int = RESERVED) -> None:
+def check_limit(
+    fixed: int, limit: int, required: int = RESERVED, *, name: str = "runner.memory.packet_size_limit"
+) -> None:
     """Raise `BudgetError` if a prompt with `fixed` tokens around the packet could exceed `limit`.
 
-    `required` is the number of tokens to reserve for the required parts.
+    `required` is the number of tokens to reserve for the required parts. `name` is what the reader calls the limit.
     """
     if fixed + required > limit:
         raise BudgetError(
             f"The prompt limit of {limit} tokens is too small: the system text and tools take {fixed}, "
             f"and {required} are reserved for what is always shown",
-            hint="Raise `runner.memory.packet_size_limit`, or shorten the system prompt and the tools' descriptions",
+            hint=f"Raise `{name}` to {fixed + required} or more, or shorten the system text and tool descriptions",
         )
 
 

@@ -30,14 +30,18 @@ class BadCall:
 
 
 def read_call(call: object, *, number: str = "call") -> Call | BadCall:
-    """Convert a `Call`, `{"tool": …, "args": …}`, or a tool call in OpenAI's shape. `number` is the default id."""
+    """Convert a `Call`, `{"tool": …, "args": …}`, or a tool call as OpenAI or Anthropic write it.
+
+    `number` is the default id.
+    """
     if isinstance(call, Call):
         return call
     inner = get(call, "function") or call
     name = text_of(get(inner, "name") or get(inner, "tool"))
     arguments = get(inner, "arguments")
-    arguments = get(inner, "args") if arguments is None else arguments
-    call_id = text_of(get(call, "id") or get(call, "call_id"))
+    for other in ("args", "input"):
+        arguments = get(inner, other) if arguments is None else arguments
+    call_id = text_of(get(call, "call_id") or get(call, "id"))
     named = Call(call_id=call_id if 0 < len(call_id) <= MAX_ID else number, tool=name)
     try:
         return named.model_copy(update={"args": _arguments(arguments)})
@@ -89,7 +93,7 @@ def drop_extra_arguments(written: Iterable[object], tools: Sequence[ToolSpec]) -
 
 
 def _validate(call: Call | BadCall, specs: Mapping[str, ToolSpec], strict: bool) -> Call | BadCall:
-    if isinstance(call, BadCall) or not specs:
+    if isinstance(call, BadCall) or (not specs and call.tool):
         return call
     if call.tool not in specs:
         return BadCall(call, canonical(call.args).decode(), ToolNotFound(call.tool, known=specs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -56,13 +57,15 @@ class ContextManager:
         self._record = record
         self._clock = clock or (lambda: datetime.now(UTC))
         self._pulling: Pulling | None = None
+        self._one_at_a_time = asyncio.Lock()
 
     async def record(self, *drafts: Event) -> Sequence[Event]:
         """Write the events to the stream, then fold them. Every change of a recorded packet goes through here."""
-        events = await self._record(drafts) if self._record and drafts else drafts
-        if relevant := [event for event in events if changes_packet(event)]:
-            self.packet = project(relevant, start=self.packet)
-        return events
+        async with self._one_at_a_time:  # calls may run in parallel, and the fold follows the stream's order
+            events = await self._record(drafts) if self._record and drafts else drafts
+            if relevant := [event for event in events if changes_packet(event)]:
+                self.packet = project(relevant, start=self.packet)
+            return events
 
     def apply_event(self, event: Mapping[str, Any] | Event) -> None:
         """Fold an event, typed or a dict, without recording it.

@@ -12,7 +12,7 @@ from remora.escalation._ladder import Ladder, Rung, tokens_used
 from remora.escalation._rules import LadderState, Move, advance, needs_check, next_move
 from remora.events import Call, ErrorDelta, EscalationEvent, Event, ModelRequestEvent, PacketDelta
 from remora.ports import Decision, Policy, Prompt
-from remora.twotrack import TwoTrack
+from remora.twotrack import Track
 
 MAX_SEQS = 200
 """Most seqs that an escalation names of what it handed over."""
@@ -57,7 +57,7 @@ class Climber:
 
     def __init__(
         self,
-        track: TwoTrack,
+        track: Track,
         policy: Policy,
         ladder: Ladder,
         rules: EscalationConfig,

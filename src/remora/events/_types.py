@@ -19,6 +19,8 @@ class AgentStartEvent(Event):
     type: Literal["agent_start"] = "agent_start"
     format: int = 0
     remora: str = ""
+    name: str = ""
+    """A name that the user gave to the run."""
     goal: str = ""
     node: dict[str, Any] = Field(default_factory=dict)
     definition: dict[str, Any] = Field(default_factory=dict)
@@ -65,6 +67,8 @@ class PacketUpdateEvent(Event):
 
     type: Literal["packet_update"] = "packet_update"
     source: str = ""
+    origin: dict[str, Any] = Field(default_factory=dict)
+    """For what a stream takes over from its parent: the `agent_id` and `seq` of the event that it came from."""
 
 
 class ModelRequestEvent(Event):
@@ -80,6 +84,10 @@ class ModelRequestEvent(Event):
     limit: int = 0
     left_out: dict[str, int] = Field(default_factory=dict)
     offered: tuple[str, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
+    """The schemas of the tools, where they differ from those that the stream has so far."""
+    tools_ref: BlobRef | None = None
+    """Where the schemas lie when they are large."""
     counter: dict[str, Any] = Field(default_factory=dict)
     renderer: str = ""
     rung: str = ""

@@ -59,7 +59,7 @@ class MemoryTwoTrack(TwoTrack):
             goal=goal,
             tools=tools,
             system_prompt=system_prompt,
-            prompts=PromptSettings(budget, style=style, calling=calling),
+            prompts=PromptSettings(budget, style=style, calling=calling, limit_name="budget"),
             writer=self._trace,
             blobs=self.blobs,
             counter=EstimatedCounter(),

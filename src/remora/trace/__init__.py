@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from remora.trace.library import Library
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
+    from remora.trace.retention.scan import is_locked
     from remora.trace.turns.keys import TraceKey, parse_key, trace_key
     from remora.trace.turns.kv import KVTraceView
     from remora.trace.turns.store import TraceEntry, TraceStore
@@ -87,6 +88,7 @@ __all__ = [
     "claim",
     "find_streams",
     "forget_own",
+    "is_locked",
     "make_own",
     "new_stream_id",
     "parse_key",
@@ -122,6 +124,7 @@ _MODULES = {
     "library": "Library",
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
+    "retention.scan": "is_locked",
     "turns.kv": "KVTraceView",
     "turns.keys": "TraceKey parse_key trace_key",
     "turns.store": "TraceEntry TraceStore",

@@ -3,27 +3,37 @@
 `remora.runner` drives a `TwoTrack` for our own agents; any other loop can drive one the same way.
 """
 
+from remora.twotrack._carry import Parent, Relation, carried, read_parent
 from remora.twotrack._handover import Handover
 from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._prompts import Memory, PromptSettings
 from remora.twotrack._rederive import Rederived, Rules, raw_value, rederive
 from remora.twotrack._resume import ResumeState, past_prompts, resume_state
-from remora.twotrack._track import TwoTrack
+from remora.twotrack._settings import TrackSettings
+from remora.twotrack._track import Track
+from remora.twotrack._twotrack import GivenOutcome, TwoTrack
 from remora.twotrack._wiring import Identity, Wiring
 
 __all__ = [
     "MAX_INLINE",
+    "GivenOutcome",
     "Handover",
     "Identity",
     "Memory",
+    "Parent",
     "PromptSettings",
     "Rederived",
+    "Relation",
     "ResumeState",
     "Rules",
+    "Track",
+    "TrackSettings",
     "TwoTrack",
     "Wiring",
+    "carried",
     "past_prompts",
     "raw_value",
+    "read_parent",
     "rederive",
     "resume_state",
 ]

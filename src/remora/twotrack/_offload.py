@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from remora.context.contracts import ToolSpec
 from remora.context.secrets import Secrets
 from remora.events import BlobRef, Call, Event, canonical, from_record, json_value
 from remora.ports import BlobStore
@@ -45,6 +46,15 @@ class Offloader:
             return call
         blob = await self._blobs.put(self._secrets.clean(data))
         return call.model_copy(update={"args": {"too_large": len(data), "blob": blob}})
+
+    async def tools(self, tools: Sequence[ToolSpec]) -> dict[str, Any]:
+        """The fields of a receipt for the schemas of its tools: inline, or a reference."""
+        specs = tuple(tool.model_dump() for tool in tools)
+        data = canonical(specs)
+        if len(data) <= MAX_INLINE:
+            return {"tools": specs}
+        blob = await self._blobs.put(self._secrets.clean(data))
+        return {"tools_ref": BlobRef(blob=blob, size=len(data), encoding="json")}
 
     async def messages(self, messages: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
         """The messages of a receipt: the constant first one by reference, the newest one inline."""

@@ -49,6 +49,10 @@ class PromptSettings:
     style: Style = "json"
     calling: Calling = "text"
     memory: Memory = "packet"
+    packet: int = 0
+    """Tokens of the packet alone. If set, `limit` is this plus the tokens of system text and tools."""
+    limit_name: str = "PromptSettings.limit"
+    """The parameter or setting that errors name for `limit`."""
     keep_messages: bool = False
     """Also keep the run as a chat history, for debugging."""
 
@@ -97,16 +101,28 @@ class PromptBuilder:
     ) -> None:
         self.settings = settings
         self.counter = counter
-        self._system_prompt = system_prompt
-        self._tools = tools
         self._offloader = offloader
         self._history = History(settings.calling, counter) if settings.uses_history else None
         self._counted = 0
-        beside = tools if settings.calling == "native" else ()
-        self._system = system_text(system_prompt, tools, settings.calling)
-        self._fixed = fixed_tokens(self._system, counter, beside)
+        self._recorded: Sequence[ToolSpec] = tools
+        """The tools whose schemas the stream has."""
+        self.configure(system_prompt, tools)
+
+    def configure(self, system_prompt: str, tools: Sequence[ToolSpec]) -> None:
+        """Use these from the next prompt on. Raises `BudgetError` and changes nothing if one could exceed the limit."""
+        settings, counter = self.settings, self.counter
+        system = system_text(system_prompt, tools, settings.calling)
+        fixed = fixed_tokens(system, counter, tools if settings.calling == "native" else ())
+        limit = fixed + settings.packet if settings.packet else settings.limit
         closing = counter.count(_DONE.format(key=settings.done_key)) if settings.done_key else 0
-        check_limit(self._fixed + closing, settings.limit, reserved_tokens(settings.style, counter.count))
+        check_limit(fixed + closing, limit, reserved_tokens(settings.style, counter.count), name=settings.limit_name)
+        self.settings = replace(settings, limit=limit)
+        self._system_prompt, self._tools, self._system, self._fixed = system_prompt, tools, system, fixed
+
+    @property
+    def system_prompt(self) -> str:
+        """The system text of the next prompt."""
+        return self._system_prompt
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -142,8 +158,16 @@ class PromptBuilder:
             renderer=self.settings.renderer,
             rung=self.settings.rung,
             turn=packet.turn,
+            **await self._changed_tools(),
         )
         return built.messages, offered, receipt
+
+    async def _changed_tools(self) -> dict[str, Any]:
+        """The receipt's fields for tools that the stream does not have yet."""
+        if self._tools is self._recorded or tuple(self._tools) == tuple(self._recorded):
+            return {}
+        self._recorded = self._tools
+        return await self._offloader.tools(self._tools)
 
     async def build_document(
         self, packet: DecisionPacket, text: str
@@ -172,7 +196,7 @@ class PromptBuilder:
 
     def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""
-        read = usage.get("prompt_tokens")
+        read = _prompt_tokens(usage)
         if not isinstance(read, int) or isinstance(read, bool) or read <= 0:
             return None
         if read < self._counted * (CUT_EXACT if self.counter.exact else CUT_ESTIMATED):
@@ -206,6 +230,14 @@ def done_line(packet: DecisionPacket, key: str) -> str:
     done = known is not None and known.value == 0 and known.value is not False
     best = packet.candidate_actions[0].tool if packet.candidate_actions else ""
     return _DONE.format(key=key) if done and best == SUBMIT_RESULT_TOOL else ""
+
+
+def _prompt_tokens(usage: Mapping[str, Any]) -> Any:
+    """The prompt tokens that a server reports. Anthropic's `input_tokens` leaves out those read from its cache."""
+    if "prompt_tokens" in usage or not isinstance(read := usage.get("input_tokens"), int):
+        return usage.get("prompt_tokens")
+    cached = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
+    return read + sum(count for count in cached if isinstance(count, int))
 
 
 def _counter_record(counter: TokenCounter) -> dict[str, Any]:

@@ -1,25 +1,71 @@
-"""Answers `recall` from the run's own stream."""
+"""Answers `recall` from the run's own stream, and from the streams that it continues."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from remora.context.recall import Recall, Remembered
-from remora.events import Event, ModelResponseEvent, ToolResultEvent, UserInputEvent, is_check
+from remora.errors import TraceError
+from remora.events import (
+    Event,
+    ModelResponseEvent,
+    PacketDelta,
+    PacketUpdateEvent,
+    ToolResultEvent,
+    UserInputEvent,
+    is_check,
+)
 from remora.twotrack._tool_results import ToolResultBuilder
+
+ReadStream = Callable[[str], AsyncIterator[Event]]
+"""Reads the events of an agent's stream."""
+MAX_GENERATIONS = 16
+"""How many streams back a taken-over entry is followed to its raw result."""
 
 
 async def recall_from(
-    events: AsyncIterator[Event], results: ToolResultBuilder, text: str, seq: int | None, lines: str
+    agent_id: str, read: ReadStream, results: ToolResultBuilder, text: str, seq: int | None, lines: str
 ) -> dict[str, Any]:
     """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
     query = Recall(text, seq, lines)
-    async for event in events:
+    async for event in read(agent_id):
         if is_check(event) or not query.wants(event.seq):
             continue
         if isinstance(event, ToolResultEvent):
             query.take(Remembered(event.seq, event.turn, event.tool, await results.text(event)))
         elif isinstance(event, UserInputEvent | ModelResponseEvent) and seq is not None:
             query.take(Remembered(event.seq, event.turn, event.type, event.text))
+        elif isinstance(event, PacketUpdateEvent) and event.origin:
+            query.take(await _taken_over(event, read if seq is not None else None, results))
     return query.result()
+
+
+async def _taken_over(event: PacketUpdateEvent, read: ReadStream | None, results: ToolResultBuilder) -> Remembered:
+    """What an event took over from a parent: with `read`, the raw result behind it, else the lines that it holds."""
+    found: Event | None = event
+    for _ in range(MAX_GENERATIONS if read else 0):
+        if not isinstance(found, PacketUpdateEvent):
+            break
+        found = await _find(read, found.origin) if read else None
+    if isinstance(found, ToolResultEvent):
+        return Remembered(event.seq, event.turn, found.tool, await results.text(found))
+    if isinstance(found, UserInputEvent | ModelResponseEvent):
+        return Remembered(event.seq, event.turn, found.type, found.text)
+    evidence = event.delta.evidence if isinstance(event.delta, PacketDelta) else None
+    held = "\n".join((evidence.text, *evidence.given, *evidence.lines)).strip() if evidence else ""
+    return Remembered(event.seq, event.turn, event.source, held)
+
+
+async def _find(read: ReadStream, origin: dict[str, Any]) -> Event | None:
+    """The event that `origin` names; None if it is gone or cannot be read."""
+    agent_id, seq = origin.get("agent_id"), origin.get("seq")
+    if not isinstance(agent_id, str) or not isinstance(seq, int):
+        return None
+    try:
+        async for event in read(agent_id):
+            if event.seq == seq:
+                return event
+    except TraceError:
+        return None
+    return None

@@ -34,6 +34,7 @@ class Records:
     _offloader: Offloader
     _secrets: Secrets
     _prompts: PromptBuilder
+    awaits_reply: bool
 
     async def notice(self, code: str, message: str) -> None:
         """Record a notice. It does not change the packet."""
@@ -49,6 +50,7 @@ class Records:
         shown = project([start], start=self.context.packet)
         messages, receipt = await self._prompts.build_document(shown, self._secrets.clean(document))
         await self.context.record(start, receipt)
+        self.awaits_reply = True
         return Prompt(messages, self.tools, (), shown.turn)
 
     async def unanswered(self, call: Call, why: str) -> None:

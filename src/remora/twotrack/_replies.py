@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from remora.context.calls import BadCall
 from remora.context.chat import read_reply
 from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
+from remora.context.recall import RECALL
 from remora.errors import DecisionError
 from remora.events import Call, ErrorDelta, ModelResponseEvent, NoticeEvent, PacketDelta, PacketUpdateEvent
 from remora.ports import Decision
@@ -26,14 +27,16 @@ class ReplyRecorder:
         self._offloader = offloader
         self.prompts = prompts
         """The prompts that the replies answer."""
-        self._tools = tools
+        self.tools = tools
 
-    async def record(self, reply: object) -> tuple[Call, ...]:
+    async def record(self, reply: object, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls. Raises `DecisionError` if `reply` is not a reply."""
         decision = reply
         if not isinstance(decision, Decision):
             in_text = self.prompts.settings.calling == "text"
-            decision = read_reply(reply, self._tools, turn=self._context.packet.turn, in_text=in_text)
+            # Without tools of its own, nobody has said which calls are valid.
+            known = () if tuple(self.tools) == (RECALL,) else self.tools
+            decision = read_reply(reply, known, turn=self._context.packet.turn, in_text=in_text, calls=calls)
         refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
         await self._record_reply(decision, refused)
         for bad in decision.bad:

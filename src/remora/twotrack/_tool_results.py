@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from remora.context.calls import BadCall
 from remora.context.candidates import by_rules
@@ -19,6 +19,7 @@ from remora.events import (
     BlobRef,
     Call,
     CandidateAction,
+    ErrorDelta,
     FileChange,
     Inline,
     Packed,
@@ -56,7 +57,7 @@ class ToolResultBuilder:
         tools: Sequence[ToolSpec],
         summarizers: Mapping[str, Summarizer],
     ) -> None:
-        self._tools = tools
+        self.tools = tools
         self._summarizers = summarizers
         self._blobs = wiring.blobs
         self._secrets = wiring.secrets
@@ -64,7 +65,7 @@ class ToolResultBuilder:
         self._guard = wiring.guard
         self._fallback = wiring.fallback
         self._rules = wiring.rules
-        self._goal = wiring.goal
+        self.goal = wiring.goal
         self._shows_all = wiring.prompts.style == "account"
         """Whether every result becomes evidence. If not, only results without a summary do."""
         self._repeats = RepeatGuard()
@@ -102,8 +103,8 @@ class ToolResultBuilder:
         proposed = self._add_candidates(distilled.delta, known)
         if self._shows_all or not (states_outcome(safe) or call.tool in self._summarizers):
             args = self._secrets.clean(call.args)
-            proposed = with_evidence(proposed, call_evidence(call, args, safe, distilled, self._goal))
-        delta = checked(proposed, self._tools, self._extensions, notes)
+            proposed = with_evidence(proposed, call_evidence(call, args, safe, distilled, self.goal))
+        delta = checked(proposed, self.tools, self._extensions, notes)
         if changed:
             self._repeats.forget()
         raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
@@ -249,10 +250,29 @@ async def call_tool(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str,
         value = use(**args)
         value = await value if inspect.isawaitable(value) else value
     except ToolError as error:
-        return ToolOutput(make_error_result(error.message) | {"code": error.code}, error.prints, error.outputs)
+        result = make_error_result(error.message) | {"code": error.code}
+        return ToolOutput(result, error.prints, error.outputs, raised=error)
     except Exception as error:  # noqa: BLE001 - foreign code: the model reads any failure as the result
-        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
+        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"), raised=error)
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
+
+
+def with_outcome(event: ToolResultEvent, outcome: Literal["success", "error", "partial", "unknown"]) -> ToolResultEvent:
+    """The event with the outcome that its caller knows. The packet shows `unknown` as it was read."""
+    delta = event.delta
+    if outcome == "unknown" or event.outcome == outcome or not isinstance(delta, PacketDelta):
+        return event.model_copy(update={"outcome": outcome})
+    changed: dict[str, Any] = {}
+    if delta.action is not None:
+        changed["action"] = delta.action.model_copy(update={"outcome": outcome})
+    if delta.evidence is not None:
+        changed["evidence"] = delta.evidence.model_copy(update={"failed": outcome == "error"})
+    if outcome == "error":
+        text = delta.action.summary if delta.action else ""
+        changed["error"] = ErrorDelta(set=f"{event.tool}: {text}")
+    elif event.outcome == "error":
+        changed["error"] = ErrorDelta(clear=True)
+    return event.model_copy(update={"outcome": outcome, "delta": delta.model_copy(update=changed)})
 
 
 def too_large_result(tool: str, **_args: Any) -> dict[str, Any]:

@@ -1,24 +1,20 @@
-"""`TwoTrack`: record, fold, render."""
+"""`Track`: record, fold, render."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from remora._version import __version__
 from remora.context.calls import BadCall, read_call
-from remora.context.checks import Extension
+from remora.context.chat import Reply
 from remora.context.contracts import ToolLike, ToolSpec
-from remora.context.manager import ContextManager
-from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
-from remora.context.render import Calling, Style
-from remora.context.summarizers import Distilled, Summarizer, is_built_in
-from remora.errors import DecisionError, RemoraError
+from remora.context.summarizers import Distilled
+from remora.errors import DecisionError, RemoraError, UsageError
 from remora.events import (
     FORMAT,
     AgentEndEvent,
@@ -35,128 +31,17 @@ from remora.events import (
     TurnStartEvent,
     is_check,
 )
-from remora.ports import Prompt, SummaryGuard, TokenCounter
+from remora.ports import Prompt, TokenCounter, ToolOutput
 from remora.twotrack._handover import Handover
-from remora.twotrack._offload import Offloader
+from remora.twotrack._parts import TrackParts
 from remora.twotrack._prompts import PromptBuilder, PromptSettings
 from remora.twotrack._recall import recall_from
-from remora.twotrack._records import Records
-from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._resume import ResumeState
-from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, too_large_result
-from remora.twotrack._wiring import Wiring
+from remora.twotrack._tool_results import Changes, bad_call_result, call_tool, too_large_result, with_outcome
 
 
-class TwoTrack(Records):
-    """One agent's stream and packet. Nothing enters the packet that is not in the stream first.
-
-    `tools` are functions with `@remora.tool`, `ToolSpec`s, or dicts in OpenAI's shape. With `calling="native"` they are
-    sent beside the messages, by `prompt.openai_tools()`; with `"text"` the prompt lists them and asks for a call as
-    JSON.
-
-    `budget` bounds the tokens of every whole prompt. Without it, the packet may take 3,000 beside system and tools.
-
-    `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter` and `JsonCounter` for a
-    tokenizer's file and `ServerCounter` for a server. Without one, tokens are estimated.
-
-    Raises `BudgetError` at once if a prompt could ever be over the budget.
-    """
-
-    def __init__(
-        self,
-        goal: str,
-        *,
-        tools: Sequence[ToolLike] = (),
-        budget: int | None = None,
-        system_prompt: str = "",
-        operation: str = "",
-        node_id: str = "",
-        state_dir: Path | str = ".agentfs",
-        summarizers: Mapping[str, Summarizer] | None = None,
-        secrets: Mapping[str, str] | None = None,
-        calling: Calling = "native",
-        style: Style = "account",
-        guard: SummaryGuard | None = None,
-        counter: TokenCounter | None = None,
-        extensions: Mapping[str, Extension] | None = None,
-    ) -> None:
-        from remora.app import local_wiring
-
-        self._wire(
-            local_wiring(
-                goal,
-                tools=tools,
-                budget=budget,
-                system_prompt=system_prompt,
-                operation=operation,
-                node_id=node_id,
-                state_dir=Path(state_dir),
-                summarizers=summarizers,
-                secrets=secrets,
-                calling=calling,
-                style=style,
-                guard=guard,
-                counter=counter,
-                extensions=extensions,
-            )
-        )
-
-    @classmethod
-    def of(cls, wiring: Wiring) -> Self:
-        """A `TwoTrack` with the given parts, instead of files on this machine's disk."""
-        track = cls.__new__(cls)
-        track._wire(wiring)
-        return track
-
-    def _wire(self, wiring: Wiring) -> None:
-        secrets, guard = wiring.secrets, wiring.guard
-        self.identity = wiring.identity
-        self.goal = secrets.clean(wiring.goal)
-        self.tools = wiring.specs
-        self._recalls_itself = RECALL in self.tools
-        self.limit = wiring.prompts.limit
-        self.path = wiring.path
-        """The file of the Long Track, if it is on this machine's disk."""
-        self.largest_prompt = 0
-        self.last_seq = -1
-        self.begun = False
-        """Whether the stream exists or is being created, so that it must be sealed."""
-        self._secrets, self._writer, self._clock, self._close = secrets, wiring.writer, wiring.clock, wiring.close
-        self._offloader = Offloader(wiring.blobs, secrets)
-        system = secrets.clean(wiring.system_prompt)
-        self._prompts = PromptBuilder(system, self.tools, wiring.prompts, wiring.counter, self._offloader)
-        self._system = system
-        self._asked = self._prompts
-        """The prompts of the rung that decides now."""
-        self._handover: Handover | None = None
-        self.observers: list[Callable[[Event], None]] = []
-        """Called with every event of the stream, recorded now or before a resume."""
-        for tool, summarizer in wiring.summarizers.items():
-            if not is_built_in(summarizer):
-                guard.check(tool, summarizer)
-        initial = self.identity.fields() | {"goal": self.goal}
-        self.context = ContextManager(initial, dict(wiring.summarizers), record=self._append, clock=self._clock.now)
-        self.context.set_hub_client(wiring.hub)
-        self._replies = ReplyRecorder(self.context, self._offloader, self._prompts, self.tools)
-        self._results = ToolResultBuilder(wiring, self.tools, self.context.summarizers)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Seal the stream. An exception that ended the block is recorded in it."""
-        if error is None:
-            await self.end(AgentEndEvent())
-            return
-        await self.fail(type(error).__name__, str(error))
-        cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-        await self.end(AgentEndEvent(outcome="cancelled" if cancelled else "error", reason=type(error).__name__))
-
-    @property
-    def packet(self) -> DecisionPacket:
-        """The Short Track as it is now."""
-        return self.context.packet
+class Track(TrackParts):
+    """The stream and packet of one agent: what `remora.runner` drives, and what `TwoTrack` offers to other loops."""
 
     async def start(
         self,
@@ -175,6 +60,7 @@ class TwoTrack(Records):
             AgentStartEvent(
                 format=FORMAT,
                 remora=version,
+                name=self.name,
                 goal=self.goal,
                 node=dict(node or {}),
                 definition=dict(definition or {}),
@@ -209,11 +95,35 @@ class TwoTrack(Records):
         if not isinstance(past[-1], AgentEndEvent):
             await self.context.record(AgentResumedEvent(reason=reason))
 
-    async def request(self, *, resumed: ResumeState | None = None) -> Prompt:
+    async def request(
+        self,
+        *,
+        tools: Sequence[ToolLike] | None = None,
+        system: str | None = None,
+        resumed: ResumeState | None = None,
+    ) -> Prompt:
         """Start the next turn and return its prompt, which is within the limit. Records the receipt first.
 
+        `tools` and `system` replace the tools and the system text from this turn on; the stream has the new ones.
         With `resumed`, continues the interrupted turn without recording anything twice.
+
+        Raises `BudgetError` if the prompt could exceed its limit, and `UsageError` if another request is not done yet.
         """
+        if self._requesting:
+            raise UsageError(
+                "A request is already being built: expected one turn at a time",
+                hint="Use one `TwoTrack` for each conversation, or wait for the first `request()`",
+            )
+        self._requesting = True
+        try:
+            self._configure(tools, system)
+            prompt = await self._request(resumed)
+        finally:
+            self._requesting = False
+        self.awaits_reply = True
+        return prompt
+
+    async def _request(self, resumed: ResumeState | None) -> Prompt:
         begun = resumed is not None and resumed.turn_begun
         drafts: list[Event] = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
         if pulled := await self.context.hub_events(self.packet.turn + len(drafts)):
@@ -232,19 +142,31 @@ class TwoTrack(Records):
         await self.context.record(*drafts)
         return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn)
 
-    async def response(self, reply: object) -> tuple[Call, ...]:
-        """Record a reply and return its valid calls. A reply is a `Decision`, a chat completion or its dict.
+    async def response(self, reply: Reply, *, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
+        """Record a reply and return its valid calls.
+
+        A reply is text, a `Decision`, or what the clients of OpenAI (chat completions, Responses) and Anthropic
+        (Messages) return, as an object or a dict. `calls` are its calls if you have parsed them from the text yourself.
 
         A call is invalid if its arguments are not a JSON object or if its tool was not offered. The stream records
-        it as written, and the packet tells the model. Raises `DecisionError` if `reply` is not a reply.
+        it as written, and the packet tells the model. Raises `DecisionError` if `reply` is not a reply, and
+        `UsageError` if no request waits for one.
         """
-        return await self._replies.record(reply)
+        if not self.awaits_reply:
+            raise UsageError(
+                "There is no request that waits for this reply: expected `request()` first",
+                hint="A reply belongs to one request. Two turns at once need one `TwoTrack` each",
+            )
+        made = await self._replies.record(reply, calls)
+        self.awaits_reply, self.replied = False, True
+        return made
 
     async def undecided(self, error: DecisionError) -> None:
         """Record a reply without a valid call, as much of it as arrived. The packet tells the model why."""
         await self._replies.record_failure(error)
+        self.awaits_reply = False
 
-    async def call(
+    async def perform(
         self,
         call: object,
         use: Callable[..., Awaitable[Any] | Any],
@@ -256,26 +178,51 @@ class TwoTrack(Records):
         `call` may also be a tool call in OpenAI's shape. If its arguments are not a JSON object, `use` is not run,
         and the result says so.
         """
-        read = read_call(call, number=f"call-{self.packet.turn}")
+        event, _ = await self._perform(call, use, changes)
+        return event
+
+    async def _perform(
+        self, call: object, use: Callable[..., Awaitable[Any] | Any], changes: Callable[[], Changes]
+    ) -> tuple[ToolResultEvent, ToolOutput]:
+        read, bad = self._read_call(call), None
         if isinstance(read, BadCall):
-            use, read = partial(bad_call_result, read), read.call
+            use, bad, read = partial(bad_call_result, read), read.error, read.call
         elif read.tool == RECALL.name and self._recalls_itself:
             use = self.recall
-        intent = await self._offloader.call(read)
-        await self.context.record(
-            ToolCallEvent(call_id=read.call_id, tool=read.tool, args=intent.args, effects=self._effects(read.tool))
-        )
-        if intent.args is not read.args:
+        if not await self._record_intent(read):
             use = partial(too_large_result, read.tool)
-        return await self.finish_call(read, use, changes=changes)
+        output, duration = await self._run_timed(use, read)
+        event = await self._record_output(read, output, changes(), duration)
+        return event, output if bad is None else replace(output, raised=bad)
+
+    def _read_call(self, call: object) -> Call | BadCall:
+        read = read_call(call, number=f"call-{self.packet.turn}")
+        if not (read.call if isinstance(read, BadCall) else read).tool:
+            raise UsageError(
+                f"`{call!r:.200}` names no tool: expected a `Call`, or a dict with `tool` (or `name`) and `args`"
+            )
+        return read
+
+    async def _record_intent(self, call: Call) -> bool:
+        """Record that a tool is about to run. Returns False if its arguments are too large for a record."""
+        intent = await self._offloader.call(call)
+        await self.context.record(
+            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=intent.args, effects=self._effects(call.tool))
+        )
+        return intent.args is call.args
 
     async def finish_call(
         self, call: Call, use: Callable[..., Any], *, changes: Callable[[], Changes] = tuple, unknown: bool = False
     ) -> ToolResultEvent:
         """Run a call whose intent is already recorded, and record its result. `unknown` sets that outcome."""
         output, duration = await self._run_timed(use, call)
-        event = await self._results.build(call, output, changes(), duration, self.packet.knowledge)
-        return await self._record_result(event.model_copy(update={"outcome": "unknown"}) if unknown else event)
+        return await self._record_output(call, output, changes(), duration, "unknown" if unknown else None)
+
+    async def _record_output(
+        self, call: Call, output: ToolOutput, changes: Changes, duration: float, outcome: Any = None
+    ) -> ToolResultEvent:
+        event = await self._results.build(call, output, changes, duration, self.packet.knowledge)
+        return await self._record_result(with_outcome(event, outcome) if outcome else event)
 
     async def check(
         self, call: Call, use: Callable[..., Any], key: str, *, changes: Callable[[], Changes] = tuple
@@ -308,7 +255,7 @@ class TwoTrack(Records):
         spec = next((spec for spec in self.tools if spec.name == tool), None)
         return spec.effects if spec else "outside"
 
-    async def _run_timed(self, use: Callable[..., Any], call: Call) -> tuple[Any, float]:
+    async def _run_timed(self, use: Callable[..., Any], call: Call) -> tuple[ToolOutput, float]:
         began = self._clock.monotonic()
         output = await call_tool(use, call.args)
         return output, max(0.0, self._clock.monotonic() - began) * 1000
@@ -316,11 +263,6 @@ class TwoTrack(Records):
     async def _record_result(self, draft: ToolResultEvent) -> ToolResultEvent:
         (event,) = await self.context.record(draft)
         return cast(ToolResultEvent, event)
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        """The run as a chat history; empty without `keep_messages`, unless prompts are built from it."""
-        return self._prompts.messages
 
     def use_first_rung(self) -> None:
         """Build prompts for the first model again: from the packet alone, within its limit."""
@@ -345,15 +287,13 @@ class TwoTrack(Records):
         self._results.forget_repeats()
         await self.context.record(event)
 
-    @property
-    def repeats(self) -> int:
-        """How many times in a row the latest call returned the same result."""
-        return self._results.repeats
-
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
-        events = self._writer.read(self.identity.stream_id)
-        return await recall_from(events, self._results, text, seq, lines)
+
+        def read(agent_id: str) -> AsyncIterator[Event]:
+            return self._writer.read(f"traces/{agent_id}")
+
+        return await recall_from(self.identity.agent_id, read, self._results, text, seq, lines)
 
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and return its head."""
@@ -373,6 +313,8 @@ class TwoTrack(Records):
 
     async def _append(self, drafts: Sequence[Event]) -> Sequence[Event]:
         """Stamp the drafts with identity and turn, redact secrets, and write all of them with one append."""
+        if not self.begun:
+            raise UsageError("This `TwoTrack` is not open: expected `async with`, or `await tt.open()` first")
         identity, turn = self.identity.fields(), self.packet.turn
         stamped = [
             self._offloader.redact(draft).model_copy(update=identity | {"turn": draft.turn or turn}) for draft in drafts

@@ -65,6 +65,10 @@ class Wiring:
     secrets: Secrets = field(default_factory=Secrets)
     extensions: Mapping[str, Extension] = field(default_factory=dict)
     rules: Sequence[CandidateRule] = ()
+    name: str = ""
+    """A name of the run, for lists."""
+    recall: bool = True
+    """Whether style `account` offers the tool `recall`."""
     hub: HubClient | None = None
     path: Path | None = None
     """The file of the stream, if it is on this machine's disk."""
@@ -77,11 +81,15 @@ class Wiring:
         beside = specs if settings.calling == "native" else ()
         system = system_text(self.secrets.clean(self.system_prompt), specs, settings.calling)
         limit = fixed_tokens(system, self.counter, beside) + tokens
-        return replace(self, prompts=replace(settings, limit=limit))
+        return replace(self, prompts=replace(settings, limit=limit, packet=tokens))
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools, and `recall` for style `account`, which may leave things out."""
-        own = tuple(map(tool_spec, self.tools))
-        adds_recall = self.prompts.style == "account" and all(tool.name != RECALL.name for tool in own)
-        return (*own, RECALL) if adds_recall else own
+        return self.specs_of(self.tools)
+
+    def specs_of(self, tools: Sequence[ToolLike]) -> tuple[ToolSpec, ...]:
+        """Like `specs`, for other tools."""
+        own = tuple(map(tool_spec, tools))
+        offers_recall = self.recall and self.prompts.style == "account"
+        return (*own, RECALL) if offers_recall and all(tool.name != RECALL.name for tool in own) else own
