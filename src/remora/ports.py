@@ -125,6 +125,8 @@ class Decision:
     finish: str = ""
     bad: tuple[BadCall, ...] = ()
     """Calls that cannot be made. The stream records them as written; the model reads their errors."""
+    reasoning: str = ""
+    """What the model thought before it answered. The stream records it; no prompt shows it."""
 
 
 class Policy(Protocol):

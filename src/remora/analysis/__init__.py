@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
-    from remora.analysis._import import Chat, read_chats
-    from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
+    from remora.analysis._import import Chat, ChatProblem, read_chats
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+    from remora.analysis.logs import AssistantTurn, Conversation, LogFile, LogProblem, UserMessage, read_log
 
 __all__ = [
     "AssistantTurn",
     "CallRow",
     "Chat",
     "ChatProblem",
+    "Conversation",
     "Entry",
     "Explanation",
     "Grounding",
     "LlmConversationLogger",
+    "LogFile",
+    "LogProblem",
     "Replay",
     "Source",
     "StreamSummary",
@@ -37,6 +40,7 @@ __all__ = [
     "grounding",
     "history_tokens",
     "read_chats",
+    "read_log",
     "replay",
     "summarize",
     "token_report",
@@ -46,8 +50,8 @@ __all__ = [
 
 _MODULES = {
     "_grounding": "Grounding call_words grounding words_in",
-    "_import": "Chat read_chats",
-    "_messages": "ChatProblem UserMessage AssistantTurn",
+    "_import": "Chat ChatProblem read_chats",
+    "logs": "AssistantTurn Conversation LogFile LogProblem UserMessage read_log",
     "_replay": "Explanation Replay Source explain replay",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",

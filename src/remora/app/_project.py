@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from remora.app._tools import ProjectTools
     from remora.discovery import TreeSitterDiscovery
     from remora.ports import Clock, TokenCounter
-    from remora.trace import KVTraceView
+    from remora.trace import KVTraceView, SyncMode
     from remora.workspaces import OverlayWorkspace
 
 STATE_DIR = ".agentfs"
@@ -234,9 +234,9 @@ class Project:
 
         return KVTraceView(self.own_state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
-    def writer(self) -> FileTrace:
-        """Writes the project's streams."""
-        return FileTrace(self.own_state_dir, clock=self.clock, sync=self.config.event_stream.sync)
+    def writer(self, sync: SyncMode | None = None) -> FileTrace:
+        """Writes the project's streams. `sync` replaces the setting `event_stream.sync`."""
+        return FileTrace(self.own_state_dir, clock=self.clock, sync=sync or self.config.event_stream.sync)
 
 
 def project_root(start: Path) -> Path:

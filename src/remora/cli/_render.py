@@ -20,7 +20,6 @@ from remora.events import short_id
 
 if TYPE_CHECKING:
     from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
-    from remora.app import Imports
     from remora.cli._doctor import Finding
     from remora.events import Event
     from remora.orchestrator import Plan
@@ -340,16 +339,6 @@ _MORE_STEPS = (
     ("remora analyze … --server ollama --model qwen3:4b", "your model"),
     ("remora analyze … --no-memory", "the same agents on chat history"),
 )
-
-
-def imports(done: Imports) -> None:
-    """Print each imported conversation."""
-    for item in done.streams:
-        say(f"✓ {short_id(item.agent_id)}  {item.turns:>4} turns  {item.source}  {one_line(item.goal, 60)}", "green")
-    skipped = f", {len(done.problems)} skipped" if done.problems else ""
-    say(f"{len(done.streams)} imported{skipped}")
-    if done.streams:
-        say(f"Next: remora trace tokens {short_id(done.streams[-1].agent_id)}")
 
 
 def tokens(report: TokenReport) -> None:

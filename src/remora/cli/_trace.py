@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,6 @@ import typer
 from remora import analysis, app
 from remora.cli import _render as render
 from remora.cli._console import (
-    ALL_FAILED,
     HERE,
     SOME_FAILED,
     JsonFlag,
@@ -23,6 +21,7 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._import import Tokenizer, import_
 from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.errors import ConfigError
@@ -34,6 +33,7 @@ trace = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+trace.command("import")(import_)
 
 StreamId = Annotated[str, typer.Argument(help="Agent or run, by the start or end of its id")]
 Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the start or end of its id")]
@@ -42,9 +42,6 @@ Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only t
 Tool = Annotated[str | None, typer.Option("--tool", help="Only streams or events with this tool")]
 Outcome = Annotated[str | None, typer.Option("--outcome", help="Only with this outcome, such as success or error")]
 Since = Annotated[str | None, typer.Option("--since", help="Only from this time on, such as 2026-11-15T18:00")]
-Tokenizer = Annotated[
-    Path | None, typer.Option(help="GGUF file or `tokenizer.json` to count tokens with; default: an estimate")
-]
 SHOWN = 100
 """Streams that `ls` shows by default."""
 Until = Annotated[str | None, typer.Option("--until", help="Only before this time")]
@@ -277,35 +274,6 @@ def prune(
         plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
         result = None if dry_run else library.prune(plan)
         print_json({"plan": plan, "result": result}) if json else render.pruned(plan, result)
-
-
-@trace.command("import")
-def import_(
-    files: Annotated[list[Path], typer.Argument(help="Chat logs (JSON, JSONL) or SWE-agent trajectories")],
-    tokenizer: Tokenizer = None,
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", min=1, help="Tokens of the packet beside system text and tools; 3,000 by default"),
-    ] = None,
-    json: JsonFlag = False,
-    project: ProjectDir = HERE,
-    state_dir: StateDir = None,
-) -> None:
-    """Import chat logs of other programs. Each conversation becomes one sealed stream.
-
-    Exit code 1 if some conversations could not be read, 2 if none could. The others are imported.
-
-    \b
-    Examples:
-      remora trace import chats.jsonl
-      remora trace import runs/*.traj --tokenizer model.gguf --budget 1000
-    """
-    with errors_as_sentences():
-        streams = app.open_project(project, state_dir=state_dir).streams
-        done = asyncio.run(streams.import_chats(files, tokenizer=tokenizer, budget=budget))
-        tell(f"skipped: {problem}" for problem in done.problems)
-        print_json(done) if json else render.imports(done)
-    raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
 
 
 @trace.command()
