@@ -72,7 +72,7 @@ async def test_what_was_not_understood_is_counted_in_the_report_and_in_the_strea
     assert notice.message == "1 × `novelty` in the log was not understood and is left out"
 
 
-async def test_a_call_with_large_arguments_keeps_its_result_and_thinking_is_recorded_but_not_shown(
+async def test_a_call_with_large_arguments_keeps_its_result_and_thinking_is_not_shown(
     tmp_path: Path,
 ) -> None:
     await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])

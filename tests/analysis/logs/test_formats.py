@@ -203,19 +203,20 @@ def test_anthropic_messages_hold_calls_and_results_in_their_parts() -> None:
     assert [(turn.text, turn.results) for turn in turns(chat)] == [("Hm.", {0: "none"}), ("No idea.", {})]
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"request": {"messages": [{"role": "user", "content": "Q"}]}, "response": {"choices": [{"message": {"role": "assistant", "content": "A"}}]}},
-        {"messages": [{"role": "user", "content": "Q"}], "choices": [{"message": {"role": "assistant", "content": "A"}}]},
-        {"input": "Q", "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A"}]}]},
-        {"input": [{"role": "user", "content": "Q"}], "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A"}]}]},
-        [{"task_id": 3, "reward": 1.0, "traj": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}],
-        {"simulations": [{"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}], "tasks": []},
-        {"eval": {}, "samples": [{"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}], "scores": {}, "target": "A"}]},
-    ],
-    ids=["request and response", "chat completion", "responses text", "responses items", "tau-bench", "tau2", "inspect"],
-)  # fmt: skip
+Q, A = {"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}
+ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A"}]}
+WRAPPINGS = {
+    "request and response": {"request": {"messages": [Q]}, "response": {"choices": [{"message": A}]}},
+    "chat completion": {"messages": [Q], "choices": [{"message": A}]},
+    "responses text": {"input": "Q", "output": [ITEM]},
+    "responses items": {"input": [Q], "output": [ITEM]},
+    "tau-bench": [{"task_id": 3, "reward": 1.0, "traj": [Q, A]}],
+    "tau2": {"simulations": [{"messages": [Q, A]}], "tasks": []},
+    "inspect": {"eval": {}, "samples": [{"messages": [Q, A], "scores": {}, "target": "A"}]},
+}
+
+
+@pytest.mark.parametrize("document", WRAPPINGS.values(), ids=WRAPPINGS.keys())
 def test_one_question_and_answer_is_found_in_every_wrapping(document: Any) -> None:
     (chat,) = conversations(document, name="log.json")
     assert (chat.goal, [turn.text for turn in turns(chat)]) == ("Q", ["A"])
@@ -265,11 +266,11 @@ def test_an_atif_trajectory_brings_its_sub_agents() -> None:
         "steps": [
             {"step_id": 1, "source": "system", "message": "Be brief."},
             {"step_id": 2, "source": "user", "message": "Go"},
-            {"step_id": 3, "source": "agent", "message": "", "reasoning_content": "Hm", "tool_calls": [call], "observation": {"results": [result]}},
+            {"source": "agent", "reasoning_content": "Hm", "tool_calls": [call], "observation": {"results": [result]}},
             {"step_id": 4, "source": "ghost", "message": "?"},
         ],
         "subagent_trajectories": [inner],
-    }  # fmt: skip
+    }
     lead, child = conversations(outer, name="t.json")
     assert (lead.format, lead.system, lead.goal, lead.unknown) == (
         "ATIF",

@@ -112,8 +112,7 @@ def test_a_session_is_read_in_memory_that_does_not_grow_with_it() -> None:
             return data
 
         def read(self, size: int = -1) -> bytes:
-            data = self.readline()[:size]
-            return data
+            return self.readline()[:size]
 
     import tracemalloc
 
