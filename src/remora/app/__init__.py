@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
+    from remora.app._merged_diff import MergedDiff
     from remora.app._models import (
         ensure_weights,
         list_models,
@@ -47,6 +48,7 @@ __all__ = [
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "MergedDiff",
     "Project",
     "Rejected",
     "RunOverrides",
@@ -79,6 +81,7 @@ _NAMES = {
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
+    "_merged_diff": "MergedDiff",
     "_overrides": "RunOverrides",
     "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
     "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",

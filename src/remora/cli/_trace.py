@@ -79,7 +79,7 @@ def ls(
         opened = app.open_project(project, state_dir=state_dir)
         with indexing_progress(opened, quiet=json):
             library = opened.library
-            rows = library.agents(wanted)
+            rows = sorted(library.agents(wanted), key=lambda row: (row.started, row.stream_id))
         tell(library.notices)
         shown = rows if every or (json and limit is None) else rows[-(limit or SHOWN) :]
         print_json(shown) if json else render.streams(shown, older=len(rows) - len(shown))

@@ -82,7 +82,6 @@ def _conversation(source: str, document: Document) -> Conversation:
 
 
 def _around(source: str, around: Mapping[str, Any], read: Any) -> Conversation:
-    info = around.get("info")
     model = around.get("model")
     return Conversation(
         source,
@@ -92,7 +91,6 @@ def _around(source: str, around: Mapping[str, Any], read: Any) -> Conversation:
         tools=tools_of(around.get("tools")),
         model=str(model) if isinstance(model, str) else "",
         session=str(around.get("id") or around.get("task_id") or "")[:200],
-        title=str(info.get("exit_status") or "")[:80] if isinstance(info, Mapping) else "",
     )
 
 
