@@ -18,6 +18,7 @@ from remora.events import (
     RunEndEvent,
     RunStartEvent,
     ToolResultEvent,
+    short_id,
 )
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Plan
@@ -149,7 +150,7 @@ def _recorded_node(scheduled: AgentScheduledEvent, recorded: Mapping[str, Any]) 
         )
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise ConfigError(
-            f"Agent {scheduled.agent_id} cannot be resumed: its stream does not describe its node"
+            f"Agent {short_id(scheduled.agent_id)} cannot be resumed: its stream does not describe its node"
         ) from error
 
 

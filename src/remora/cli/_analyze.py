@@ -170,6 +170,7 @@ def _run_and_print(
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
     results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
+    tell(project.runs.notices)
     if json:
         print_json({"run_id": plan.run_id, "agents": results})
     elif quiet:

@@ -14,6 +14,7 @@ from remora._version import __version__
 from remora.cli._console import json_text, out, say, tell, value_text
 from remora.cli._render_streams import event_line as event_line
 from remora.cli._render_streams import streams as streams
+from remora.cli._render_streams import trace_entries as trace_entries
 from remora.cli._render_turns import WIDE
 from remora.cli._render_turns import both_tracks as both_tracks
 from remora.context.text import number, one_line, visible

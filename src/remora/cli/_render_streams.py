@@ -13,7 +13,7 @@ from remora.events import short_id
 
 if TYPE_CHECKING:
     from remora.events import Event
-    from remora.trace import StreamInfo
+    from remora.trace import StreamInfo, TraceEntry
 
 _WIDE = ("agent", "run", "started", "operation", "what", "events", "bytes", "outcome")
 _NARROW = ("agent", "started", "operation", "what", "events", "outcome")
@@ -22,6 +22,7 @@ WIDE = 110
 LEAST = 12
 """Columns that the description of a stream always has."""
 GAP = 2
+RAW_LINES = 20
 _BIG = ("messages", "tools", "definition", "delta", "raw", "parsed")
 """Fields that are printed last, because they are long."""
 
@@ -81,3 +82,16 @@ def _fields(event: Event) -> str:
     body = event.model_dump(mode="json", exclude_defaults=True, exclude=set(type(event).ENVELOPE))
     ordered = sorted(body.items(), key=lambda item: item[0] in _BIG or item[0].endswith("_sha256"))
     return " ".join(f"{name}={value_text(value)}" for name, value in ordered if name != "messages")
+
+
+def trace_entries(found: Sequence[TraceEntry] | Sequence[str]) -> None:
+    """Print what a key of the trace store holds: trace keys, or tool calls with their results."""
+    for each in found:
+        if isinstance(each, str):
+            say(each)
+            continue
+        say(f"turn {each.turn}  {each.timestamp[11:23]}  {each.tool} {one_line(value_text(each.args), 100)}", "bold")
+        for line in value_text(each.raw_output).splitlines()[:RAW_LINES]:
+            say(f"    {line[: max(out.width - 4, 40)]}")
+    if not found:
+        say("No turn in which a tool was called")

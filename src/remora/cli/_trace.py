@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,9 @@ from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
+
+if TYPE_CHECKING:
+    from remora.trace import TraceEntry
 
 trace = typer.Typer(
     help="Read, check and prune streams (the Long Track).",
@@ -170,6 +173,33 @@ def search(
             hits = library.search(" ".join(words), wanted, limit=limit)
         tell(library.notices)
         print_json(hits) if json else render.hits(hits)
+
+
+@trace.command()
+def get(
+    key: Annotated[str, typer.Argument(help="trace:RUN:OPERATION:NODE:TURN, or index:node:NODE, index:run:RUN, …")],
+    json: JsonFlag = False,
+    project: ProjectDir = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Read a key of the trace store: the tool calls of one turn, or the keys of all turns of a node, run or operation.
+
+    Searches print the keys of turns with `--json`.
+
+    \b
+    Examples:
+      remora trace get index:node:src/cart.py:load
+      remora trace get trace:01J9ZQ3W5T8B2M4N6P7R9S1V3X:lint:src/cart.py%3Aload:2
+    """
+
+    async def read_key() -> list[TraceEntry] | list[str]:
+        async with app.open_project(project, state_dir=state_dir).trace_store() as store:
+            return await store.read(key)
+
+    with errors_as_sentences():
+        found = asyncio.run(read_key())
+        print_json(found) if json else render.trace_entries(found)
+    raise typer.Exit(0 if found else SOME_FAILED)
 
 
 @trace.command()

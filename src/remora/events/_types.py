@@ -221,6 +221,7 @@ class ToolResultEvent(Event):
     raw_ref: BlobRef | None = None
     """Where `raw` lies when it is large, or when JSON cannot hold it exactly."""
     parsed: Any = None
+    """The value that `raw` is, where that is a short text of JSON."""
     attachments: tuple[dict[str, Any], ...] = ()
     """Prints and command outputs: `{"name": …, "ref": BlobRef}`."""
     files: tuple[FileChange, ...] = ()

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from remora.context.calls import BadCall
 from remora.context.candidates import by_rules
 from remora.context.checks import checked
@@ -35,6 +37,8 @@ from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._wiring import Wiring
 
 Changes = Sequence[Written]
+MAX_PARSED = 16 * 1024
+"""Characters of a JSON text that is also recorded as the value it is."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ class ToolResultBuilder:
         attached = [await self._attachment(name, data) for name, data in _attachments(output)]
         packed = redacted.packed
         return {
+            "parsed": parsed_text(redacted.value),
             "raw": packed.value if isinstance(packed, Inline) else None,
             "raw_ref": await self._reference(packed) if isinstance(packed, Packed) else None,
             "attachments": tuple(item for item, _ in attached),
@@ -195,6 +200,16 @@ def pack_or_describe(value: Any) -> tuple[Any, Inline | Packed, tuple[str, ...]]
     except (TraceError, RecursionError):
         text = _repr(value)
         return text, pack(text), (f"The result is kept as text: {type(value).__name__} has no exact form",)
+
+
+def parsed_text(value: Any) -> Any:
+    """The object or list that a text is, if it is short JSON. Any other value needs no parsing, or has no parts."""
+    if not isinstance(value, str) or len(value) > MAX_PARSED or value.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _check_fields(delta: PacketDelta, key: str) -> dict[str, Any]:
