@@ -75,7 +75,7 @@ def _pad(cell: str, width: int, title: str) -> str:
 def event_line(event: Event) -> None:
     """Print an event in one line that fits the terminal: time, turn, type, and its fields as JSON."""
     lead = f"{event.seq:>4}  {event.ts[11:23]}  turn {event.turn:<3} {event.type:<14} "
-    say(lead + one_line(_fields(event), max(out.width - len(lead), 40)))
+    say(lead + one_line(_fields(event), max(out.width - len(lead), 24)))
 
 
 def _fields(event: Event) -> str:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remora.context.builder import PacketBuilder
     from remora.context.hub_client import HubClientStub, get_hub_client
     from remora.context.manager import ContextManager
     from remora.context.models import DecisionPacket, KnowledgeEntry, RecentAction
@@ -15,6 +16,7 @@ __all__ = [
     "DecisionPacket",
     "HubClientStub",
     "KnowledgeEntry",
+    "PacketBuilder",
     "RecentAction",
     "get_hub_client",
 ]
@@ -24,6 +26,7 @@ _HOMES = {
     "DecisionPacket": "models",
     "HubClientStub": "hub_client",
     "KnowledgeEntry": "models",
+    "PacketBuilder": "builder",
     "RecentAction": "models",
     "get_hub_client": "hub_client",
 }

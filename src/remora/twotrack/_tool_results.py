@@ -241,9 +241,10 @@ async def call_tool(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str,
         value = use(**args)
         value = await value if inspect.isawaitable(value) else value
     except ToolError as error:
-        return ToolOutput(make_error_result(error.message) | {"code": error.code}, error.prints, error.outputs)
+        said = error.message or "The tool failed without a message"
+        return ToolOutput(make_error_result(said) | {"code": error.code}, error.prints, error.outputs)
     except Exception as error:  # noqa: BLE001 - foreign code: the model reads any failure as the result
-        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"))
+        return ToolOutput(make_error_result(f"{type(error).__name__}: {str(error) or 'no message'}"))
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
 
 
