@@ -21,6 +21,7 @@ from remora.cli._console import (
     say,
     tell,
 )
+from remora.cli._filters import Tokenizer
 from remora.cli._progress import delayed_progress
 from remora.context.text import number, one_line
 from remora.events import short_id
@@ -28,9 +29,6 @@ from remora.events import short_id
 if TYPE_CHECKING:
     from remora.app import Imported, Imports
 
-Tokenizer = Annotated[
-    Path | None, typer.Option(help="GGUF file or `tokenizer.json` to count tokens with; default: an estimate")
-]
 SHOWN = 50
 """Imported streams that are listed."""
 

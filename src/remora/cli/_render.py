@@ -11,7 +11,9 @@ from rich.text import Text
 
 from remora import app, events
 from remora._version import __version__
+from remora.analysis import sum_rungs
 from remora.cli._console import json_text, out, say, tell, value_text
+from remora.cli._render_rungs import decisions
 from remora.cli._render_streams import event_line as event_line
 from remora.cli._render_streams import streams as streams
 from remora.cli._render_streams import trace_entries as trace_entries
@@ -38,11 +40,12 @@ BAR_LEAD = 50
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
-    local = plan.policy in (*app.NO_MODEL, app.EMBEDDED)
-    network = "not used" if local else f"only {plan.policy}"
+    network = f"only {', '.join(plan.servers)}" if plan.servers else "not used"
     say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
     say(f"{command}      {_agent_counts(plan)} · {limit}")
+    if plan.ladder:
+        say(f"ladder: {' → '.join(plan.ladder)}")
     tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 
@@ -100,6 +103,7 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
+    decisions(sum_rungs(row for result in results for row in result.decisions))
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
 
 

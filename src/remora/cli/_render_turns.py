@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from remora.cli._console import out, say, value_text
+from remora.cli._render_rungs import decisions, moves
 from remora.context.text import one_line
 from remora.events import short_id
 
@@ -41,6 +42,8 @@ def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "
         say(_verdict_line(summary.check))
     if summary.turns and history:
         _print_comparison(summary.turns[-1], history, how)
+    moves(summary.moves)
+    decisions(summary.decisions)
     say("")
 
 
