@@ -11,7 +11,6 @@ from rich.text import Text
 
 from remora import app, events
 from remora._version import __version__
-from remora.analysis import sum_rungs
 from remora.cli._console import json_text, out, say, tell, value_text
 from remora.cli._render_rungs import decisions
 from remora.cli._render_streams import event_line as event_line
@@ -103,6 +102,8 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
+    from remora.analysis import sum_rungs  # loads the event classes
+
     decisions(sum_rungs(row for result in results for row in result.decisions))
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from remora.analysis import ChangedPrompt, PromptFigures, WhatIf
 from remora.cli._console import say
-from remora.cli._render import short_id
+from remora.events import short_id
 
 MAX_WORDS = 8
 """Words that a line names; the others are counted."""
