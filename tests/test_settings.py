@@ -164,8 +164,9 @@ def test_an_absurd_number_is_refused_for_everyone(path: str, value: Any) -> None
 
 
 def test_the_defaults_are_what_a_repository_may_set() -> None:
-    default = Config().model_dump(mode="json", exclude={"server", "sandbox"})
+    default = Config().model_dump(mode="json", exclude={"server", "sandbox", "escalation", "retention"})
     del default["runner"]["memory"]["enabled"]
+    default["runner"].pop("escalation", None)
     config_values(orjson.dumps(default).decode(), "remora.yaml", of_repository=True)
 
 
