@@ -181,6 +181,8 @@ def _words(kind: Any) -> str:
     }
     parts = typing.get_args(kind)
     origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        return _words(parts[0])
     if kind in plain:
         return plain[kind]
     if origin is Literal:

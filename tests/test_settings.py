@@ -166,7 +166,7 @@ def test_an_absurd_number_is_refused_for_everyone(path: str, value: Any) -> None
 
 
 def test_the_defaults_are_what_a_repository_may_set() -> None:
-    default = Config().model_dump(mode="json", exclude={"server", "escalation", "sandbox"})
+    default = Config().model_dump(mode="json", exclude={"server", "escalation", "retention", "sandbox"})
     del default["runner"]["memory"]["enabled"]
     for limit in ("max_moves", "max_decisions", "max_run_decisions", "max_price"):
         del default["runner"]["escalation"][limit]

@@ -206,6 +206,26 @@ class EventStreamConfig(_Block):
     when the operating system decides."""
 
 
+class RetentionConfig(_Block):
+    """Which streams each run deletes at its end. Off by default: without a limit, everything is kept.
+
+    Only your own settings, the environment and flags can set it, never a repository.
+    """
+
+    max_age_days: float | None = Field(default=None, ge=0)
+    """Delete streams that ended longer ago than this."""
+    max_total_bytes: int | None = Field(default=None, ge=0)
+    """Delete the oldest streams until all together take at most this."""
+    keep_last: int | None = Field(default=None, ge=0)
+    """Keep this many of each operation, whatever the other rules say. Alone: delete all others."""
+    keep_failed: bool = True
+    """Keep runs that failed."""
+
+    @property
+    def is_on(self) -> bool:
+        return any(limit is not None for limit in (self.max_age_days, self.max_total_bytes, self.keep_last))
+
+
 class WatchConfig(_Block):
     """Settings of `remora watch`."""
 
@@ -238,6 +258,7 @@ class Config(_Block):
     runner: RunnerConfig = RunnerConfig()
     workspace: WorkspaceConfig = WorkspaceConfig()
     event_stream: EventStreamConfig = EventStreamConfig()
+    retention: RetentionConfig = RetentionConfig()
     watch: WatchConfig = WatchConfig()
     hub: HubConfig = HubConfig()
 

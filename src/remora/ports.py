@@ -137,6 +137,8 @@ class Decision:
     """Calls that cannot be made. The stream records them as written; the model reads their errors."""
     notices: tuple[NoticeEvent, ...] = ()
     """What was changed to get the decision, such as an argument that was dropped. The stream records it."""
+    reasoning: str = ""
+    """What the model thought before it answered. The stream records it; no prompt shows it."""
 
 
 class Policy(Protocol):

@@ -95,6 +95,8 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "workspace.max_files": Rule(most=FILES),
     # Anything weaker loses events in a power cut.
     "event_stream.sync": Rule(only="always"),
+    # It deletes recorded streams.
+    "retention": NEVER,
     "watch.debounce_ms": Rule(most=QUIET_MS),
     "hub.enabled": FREE,
     "hub.mode": FREE,

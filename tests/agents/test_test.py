@@ -125,6 +125,7 @@ async def test_a_written_test_passes_notices_changes_and_nothing_else_stays(
     before = _written(tmp_path)
     value = await _call(tools, "run_tests", **action["args"])
     assert value["knowledge_delta"]["test_problems"] == 0, value["summary"]
+    assert (value["knowledge_delta"]["tests_passed"] > 0, value["knowledge_delta"]["tests_failed"]) == (True, 0)
     assert value["candidate_actions"][0]["tool"] == "submit_result"
     assert _written(tmp_path) == before
     assert (tmp_path / "src/kit/shapes.py").read_text() == SHAPES

@@ -60,7 +60,12 @@ async def test_a_conversation_becomes_a_sealed_stream_that_says_where_it_came_fr
     assert verify(streams(tmp_path)[0]).status == "sealed"
     start = events(tmp_path)[0]
     assert isinstance(start, AgentStartEvent)
-    assert start.parent == {"relation": "import", "source": "chats.jsonl:1", "sha256": digest(log.read_bytes())}
+    assert start.parent == {
+        "relation": "import",
+        "source": "chats.jsonl:1",
+        "sha256": digest(log.read_bytes()),
+        "format": "chat",
+    }
     assert start.goal == "Which test is the slowest?"
     one_turn = ["turn_start", "model_request", "model_response"]
     types = [event.type for event in events(tmp_path)]

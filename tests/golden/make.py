@@ -30,6 +30,8 @@ from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 HERE = Path(__file__).parent
 STREAM = HERE / "format-1-lint.jsonl"
 PACKETS = HERE / "format-1-lint.packets.json"
+AGENTS = ("lint", "docstring", "test", "sample_data")
+"""Bundled agents. A real run of each is kept: the example project with `--policy first-candidate`."""
 AGENT, RUN = "01M7GOLDEN0000000000000001", "01M7GOLDEN0000000000000000"
 
 
@@ -149,7 +151,18 @@ def main() -> None:
 
         with tempfile.TemporaryDirectory() as folder:
             STREAM.write_bytes(asyncio.run(record(Path(folder))).read_bytes())
-    PACKETS.write_bytes(orjson.dumps(list(packets(STREAM)), option=orjson.OPT_INDENT_2) + b"\n")
+    for stream, made in [(STREAM, PACKETS), *((agent_stream(name), agent_packets(name)) for name in AGENTS)]:
+        made.write_bytes(orjson.dumps(list(packets(stream)), option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def agent_stream(name: str) -> Path:
+    """The recorded run of a bundled agent."""
+    return HERE / f"format-1-agent-{name}.jsonl"
+
+
+def agent_packets(name: str) -> Path:
+    """The packets that it must give."""
+    return HERE / f"format-1-agent-{name}.packets.json"
 
 
 if __name__ == "__main__":

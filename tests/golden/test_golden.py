@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from remora.analysis import replay
 from remora.context.projection import EMPTY, apply
 from remora.errors import TraceDamaged
 from remora.events import ModelRequestEvent, canonical, digest
@@ -63,6 +64,16 @@ def test_every_receipt_names_the_packet_that_was_shown(stream: Path) -> None:
             checked += 1
         packet = apply(packet, event)
     assert checked == 6
+
+
+@pytest.mark.parametrize("name", ["lint", "docstring", "test", "sample_data"])
+def test_a_run_of_every_bundled_agent_gives_its_packets_and_matches_its_receipts(make: ModuleType, name: str) -> None:
+    stream = make.agent_stream(name)
+    assert list(make.packets(stream)) == orjson.loads(make.agent_packets(name).read_bytes())
+    replayed = replay(read_events(stream))
+    assert (replayed.first_difference, replayed.packet.operation) == (None, name)
+    assert replayed.receipts >= 2
+    assert verify(stream).status == "sealed"
 
 
 def test_the_golden_stream_is_sealed_and_whole() -> None:

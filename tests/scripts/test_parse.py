@@ -120,7 +120,9 @@ def test_check_sees_what_the_file_says_now(script: Callable[..., Script]) -> Non
     loaded = script("1")
     loaded.path.write_text("x = 1")
     assert not loaded.check().ok
-    assert [str(problem) for problem in loaded.check().problems] == ["1:1: no result; end the file with an expression"]
+    assert [str(problem) for problem in loaded.check().problems] == [
+        "1:1: no result; end the file with an expression, or define `main()`"
+    ]
 
 
 def test_types_are_checked_at_the_places_of_the_script(script: Callable[..., Script]) -> None:

@@ -20,6 +20,7 @@ class Recorder:
     def __init__(self):
         self.failed = {}
         self.ran = 0
+        self.bad = 0
 
     def pytest_runtest_logreport(self, report):
         """Record how a test ended. Change 0 is the code as it is."""
@@ -27,6 +28,7 @@ class Recorder:
         number = int(found.group(1)) if found else 0
         if number == 0 and report.when == "call":
             self.ran += report.passed
+            self.bad += report.failed
         if report.failed:
             self.failed.setdefault(number, str(report.longrepr)[-400:])
 
@@ -35,6 +37,7 @@ class Recorder:
         report(
             {
                 "ran": self.ran,
+                "bad": self.bad,
                 "found": bool(CHANGES.live),
                 "mutants": [label for label, _, _ in CHANGES.kinds],
                 "failed": sorted(self.failed),

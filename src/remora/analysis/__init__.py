@@ -9,14 +9,14 @@ from remora._lazy import lazy_names
 if TYPE_CHECKING:
     from remora.analysis._escalation import EscalationDocument, answer_delta, escalation_document
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
-    from remora.analysis._import import Chat, read_chats
-    from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
+    from remora.analysis._import import Chat, ChatProblem, read_chats
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
     from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
     from remora.analysis._what_if import ChangedPrompt, Comparison, PromptFigures, Tolerance, WhatIf, what_if
+    from remora.analysis.logs import AssistantTurn, Conversation, LogFile, LogProblem, UserMessage, read_log
 
 __all__ = [
     "AssistantTurn",
@@ -25,11 +25,14 @@ __all__ = [
     "Chat",
     "ChatProblem",
     "Comparison",
+    "Conversation",
     "Entry",
     "EscalationDocument",
     "Explanation",
     "Grounding",
     "LlmConversationLogger",
+    "LogFile",
+    "LogProblem",
     "PromptFigures",
     "Replay",
     "RungRow",
@@ -52,6 +55,7 @@ __all__ = [
     "grounding",
     "history_tokens",
     "read_chats",
+    "read_log",
     "replay",
     "sum_rungs",
     "summarize",
@@ -65,8 +69,8 @@ __all__ = [
 _MODULES = {
     "_escalation": "EscalationDocument answer_delta escalation_document",
     "_grounding": "Grounding call_words grounding words_in",
-    "_import": "Chat read_chats",
-    "_messages": "ChatProblem UserMessage AssistantTurn",
+    "_import": "Chat ChatProblem read_chats",
+    "logs": "AssistantTurn Conversation LogFile LogProblem UserMessage read_log",
     "_replay": "Explanation Replay Source explain replay",
     "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",

@@ -57,6 +57,10 @@ class TurnRow:
     """What was new in the packet."""
     calls: tuple[CallRow, ...] = ()
     submitted: str | None = None
+    answer: str = ""
+    """What the model wrote in a turn without a call."""
+    problems: tuple[str, ...] = ()
+    """Why the turn has no call, or no result: a call that cannot be made, a reply that was cut, an error."""
     last_seq: int = -1
 
 
@@ -69,6 +73,7 @@ class StreamSummary:
     operation: str = ""
     node_id: str = ""
     goal: str = ""
+    name: str = ""
     started: str = ""
     policy: str = ""
     tools: int = 0
@@ -105,6 +110,8 @@ class _Reading:
         self.files: list[FileChange] = []
         self.notices: list[str] = []
         self.news = ""
+        self.error = ""
+        """What stopped the agent. Its end need not repeat it."""
         self.tally = RungTally()
         self.moves: list[str] = []
 
@@ -129,21 +136,43 @@ class _Reading:
                 self.moves.append(f"after turn {event.turn}: {message}, seq {event.seq}")
             case NoticeEvent(message=message) if not event.turn:
                 self.notices.append(message)
+            case NoticeEvent(code=code, message=message):
+                self._problem(turn, f"{code}: {message}")
+            case ModelResponseEvent(calls=(), text=text, error=error):
+                turn["answer"] = text
+                if error:
+                    self._problem(turn, error)
             case ToolResultEvent(purpose="check", files=files):
                 self.files.extend(files)
+            case ToolCallEvent(purpose="check"):
+                pass
             case ToolCallEvent(call_id=call_id, args=args):
                 self.open_calls[call_id] = args
+                waiting = CallRow(event.tool, args, "none", "no result is recorded", 0, event.seq)
+                turn["calls"] = (*turn.get("calls", ()), waiting)
             case ToolResultEvent():
-                turn["calls"] = (*turn.get("calls", ()), self._result(event))
+                self._replace_call(turn, self._result(event))
             case SubmitResultEvent(result=result):
                 turn["submitted"] = str(result.get("summary", ""))
             case AgentErrorEvent(code=code, message=message):
                 self.head |= {"reason": code, "summary": message}
+                self.error = message
             case AgentEndEvent(outcome=outcome, reason=reason, summary=summary):
-                self.head |= {"outcome": outcome, "reason": reason, "summary": summary}
+                self.head |= {"outcome": outcome, "reason": reason, "summary": summary or self.error}
                 self.head |= {"verdict": event.verdict, "check": event.check}
             case _:
                 pass
+
+    @staticmethod
+    def _problem(turn: dict[str, Any], problem: str) -> None:
+        turn["problems"] = (*turn.get("problems", ()), problem)
+
+    @staticmethod
+    def _replace_call(turn: dict[str, Any], row: CallRow) -> None:
+        """Put a result in the place of the first open call of its tool."""
+        calls = list(turn.get("calls", ()))
+        at = next((n for n, call in enumerate(calls) if call.outcome == "none" and call.tool == row.tool), len(calls))
+        turn["calls"] = (*calls[:at], row, *calls[at + 1 :])
 
     def _start(self, event: AgentStartEvent) -> None:
         self.head |= {
@@ -152,11 +181,12 @@ class _Reading:
             "operation": event.operation,
             "node_id": event.node_id,
             "goal": event.goal,
+            "name": _name(event),
             "started": event.ts,
             "policy": str(event.model.get("policy", "")),
             "tools": len(event.tools),
         }
-        self.news = f"goal, {len(event.tools)} tools"
+        self.news = f"goal, {number(len(event.tools), 'tool')}"
 
     def _result(self, event: ToolResultEvent) -> CallRow:
         action = event.delta.action if isinstance(event.delta, PacketDelta) else None
@@ -165,6 +195,12 @@ class _Reading:
         self.files.extend(event.files)
         args = self.open_calls.pop(event.call_id, {})
         return CallRow(event.tool, args, event.outcome, summary, recorded_bytes(event), event.seq)
+
+
+def _name(event: AgentStartEvent) -> str:
+    """The name that the run was given, or the title that its log has."""
+    given = (event.model_extra or {}).get("name") or getattr(event, "name", "")
+    return str(given or (event.parent or {}).get("title") or "")
 
 
 def summarize(events: Iterable[Event]) -> StreamSummary:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from remora.app._hub import hub_around
     from remora.app._importing import Imported, Imports
     from remora.app._ladder import LADDER_START, missing_weights
+    from remora.app._merged_diff import MergedDiff
     from remora.app._models import weights_counter
     from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
@@ -56,6 +57,7 @@ __all__ = [
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "MergedDiff",
     "ModelHere",
     "ModelRow",
     "OtherRules",
@@ -102,6 +104,7 @@ _MODULES = {
     "_hub": "hub_around",
     "_importing": "Imported Imports",
     "_ladder": "LADDER_START missing_weights",
+    "_merged_diff": "MergedDiff",
     "_overrides": "RunOverrides",
     "_catalogue": "ModelRow catalogue ensure_weights list_models needs_weights pull_model served_weights",
     "_models": "weights_counter",

@@ -1,27 +1,29 @@
-"""Imports chat logs of other agents as streams."""
+"""Imports logs of other agents as streams."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from remora.analysis import (
-    AssistantTurn,
-    Chat,
-    ChatProblem,
-    read_chats,
-)
+from remora.analysis.logs import FORMATS, Conversation, LogFile, LogProblem, read_log
 from remora.app._deciding import PACKET_TOKENS
+from remora.app._import_track import ImportTrack
+from remora.app._log_files import LogPath, archived, find_logs, is_archive, open_log
 from remora.app._project import Project, counter_of
 from remora.context.render import reserved_tokens
 from remora.errors import ConfigError, TraceError
-from remora.events import AgentEndEvent, ids_behind
-from remora.ports import Clock, Decision, TokenCounter
+from remora.events import ids_behind
+from remora.ports import Clock, TokenCounter
 from remora.trace import FileTrace, new_stream_id
-from remora.twotrack import Identity, PromptSettings, Track, Wiring
+from remora.twotrack import Identity, PromptSettings, Wiring
+
+Progress = Callable[[str, int, int], None]
+"""Called with the file that is read, the bytes done, and all bytes."""
 
 
 class ZeroDurationClock:
@@ -38,17 +40,35 @@ class ZeroDurationClock:
 
 
 @dataclass(frozen=True)
+class ImportSettings:
+    """How logs are imported."""
+
+    tokenizer: Path | None = None
+    """GGUF file or `tokenizer.json` to count tokens with; without it, they are estimated."""
+    budget: int | None = None
+    """Tokens of the packet, without the log's system text and tools."""
+    packets: bool = True
+    """Whether to record at every turn the prompt that a packet would have sent."""
+    format: str = ""
+    """Which program wrote the logs; empty to find out by looking."""
+
+
+@dataclass(frozen=True)
 class Imported:
     """A conversation that is now a stream."""
 
     agent_id: str
     source: str
-    """File name and line, or file name and index."""
+    """File name, and line or index where the file has several."""
     goal: str
     turns: int
     calls: int
     limit: int
     """Token limit of its prompts."""
+    format: str = ""
+    parent: str = ""
+    """The stream of the agent that started this one."""
+    title: str = ""
 
 
 @dataclass
@@ -58,93 +78,166 @@ class Imports:
     streams: list[Imported] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """One sentence for each conversation that could not be read, with file and line."""
+    notices: list[str] = field(default_factory=list)
+    """What was left out: kinds of records that were not understood, and files of folders that are no logs."""
 
 
-class ChatImport:
+@dataclass(frozen=True)
+class _Session:
+    """A session that was imported: its stream, and where in it a call started another session."""
+
+    agent_id: str
+    seqs: dict[str, int]
+
+
+class LogImport:
     """Records conversations that happened elsewhere as streams."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
+    def __init__(self, project: Project, settings: ImportSettings, progress: Progress | None = None) -> None:
+        self._project, self._settings = project, settings
+        self._progress = progress or (lambda what, done, total: None)
+        self._done = Imports()
+        self._unknown: Counter[tuple[str, str]] = Counter()
+        self._others: Counter[str] = Counter()
+        self._sessions: dict[str, _Session] = {}
 
-    async def run(self, files: Sequence[Path], *, tokenizer: Path | None = None, budget: int | None = None) -> Imports:
+    async def run(self, paths: Sequence[Path]) -> Imports:
         """Import every conversation as a sealed stream. One that cannot be read is reported and leaves no stream."""
-        counter = counter_of(tokenizer)
-        done, ids = Imports(), self._import_ids()
-        tokens = budget or self._project.config.runner.memory.packet_size_limit or PACKET_TOKENS
+        if self._settings.format and self._settings.format not in FORMATS:
+            raise ConfigError(f"Format `{self._settings.format}` is not known: expected one of {', '.join(FORMATS)}")
+        counter, tokens = counter_of(self._settings.tokenizer), self._tokens()
         least = reserved_tokens("account", counter.count)
         if tokens < least:
             raise ConfigError(f"A packet of {tokens} tokens is too small: expected at least {least}")
-        async with self._project.writer() as writer:
-            for chat in (chat for file in files for chat in _read_file(file)):
-                if isinstance(chat, ChatProblem):
-                    done.problems.append(str(chat))
-                else:
-                    done.streams.append(await self._import(chat, writer, counter, next(ids), tokens))
-        return done
+        logs, self._done.notices = find_logs(paths)
+        total, before, ids = sum(log.size for log in logs), 0, self._import_ids()
+        async with self._project.writer(sync="end") as writer:
+            for log in logs:
+                self._progress(log.path.name, before, total)
+                await self._read(log, writer, counter, ids, tokens)
+                before += log.size
+        self._done.notices += self._notices()
+        return self._done
+
+    def _tokens(self) -> int:
+        return self._settings.budget or self._project.config.runner.memory.packet_size_limit or PACKET_TOKENS
 
     def _import_ids(self) -> Iterator[str]:
         """New ids, greater than all recorded ones. The folder is listed only once."""
         yield (first := new_stream_id(self._project.state_dir, self._project.clock.now()))
         yield from ids_behind(first)
 
+    async def _read(
+        self, log: LogPath, writer: FileTrace, counter: TokenCounter, ids: Iterator[str], tokens: int
+    ) -> None:
+        try:
+            with open_log(log) as stream:
+                sha256 = ""
+                for found in self._conversations(log, stream):
+                    if isinstance(found, LogProblem):
+                        self._problem(log, str(found))
+                        continue
+                    sha256 = sha256 or _digest(stream)
+                    await self._import(found, sha256, writer, counter, next(ids), tokens)
+        except LogProblem as problem:
+            self._problem(log, str(problem))
+        except OSError as error:
+            self._done.problems.append(f"{log.path}: cannot be read: {error.strerror or error}")
+
+    def _conversations(self, log: LogPath, stream: BinaryIO) -> Iterator[Conversation | LogProblem]:
+        name = log.path.name
+        if not is_archive(stream):
+            yield from read_log(LogFile(name, stream), self._settings.format)
+            return
+        for sample in archived(name, stream):
+            if isinstance(sample, LogProblem):
+                yield sample
+            else:
+                yield from read_log(sample, self._settings.format or "chat")
+
+    def _problem(self, log: LogPath, problem: str) -> None:
+        """A file in a folder that holds no conversation at all is something else, not a mistake."""
+        if not log.named and "no conversation:" in problem:
+            self._others[log.path.suffix] += 1
+        else:
+            self._done.problems.append(problem)
+
     async def _import(
-        self, chat: Chat, writer: FileTrace, counter: TokenCounter, agent_id: str, budget: int
-    ) -> Imported:
-        clock = ZeroDurationClock(self._project.clock)
+        self,
+        found: Conversation,
+        sha256: str,
+        writer: FileTrace,
+        counter: TokenCounter,
+        agent_id: str,
+        tokens: int,
+    ) -> None:
         identity = Identity(agent_id, operation="import")
         wiring = Wiring(
             identity=identity,
-            goal=chat.goal,
-            tools=chat.tools,
-            system_prompt=chat.system,
+            goal=found.goal,
+            tools=found.tools,
+            system_prompt=found.system,
             prompts=PromptSettings(0, style="account", calling="native"),
             writer=writer,
             blobs=self._project.blobs,
             counter=counter,
-            clock=clock,
+            clock=ZeroDurationClock(self._project.clock),
             secrets=self._project.secrets,
         )
-        track = Track.of(wiring.with_packet_budget(budget))
+        track = ImportTrack.of(wiring.with_packet_budget(tokens))
+        parent = self._parent(found, sha256)
         try:
-            await _record(track, chat)
+            await track.record(found, parent, packets=self._settings.packets)
             await writer.close(identity.stream_id)
+        except LogProblem as problem:
+            self._done.problems.append(f"{found.source}: changed while it was read: {problem}")
+            return
         except TraceError as error:
             hint = "Earlier conversations are imported; the stream of this one is not sealed"
-            raise TraceError(f"The import stopped at {chat.source}: {error.message}", hint=hint) from error
-        calls = sum(len(step.calls) for step in chat.steps if isinstance(step, AssistantTurn))
-        return Imported(identity.agent_id, chat.source, track.goal, track.packet.turn, calls, track.limit)
+            raise TraceError(f"The import stopped at {found.source}: {error.message}", hint=hint) from error
+        self._note(found, track, parent)
+
+    def _parent(self, found: Conversation, sha256: str) -> dict[str, Any]:
+        """Where the stream comes from: the log, and the stream of the agent that started this one."""
+        facts = {"source": found.source, "sha256": sha256, "format": found.format, "session": found.session}
+        facts |= {"title": found.title, "started": found.started}
+        fields: dict[str, Any] = {"relation": "import"} | {key: value for key, value in facts.items() if value}
+        above = self._sessions.get(found.parent.session) if found.parent else None
+        if above is None:
+            return fields
+        seq = above.seqs.get(found.session, -1)
+        return fields | {"relation": "child", "agent_id": above.agent_id} | ({"seq": seq} if seq >= 0 else {})
+
+    def _note(self, found: Conversation, track: ImportTrack, parent: dict[str, Any]) -> None:
+        if found.session:
+            launched = {found.launches[call]: seq for call, seq in track.call_seqs.items() if call in found.launches}
+            self._sessions[found.session] = _Session(track.identity.agent_id, launched)
+        for kind, count in found.unknown.items():
+            self._unknown[found.format, kind] += count
+        self._done.streams.append(
+            Imported(
+                track.identity.agent_id,
+                found.source,
+                track.goal,
+                track.packet.turn,
+                found.calls,
+                track.limit,
+                found.format,
+                parent.get("agent_id", ""),
+                found.title,
+            )
+        )
+
+    def _notices(self) -> list[str]:
+        others = [f"{count} {kind} files hold no conversation" for kind, count in sorted(self._others.items())]
+        unknown = sorted(self._unknown.items())
+        return others + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
 
 
-def _read_file(file: Path) -> Iterator[Chat | ChatProblem]:
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        yield ChatProblem(f"{file}: cannot be read: {error.strerror or error}")
-        return
-    yield from read_chats(file.name, data)
-
-
-async def _record(track: Track, chat: Chat) -> None:
-    """Record every step of a conversation on both tracks, and seal the stream."""
-    parent = {"relation": "import", "source": chat.source, "sha256": chat.sha256}
-    await track.start(parent=parent, model={"name": chat.model} if chat.model else None)
-    for step in chat.steps:
-        if isinstance(step, AssistantTurn):
-            await _record_turn(track, step, chat.model)
-        else:
-            await track.user(step.text)
-    await track.end(AgentEndEvent(reason="imported"))
-
-
-async def _record_turn(track: Track, step: AssistantTurn, model: str) -> None:
-    await track.request()
-    await track.response(Decision(calls=step.calls, text=step.text, model=model))
-    for index, call in enumerate(step.calls):
-        if index in step.results:
-            await track.perform(call, _return(step.results[index]))
-        else:
-            await track.unanswered(call, "The log holds no result of this call")
-
-
-def _return(result: Any) -> Callable[..., Any]:
-    return lambda **_: result
+def _digest(stream: BinaryIO) -> str:
+    """The SHA-256 of a whole file."""
+    seen = hashlib.sha256()
+    stream.seek(0)
+    while data := stream.read(1 << 20):
+        seen.update(data)
+    return f"sha256:{seen.hexdigest()}"

@@ -19,6 +19,7 @@ from remora.events import (
     RunEndEvent,
     RunStartEvent,
     ToolResultEvent,
+    short_id,
 )
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Plan
@@ -163,7 +164,7 @@ def _recorded_node(scheduled: AgentScheduledEvent, recorded: Mapping[str, Any]) 
         )
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise ConfigError(
-            f"Agent {scheduled.agent_id} cannot be resumed: its stream does not describe its node"
+            f"Agent {short_id(scheduled.agent_id)} cannot be resumed: its stream does not describe its node"
         ) from error
 
 

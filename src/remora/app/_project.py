@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from remora.app._tools import ProjectTools
     from remora.discovery import TreeSitterDiscovery
     from remora.ports import Clock, TokenCounter
-    from remora.trace import KVTraceView
+    from remora.trace import KVTraceView, SyncMode, TraceStore
     from remora.workspaces import OverlayWorkspace
 
 STATE_DIR = ".agentfs"
@@ -251,9 +252,18 @@ class Project:
 
         return KVTraceView(self.own_state_dir, self.blobs, by=self.config.runner.memory.trace_indexing)
 
-    def writer(self) -> FileTrace:
-        """Writes the project's streams."""
-        return FileTrace(self.own_state_dir, clock=self.clock, sync=self.config.event_stream.sync)
+    @asynccontextmanager
+    async def trace_store(self) -> AsyncIterator[TraceStore]:
+        """The specification's store: append to streams, and read turns by their trace keys."""
+        from remora.trace import TraceIndex, TraceStore
+
+        async with self.writer() as writer:
+            with TraceIndex(self.state_dir, trusted=self.is_own_state) as index:
+                yield TraceStore(writer, self.blobs, index)
+
+    def writer(self, sync: SyncMode | None = None) -> FileTrace:
+        """Writes the project's streams. `sync` replaces the setting `event_stream.sync`."""
+        return FileTrace(self.own_state_dir, clock=self.clock, sync=sync or self.config.event_stream.sync)
 
 
 def project_root(start: Path) -> Path:

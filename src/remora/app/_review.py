@@ -12,6 +12,7 @@ from remora.analysis import StreamSummary, summarize
 from remora.app._changes import CUT_OFF, Outcome, Progress, Proposed, no_progress
 from remora.app._conflicts import Authors, Conflict, describe
 from remora.app._decisions import DECIDING, Decisions, decisions
+from remora.app._merged_diff import MergedDiff, merge_diffs
 from remora.app._project import Project
 from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
@@ -94,6 +95,16 @@ class Review:
             found.append(self._to_diff(each.summary, tuple([await contents.change(file) for file in each.files])))
         return found
 
+    async def merged_diff(
+        self, fragment: str | None = None, files: Sequence[str] = (), *, progress: Progress = no_progress
+    ) -> MergedDiff:
+        """The open changes as one diff of the project's files as they are now: what `accept` would write."""
+        self._project.changes.note(*self._project.library.notices)
+        chosen = self._proposed(self._select(fragment, files, progress))
+        return await merge_diffs(
+            self._project.root, chosen, self._project.secrets.clean, lambda at: progress("diff", at, len(chosen))
+        )
+
     async def accept(
         self,
         fragment: str | None = None,
@@ -107,13 +118,17 @@ class Review:
             accept_id = next_id(self._project.clock.now(), self._decisions().last_accept)
             found = self._select(fragment, files, progress)
             wanted = found if chosen is None else _restrict(found, chosen)
-            contents, builders = Contents(self._project.blobs), self._builders(wanted)
-            proposed = []
-            for each in wanted:
-                note = _event_fields(each) | {"accept_id": accept_id}
-                missing = partial(self._missing, builders.get(each.summary.agent_id), note)
-                proposed.append(Proposed(note, partial(contents.changes, each.files), missing))
-            return await self._apply(writer, "accept", proposed, (), progress)
+            return await self._apply(writer, "accept", self._proposed(wanted, accept_id), (), progress)
+
+    def _proposed(self, wanted: Sequence[Open], accept_id: str = "") -> list[Proposed]:
+        """The changes of these agents, not loaded yet, and what each needs to be accepted."""
+        contents, builders = Contents(self._project.blobs), self._builders(wanted)
+        proposed = []
+        for each in wanted:
+            note = _event_fields(each) | {"accept_id": accept_id}
+            missing = partial(self._missing, builders.get(each.summary.agent_id), note)
+            proposed.append(Proposed(note, partial(contents.changes, each.files), missing))
+        return proposed
 
     async def reject(self, fragment: str | None = None, files: Sequence[str] = ()) -> list[Rejected]:
         """Reject agents' changes: record it in their runs. They are no longer open. No file changes."""

@@ -17,6 +17,7 @@ from remora.app._ladder import check_ladder, rung_names, servers_of
 from remora.app._merging import Merging
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
+from remora.app._retention import carry_out_retention
 from remora.app._session import Session, open_session
 from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, Event, ids_behind
@@ -34,6 +35,8 @@ class Runs:
 
     def __init__(self, project: Project) -> None:
         self._project = project
+        self.notices: list[str] = []
+        """What a run did beside running its agents: the streams that retention deleted."""
 
     def plan(
         self,
@@ -107,6 +110,8 @@ class Runs:
             last_pass = partial(self._last_pass, plan, session) if overrides is NO_OVERRIDES else None
             async for result in Coordinator(session.writer, engine, last_pass).run(plan):
                 yield result
+            if sentence := await carry_out_retention(self._project, session.writer, plan.run_id):
+                self.notices.append(sentence)
 
     async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
         """Run agents over `paths`. Returns their results in the order of the code. Accepts nothing."""

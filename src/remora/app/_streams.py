@@ -17,7 +17,7 @@ from remora.analysis import (
     token_report,
     transcript,
 )
-from remora.app._importing import ChatImport, Imports
+from remora.app._importing import Imports, ImportSettings, LogImport, Progress
 from remora.app._project import Project, counter_of
 from remora.app._what_if import OtherRules, WhatIfRuns
 from remora.context.models import DecisionPacket
@@ -102,13 +102,23 @@ class Streams:
         return WhatIfRuns(self._project, other)
 
     async def import_chats(
-        self, files: Sequence[Path], *, tokenizer: Path | None = None, budget: int | None = None
+        self,
+        files: Sequence[Path],
+        *,
+        tokenizer: Path | None = None,
+        budget: int | None = None,
+        packets: bool = True,
+        format: str = "",
+        progress: Progress | None = None,
     ) -> Imports:
-        """Record every conversation of these chat logs as a sealed stream. One that cannot be read leaves none.
+        """Record every conversation of these logs as a sealed stream. One that cannot be read leaves none.
 
-        `budget` is the token limit of the packet, without the log's system text and tools.
+        `files` may be folders. `budget` is the token limit of the packet, without the log's system text and tools.
+        Without `packets`, no prompts are recorded, which is several times faster. `format` says which program wrote the
+        logs; without it, they are looked at.
         """
-        return await ChatImport(self._project).run(files, tokenizer=tokenizer, budget=budget)
+        settings = ImportSettings(tokenizer, budget, packets, format)
+        return await LogImport(self._project, settings, progress).run(files)
 
     async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))

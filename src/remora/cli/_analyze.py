@@ -6,12 +6,20 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from remora.analysis import sum_rungs
 from remora.app import (
@@ -44,7 +52,6 @@ from remora.cli._model import fetching
 from remora.cli._render_review import diffs
 from remora.context.text import one_line
 from remora.errors import ConfigError
-from remora.events import short_id
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
 
@@ -199,6 +206,7 @@ def _run_and_print(
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
     results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
+    tell(project.runs.notices)
     if json:
         decisions = sum_rungs(row for result in results for row in result.decisions)
         print_json({"run_id": plan.run_id, "agents": results, "decisions": decisions})
@@ -223,18 +231,24 @@ async def _run_with_progress(plan: Plan, running: AsyncIterator[AgentResult], *,
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
     )
+    waiting = {job.agent_id: f"{job.operation} {job.node.node_id}" for job in plan.jobs}
     with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
-        bar = progress.add_task("agents", total=len(plan.jobs))
+        bar = progress.add_task(_running(waiting), total=len(plan.jobs))
         async for result in running:
             results.append(result)
-            word = result.verdict or result.outcome
-            text = f"{short_id(result.agent_id)} {result.operation} {one_line(word, 40)}"
-            progress.update(bar, advance=1, description=text)
+            waiting.pop(result.agent_id, None)
+            progress.update(bar, advance=1, description=_running(waiting))
     return plan.in_order(results)
+
+
+def _running(waiting: Mapping[str, str]) -> str:
+    """The agent that has been running longest: agents start in the order of the plan."""
+    return one_line(next(iter(waiting.values()), "last pass"), 34)
 
 
 async def _print_results(project: Project, results: Sequence[AgentResult]) -> None:
@@ -255,7 +269,8 @@ async def _print_results(project: Project, results: Sequence[AgentResult]) -> No
     if example.files:
         diffs(await project.review.diff(example.agent_id), limit=16)
         say("")
-    render.next_steps(example, review_options(project))
+    changed = any(result.files for result in results)
+    render.next_steps(example, review_options(project), changed=changed)
 
 
 def review_options(project: Project) -> str:

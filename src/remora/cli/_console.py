@@ -83,10 +83,11 @@ def _missing_extras() -> Iterator[None]:
 @contextmanager
 def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr after one second. Call the result with the number done and the total."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # slow to load
+    from rich import progress as bars  # slow to load
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
+    shape = (bars.BarColumn(bar_width=24), bars.MofNCompleteColumn())
+    columns = (bars.TextColumn(what), *shape, bars.TimeElapsedColumn(), bars.TimeRemainingColumn(compact=True))
+    bar = bars.Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal)
     task = bar.add_task(what, total=None)
     timer = threading.Timer(SLOW_S, bar.start)
     timer.daemon = True
@@ -114,6 +115,11 @@ def print_json_line(value: Any) -> None:
 def json_text(data: bytes) -> str:
     """Decode JSON for printing, with control characters escaped. The value stays the same."""
     return escaped_json(data.decode())
+
+
+def value_text(value: Any) -> str:
+    """A value for people: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, default=plain).decode()
 
 
 def say(text: str, style: str = "") -> None:

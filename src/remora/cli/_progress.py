@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import Self
+from typing import Literal, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
 
 from remora.cli._console import err
+from remora.context.text import visible
 
 DELAY_S = 0.5
 
@@ -15,9 +26,11 @@ DELAY_S = 0.5
 class delayed_progress:  # noqa: N801 - used as a block, like a function
     """Progress bar on stderr after half a second: `with delayed_progress() as progress: work(progress)`."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, unit: Literal["items", "bytes"] = "items") -> None:
         """With `quiet`, or without a terminal, no bar is shown."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        counts = MofNCompleteColumn() if unit == "items" else DownloadColumn()
+        words = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", max_width=24))
+        columns = (words, BarColumn(bar_width=16), counts, TimeElapsedColumn(), TimeRemainingColumn(compact=True))
         self._bar = Progress(*columns, console=err, transient=True)
         self._task = self._bar.add_task("", total=None)
         self._shown = not quiet and err.is_terminal
@@ -34,4 +47,4 @@ class delayed_progress:  # noqa: N801 - used as a block, like a function
         """Update the bar."""
         if self._shown and time.monotonic() - self._started > DELAY_S:
             self._bar.start()
-            self._bar.update(self._task, description=what, completed=done, total=total)
+            self._bar.update(self._task, description=escape(visible(what)), completed=done, total=total)

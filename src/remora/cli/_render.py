@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 from remora import analysis, app, events
 from remora._version import __version__
-from remora.cli._console import json_text, out, say, tell
-from remora.cli._render_rungs import decisions, moves
+from remora.cli._console import json_text, out, say, tell, value_text
+from remora.cli._render_rungs import decisions
+from remora.cli._render_streams import event_line as event_line
+from remora.cli._render_streams import streams as streams
+from remora.cli._render_streams import trace_entries as trace_entries
+from remora.cli._render_turns import WIDE
+from remora.cli._render_turns import both_tracks as both_tracks
 from remora.context.text import number, one_line, visible
 from remora.events import short_id
 
 if TYPE_CHECKING:
-    from remora.analysis import CallRow, Explanation, Replay, StreamSummary, TokenReport, TokenRow, TurnRow
-    from remora.app import Imports
+    from remora.analysis import Explanation, Replay, TokenReport, TokenRow
     from remora.cli._doctor import Finding
     from remora.events import Event
     from remora.orchestrator import Plan
     from remora.ports import AgentResult
-    from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamInfo, StreamReport, Verification
+    from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamReport, Verification
 
 RAW_LINES = 20
 WHY = 150
 """Characters of a reason in an agent's line."""
 BAR_WIDTH = 60
+BAR_LEAD = 50
+"""Columns before a bar."""
 
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
@@ -69,55 +72,6 @@ def _agent_counts(plan: Plan) -> str:
     return ", ".join(f"{count} × {operation}" for operation, count in per.items()) or "nothing to do"
 
 
-def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "") -> None:
-    """Print one agent turn by turn: what the model saw, what it chose, what the tool returned."""
-    say(f"{summary.node_id} · {summary.operation} · agent {short_id(summary.agent_id)}", "bold")
-    say(f"turn  {'SHORT TRACK  all the model saw':<46} {'it chose':<18} LONG TRACK  what the tool returned", "bold")
-    for row in summary.turns:
-        _print_turn(row, sealed=summary.outcome != "unsealed" and row is summary.turns[-1])
-    if summary.check:
-        say(_verdict_line(summary.check))
-    if summary.turns and history:
-        _print_comparison(summary.turns[-1], history, how)
-    moves(summary.moves)
-    decisions(summary.decisions)
-    say("")
-
-
-def _verdict_line(check: Mapping[str, Any]) -> str:
-    counts = f"{check.get('before')} → {check.get('after')} {check.get('key')} by {check.get('tool')}"
-    evidence = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
-    return f"Verdict {check.get('verdict')}: {counts}{f' ({evidence})' if evidence else ''}"
-
-
-def _print_turn(row: TurnRow, *, sealed: bool) -> None:
-    shown = row.news if row.turn == 1 else f"+ {row.news}"
-    lead = f"{row.turn:>3}   {row.prompt_tokens:>5} tok  {one_line(shown, 35):<35}"
-    for call in row.calls:
-        say(f"{lead} {_choice(call):<18} {call.raw_bytes:>8,} B  {_result_summary(call):<38} seq {call.seq}")
-        lead = " " * len(lead)
-    if row.submitted is not None:
-        end = " sealed" if sealed else ""
-        say(f"{lead} {'submit_result':<18} {'':>8}    {one_line(row.submitted, 38):<38} seq {row.last_seq}{end}")
-
-
-def _choice(call: CallRow) -> str:
-    return one_line(" ".join([call.tool, *map(str, call.args.values())]), 18)
-
-
-def _result_summary(call: CallRow) -> str:
-    return one_line(f"ERROR {call.summary}" if call.outcome == "error" else call.summary, 38)
-
-
-def _print_comparison(last: TurnRow, history: Mapping[int, int], how: str) -> None:
-    sent = history.get(last.turn, 0)
-    verdict = "over the limit" if sent > last.limit else "within the limit"
-    say(
-        f"Chat history would have sent {sent:,} tokens at turn {last.turn}: {verdict}. "
-        f"The packet sent {last.prompt_tokens:,}. ({how})"
-    )
-
-
 def agent_line(result: AgentResult) -> str:
     """One line about how an agent ended."""
     numbers = ""
@@ -127,8 +81,9 @@ def agent_line(result: AgentResult) -> str:
     why = one_line(str(result.check.get("why", "")), WHY)
     reason = f"  {result.reason}: {result.summary}" if result.outcome in ("error", "degraded") else ""
     whole = " as a whole, after the others" if result.stage else ""
+    spent = f"{result.turns:>2} turns  {result.largest_prompt:>5} tok  " if out.width >= WIDE else ""
     return (
-        f" {verdict:<10} {numbers:<9} {result.turns:>2} turns  {result.largest_prompt:>5} tok  "
+        f" {verdict:<10} {numbers:<9} {spent}"
         f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{whole}{reason or (why and f'  {why}')}"
     )
 
@@ -169,58 +124,6 @@ _BEST_FIRST = ("clean", "written", "rewritten", "kept", "partial", "unchanged", 
 def _best_first(counted: tuple[str, int]) -> tuple[int, str]:
     word = counted[0]
     return (_BEST_FIRST.index(word) if word in _BEST_FIRST else len(_BEST_FIRST), word)
-
-
-_STREAM_TITLES = ("agent", "run", "started", "operation", "node", "events", "bytes", "outcome")
-_NUMBERS = ("events", "bytes")
-_TABLE_ROWS = 1000
-"""Above this, rows are printed as plain lines: a rich table takes a millisecond for each row."""
-
-
-def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
-    """Print one row for each stream. `older` is the number of older streams that are not shown."""
-    cells = [[visible(cell) for cell in _stream_cells(row)] for row in rows]
-    if len(rows) > _TABLE_ROWS:
-        out.out(_align([list(_STREAM_TITLES), *cells]), highlight=False)
-    else:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for title in _STREAM_TITLES:
-            table.add_column(title, justify="right" if title in _NUMBERS else "left")
-        for row in cells:
-            table.add_row(*map(Text, row))
-        out.print(table)
-    if older:
-        tell([f"{number(older, 'older stream')} not shown: `--all` shows every one, `--limit` changes the number"])
-
-
-def _stream_cells(row: StreamInfo) -> tuple[str, ...]:
-    return (
-        short_id(row.agent_id),
-        short_id(row.run_id),
-        row.started[:19].replace("T", " "),
-        row.operation,
-        row.node_id,
-        f"{row.events:,}",
-        f"{row.bytes:,}",
-        row.problem or (row.outcome if row.sealed else "unsealed"),
-    )
-
-
-def _align(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines, with columns as wide as their widest cell."""
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(_pad(*cell) for cell in zip(row, widths, _STREAM_TITLES, strict=True)) for row in rows)
-
-
-def _pad(cell: str, width: int, title: str) -> str:
-    space = " " * (width - cell_len(cell))
-    return space + cell if title in _NUMBERS else cell + space
-
-
-def event_line(event: Event) -> None:
-    """Print an event in one line."""
-    detail = one_line(str({key: value for key, value in event.body().items() if key != "messages"}), 140)
-    say(f"{event.seq:>4}  {event.ts[11:23]}  turn {event.turn:<3} {event.type:<16} {detail}")
 
 
 def event_json(event: Event) -> None:
@@ -270,10 +173,10 @@ def explained(found: Explanation, raw: str) -> None:
     if not found.known:
         say(f"{found.key} is not in the packet at turn {found.turn}")
         return
-    say(f"{found.key} = {one_line(str(found.value), 160)}    at turn {found.turn}", "bold")
+    say(f"{found.key} = {one_line(value_text(found.value), 160)}    at turn {found.turn}", "bold")
     for source in found.sources:
         over = f", in place of {source.supersedes}" if source.supersedes else ""
-        what = f"{source.type} {source.tool}: {one_line(str(source.value), 100)}"
+        what = f"{source.type} {source.tool}: {one_line(value_text(source.value), 100)}"
         say(f"  turn {source.turn}  seq {source.seq}  {what}{over}")
     lines = raw.splitlines()
     if lines:
@@ -296,6 +199,8 @@ def verified(found: Verification) -> None:
         )
     counts = Counter(map(_status, found))
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
+    if counts["open run"]:
+        say("An open run is complete: its stream stays open so that accept, reject and undo can be recorded in it")
     say(_blob_line(found.blobs))
     if found.heads.problem:
         say(f"✗ {found.heads.problem}", "bold red")
@@ -322,39 +227,31 @@ def findings(found: Sequence[Finding]) -> None:
         say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
 
 
-def next_steps(shown: AgentResult, options: str) -> None:
-    """Print commands to continue with, ready to paste."""
-    say("Next:")
-    steps = [
-        ("diff", "all changes"),
-        ("accept -i", "choose what to keep"),
-        ("trace verify", "check that no event and no blob is missing or changed"),
-    ]
+def next_steps(shown: AgentResult, options: str, *, changed: bool = True) -> None:
+    """Print commands to continue with, ready to paste. Without changes there is nothing to accept."""
+    steps = [("diff", "all changes"), ("accept -i", "choose what to keep")] if changed else []
     if shown.last_seq >= 0:
         short, key = short_id(shown.agent_id), shown.check.get("key")
-        steps.insert(2, (f"trace show {short}", "both tracks, turn by turn"))
+        steps.append((f"trace show {short}", "both tracks, turn by turn"))
         if key:
-            steps.insert(3, (f"trace explain {key} {short} --at 1", "why did it believe this?"))
-    for command, what in steps:
-        say(f"  {f'remora {command} {options}'.rstrip():<76} {what}")
-    for command, what in _MORE_STEPS:
-        say(f"  {command:<76} {what}")
+            steps.append((f"trace explain {key} {short} --at 1", "why did it believe this?"))
+    steps.append(("trace verify", "check that no event and no blob is missing or changed"))
+    lines = [(f"remora {command} {options}".rstrip(), what) for command, what in steps]
+    say("Next:" if changed else "No agent changed a file. Next:")
+    wide = min(76, max(len(command) for command, _ in (*lines, *_MORE_STEPS)))
+    for command, what in (*lines, *_MORE_STEPS):
+        say(one_line_of(f"  {command:<{wide}}  {what}"))
+
+
+def one_line_of(line: str) -> str:
+    """A line cut to the terminal, or whole where there is none."""
+    return line if not out.is_terminal or len(line) <= out.width else line[: out.width - 1] + "…"
 
 
 _MORE_STEPS = (
     ("remora analyze … --server ollama --model qwen3:4b", "your model"),
     ("remora analyze … --no-memory", "the same agents on chat history"),
 )
-
-
-def imports(done: Imports) -> None:
-    """Print each imported conversation."""
-    for item in done.streams:
-        say(f"✓ {short_id(item.agent_id)}  {item.turns:>4} turns  {item.source}  {one_line(item.goal, 60)}", "green")
-    skipped = f", {len(done.problems)} skipped" if done.problems else ""
-    say(f"{len(done.streams)} imported{skipped}")
-    if done.streams:
-        say(f"Next: remora trace tokens {short_id(done.streams[-1].agent_id)}")
 
 
 def tokens(report: TokenReport) -> None:
@@ -368,6 +265,8 @@ def tokens(report: TokenReport) -> None:
     widest = max(report.largest_history, report.largest_packet, 1)
     for row in report.rows:
         left_out = ", ".join(f"{name} {count}" for name, count in row.left_out.items())
+        if out.width < WIDE:
+            left_out = f"{sum(row.left_out.values())}" if left_out else ""
         missing = f"  left out: {left_out}" if left_out else ""
         used = f"{row.needed - len(row.missing)}/{row.needed}" if row.needed else "-"
         say(f"{row.turn:>4} {row.history:>9,} {row.packet:>9,} {used:>7}  {_bar(row, widest)}{missing}")
@@ -383,5 +282,6 @@ def tokens(report: TokenReport) -> None:
 
 
 def _bar(row: TokenRow, widest: int) -> str:
-    packet, history = (round(BAR_WIDTH * count / widest) for count in (row.packet, row.history))
+    room = min(BAR_WIDTH, max(out.width - BAR_LEAD, 10))
+    packet, history = (round(room * count / widest) for count in (row.packet, row.history))
     return "█" * max(packet, 1) + "░" * (history - max(packet, 1))

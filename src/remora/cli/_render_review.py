@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from remora.app import Accepted, AgentDiff, Rejected
+from remora.app import Accepted, AgentDiff, MergedDiff, Rejected
 from remora.cli._console import out, say
+from remora.context.text import number
 from remora.events import short_id
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -27,6 +28,19 @@ def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
             say(f"… {len(lines) - limit} more lines")
     if not found:
         say(_NOTHING)
+
+
+def merged_diff(merged: MergedDiff) -> None:
+    """Print one diff over all agents. Without a terminal, it is a patch that `git apply` accepts."""
+    if not out.is_terminal:
+        sys.stdout.write(merged.text)
+        return
+    if not merged.files:
+        say(_NOTHING)
+        return
+    who = "1 agent" if merged.agents == 1 else f"{merged.agents} agents, merged"
+    say(f"# {number(len(merged.files), 'file')} by {who}", "bold")
+    patch(merged.text.removesuffix("\n").split("\n"))
 
 
 def patch(lines: Sequence[str]) -> None:

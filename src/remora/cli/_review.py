@@ -43,23 +43,38 @@ Interactive = Annotated[
 def diff(
     agent: AgentId = None,
     file: Files = None,
+    by_agent: Annotated[bool, typer.Option("--by-agent", help="One diff for each agent, not merged")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show open changes: those that are neither accepted nor rejected.
 
+    The changes of all agents are merged into one diff of your files as they are now, which `git apply` accepts.
+    An agent whose changes conflict with the others is left out and named. `--json` has each agent's own changes.
+
     \b
     Examples:
       remora diff
+      remora diff > changes.patch && git apply changes.patch
       remora diff 7GX2KQF --file src/cart.py
+      remora diff --by-agent
     """
     with errors_as_sentences():
         opened = open_project(project, state_dir=state_dir)
         with indexing_progress(opened, quiet=json), delayed_progress(quiet=json) as progress:
-            found = asyncio.run(opened.review.diff(agent, file or (), progress=progress))
+            if by_agent or json:
+                found = asyncio.run(opened.review.diff(agent, file or (), progress=progress))
+            else:
+                merged = asyncio.run(opened.review.merged_diff(agent, file or (), progress=progress))
         tell(opened.changes.notices)
-        print_json([_as_json(item) for item in found]) if json else render.diffs(found)
+        if json:
+            print_json([_as_json(item) for item in found])
+        elif by_agent:
+            render.diffs(found)
+        else:
+            tell(merged.left_out)
+            render.merged_diff(merged)
 
 
 @review.command()

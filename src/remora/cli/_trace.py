@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from remora import analysis, app
 from remora.cli import _render as render
 from remora.cli._console import (
-    ALL_FAILED,
     HERE,
     SOME_FAILED,
     JsonFlag,
@@ -25,11 +23,15 @@ from remora.cli._console import (
 )
 from remora.cli._escalate import escalate
 from remora.cli._filters import Node, Operation, Outcome, Run, Since, StreamId, Tokenizer, Tool, Until
+from remora.cli._import import import_
 from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.cli._what_if import what_if
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
+
+if TYPE_CHECKING:
+    from remora.trace import TraceEntry
 
 trace = typer.Typer(
     help="Read, check and prune streams (the Long Track).",
@@ -37,6 +39,7 @@ trace = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+trace.command("import")(import_)
 
 SHOWN = 100
 """Streams that `ls` shows by default."""
@@ -81,6 +84,7 @@ def ls(
                 total = len(rows)
             else:
                 rows, total = library.newest_agents(wanted, limit=limit or SHOWN)
+            rows = sorted(rows, key=lambda row: (row.started, row.stream_id))
         tell(library.notices)
         print_json(rows) if json else render.streams(rows, older=total - len(rows))
 
@@ -170,6 +174,33 @@ def search(
             hits = library.search(" ".join(words), wanted, limit=limit)
         tell(library.notices)
         print_json(hits) if json else render.hits(hits)
+
+
+@trace.command()
+def get(
+    key: Annotated[str, typer.Argument(help="trace:RUN:OPERATION:NODE:TURN, or index:node:NODE, index:run:RUN, …")],
+    json: JsonFlag = False,
+    project: ProjectDir = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Read a key of the trace store: the tool calls of one turn, or the keys of all turns of a node, run or operation.
+
+    Searches print the keys of turns with `--json`.
+
+    \b
+    Examples:
+      remora trace get index:node:src/cart.py:load
+      remora trace get trace:01J9ZQ3W5T8B2M4N6P7R9S1V3X:lint:src/cart.py%3Aload:2
+    """
+
+    async def read_key() -> list[TraceEntry] | list[str]:
+        async with app.open_project(project, state_dir=state_dir).trace_store() as store:
+            return await store.read(key)
+
+    with errors_as_sentences():
+        found = asyncio.run(read_key())
+        print_json(found) if json else render.trace_entries(found)
+    raise typer.Exit(0 if found else SOME_FAILED)
 
 
 @trace.command()
@@ -274,35 +305,6 @@ def prune(
         plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
         result = None if dry_run else library.prune(plan)
         print_json({"plan": plan, "result": result}) if json else render.pruned(plan, result)
-
-
-@trace.command("import")
-def import_(
-    files: Annotated[list[Path], typer.Argument(help="Chat logs (JSON, JSONL) or SWE-agent trajectories")],
-    tokenizer: Tokenizer = None,
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", min=1, help="Tokens of the packet beside system text and tools; 3,000 by default"),
-    ] = None,
-    json: JsonFlag = False,
-    project: ProjectDir = HERE,
-    state_dir: StateDir = None,
-) -> None:
-    """Import chat logs of other programs. Each conversation becomes one sealed stream.
-
-    Exit code 1 if some conversations could not be read, 2 if none could. The others are imported.
-
-    \b
-    Examples:
-      remora trace import chats.jsonl
-      remora trace import runs/*.traj --tokenizer model.gguf --budget 1000
-    """
-    with errors_as_sentences():
-        streams = app.open_project(project, state_dir=state_dir).streams
-        done = asyncio.run(streams.import_chats(files, tokenizer=tokenizer, budget=budget))
-        tell(f"skipped: {problem}" for problem in done.problems)
-        print_json(done) if json else render.imports(done)
-    raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
 
 
 @trace.command()

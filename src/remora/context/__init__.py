@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from remora.context.builder import PacketBuilder
     from remora.context.hub_client import HubClientStub, get_hub_client
     from remora.context.manager import ContextManager
     from remora.context.models import DecisionPacket, KnowledgeEntry, RecentAction
@@ -16,11 +17,13 @@ __all__ = [
     "DecisionPacket",
     "HubClientStub",
     "KnowledgeEntry",
+    "PacketBuilder",
     "RecentAction",
     "get_hub_client",
 ]
 
 _MODULES = {
+    "builder": "PacketBuilder",
     "hub_client": "HubClientStub get_hub_client",
     "manager": "ContextManager",
     "models": "DecisionPacket KnowledgeEntry RecentAction",

@@ -118,10 +118,12 @@ class DecisionPacket(BaseModel):
 
     @property
     def hub_context_freshness(self) -> dict[str, float]:
-        """By node with Hub facts, the Unix time of the update."""
+        """By node with Hub facts, the Unix time of the update. Includes those that `refresh_context` fetched."""
+        noted = self.extensions.get("hub_context_freshness")
+        fetched = dict(noted) if isinstance(noted, dict) else {}
         if self.hub_freshness is None:
-            return {}
-        return dict.fromkeys(self.hub_context or {}, self.hub_freshness.timestamp())
+            return fetched
+        return dict.fromkeys(self.hub_context or {}, self.hub_freshness.timestamp()) | fetched
 
     @property
     def node(self) -> dict[str, str]:

@@ -101,6 +101,10 @@ class ModelResponseEvent(Event):
     text: str = ""
     text_ref: BlobRef | None = None
     """Where all of the text lies when it is large; `text` is then its beginning."""
+    reasoning: str = ""
+    """What the model thought before it answered, where the server or the log gives it. Long Track only."""
+    reasoning_ref: BlobRef | None = None
+    """Where all of it lies when it is large; `reasoning` is then its beginning."""
     calls: tuple[Call, ...] = ()
     model: str = ""
     usage: dict[str, Any] = Field(default_factory=dict)
@@ -138,6 +142,7 @@ class ToolResultEvent(Event):
     raw_ref: BlobRef | None = None
     """Where `raw` lies when it is large, or when JSON cannot hold it exactly."""
     parsed: Any = None
+    """The value that `raw` is, where that is a short text of JSON."""
     attachments: tuple[dict[str, Any], ...] = ()
     """Prints and command outputs: `{"name": …, "ref": BlobRef}`."""
     files: tuple[FileChange, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from sqlite3 import Connection
@@ -136,7 +137,8 @@ class HubClient:
 
 
 def refresh_context(packet: Any, hub: HubClient | None = None) -> None:
-    """The plan's hook: adds signatures of the nodes named in the packet's history to its knowledge.
+    """The plan's hook: adds signatures of the nodes named in the packet's history to its knowledge, and when they were
+    fetched to its `hub_context_freshness`.
 
     For `run_middleware`. Without `hub`, uses the Hub of the project around the current folder, if there is one. A
     missing or broken Hub changes nothing.
@@ -151,7 +153,7 @@ def refresh_context(packet: Any, hub: HubClient | None = None) -> None:
         *filter(None, [getattr(packet, "node_id", "")]),
         *(node for line in reversed(packet.recent_history) for node in named_nodes(line)),
     ]
-    pulled = hub.facts(nodes)
+    pulled, fetched = hub.facts(nodes), time.time()
     for node, facts in pulled.facts.items():
         line = " ".join(part for part in (facts.get("signature", ""), facts.get("doc", "")) if part)
         if not line:
@@ -160,3 +162,13 @@ def refresh_context(packet: Any, hub: HubClient | None = None) -> None:
             packet.update_knowledge(node, line)
         else:
             packet.knowledge[node] = line
+        _note_freshness(packet, node, fetched)
+
+
+def _note_freshness(packet: Any, node: str, fetched: float) -> None:
+    """Record when the facts of a node were fetched, in the plan's packet or in the real one."""
+    known = packet.hub_context_freshness | {node: fetched}
+    if hasattr(packet, "extensions"):
+        packet.extensions["hub_context_freshness"] = known
+    else:
+        packet.hub_context_freshness = known

@@ -26,6 +26,7 @@ from typing import Any
 
 from remora.context.schema import problems
 from remora.errors import DefinitionError
+from remora.scripts._main import call_of_main
 from remora.scripts._modules import Module, ScriptFiles
 from remora.scripts._problems import Problem
 from remora.scripts._schema import from_annotation
@@ -106,6 +107,9 @@ def _look(text: str, file: str, files: ScriptFiles, within: tuple[str, ...]) -> 
         return Parsed(problems=[problem])
     except (ValueError, RecursionError, MemoryError) as error:
         return Parsed(problems=[Problem(1, 1, f"not Python: {str(error) or 'nested too deeply'}", "write it simpler")])
+    if not within and (call := call_of_main(tree)):
+        text = f"{text.rstrip()}\n\n{call}\n"
+        tree = ast.parse(text)
     reader = _Reader(tree, text, file, files, within)
     reader.read()
     reader.parsed.problems.sort()
@@ -141,7 +145,11 @@ class _Reader:
         self.parsed.origins = {name: self.origin(name, nodes) for name, nodes in self.top_level.items()}
         self.unambiguous()
         if not self.within and (not self.tree.body or not isinstance(self.tree.body[-1], ast.Expr)):
-            self.problem(self.tree.body[-1] if self.tree.body else None, "no result", "end the file with an expression")
+            self.problem(
+                self.tree.body[-1] if self.tree.body else None,
+                "no result",
+                "end the file with an expression, or define `main()`",
+            )
         self.parsed.source = _blank(self.text, self.declarations)
 
     def problem(self, node: ast.AST | None, what: str, hint: str) -> None:

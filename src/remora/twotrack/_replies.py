@@ -51,8 +51,10 @@ class ReplyRecorder:
     async def _record_reply(self, decision: Decision, error: str, delta: PacketDelta | None = None) -> None:
         fields = await self._offloader.text(decision.text)
         text = fields["text"] if decision.calls or not decision.bad else ""
+        thought = await self._offloader.text(decision.reasoning) if decision.reasoning else {}
         answer = ModelResponseEvent(
             **fields,
+            **{key.replace("text", "reasoning"): value for key, value in thought.items()},
             calls=tuple([await self._offloader.call(call) for call in decision.calls]),
             model=decision.model,
             usage=dict(decision.usage),

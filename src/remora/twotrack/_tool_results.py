@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import orjson
+
 from remora.context.calls import BadCall
 from remora.context.candidates import by_rules
 from remora.context.checks import checked
@@ -36,6 +38,8 @@ from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._wiring import Wiring
 
 Changes = Sequence[Written]
+MAX_PARSED = 16 * 1024
+"""Characters of a JSON text that is also recorded as the value it is."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,7 @@ class ToolResultBuilder:
         attached = [await self._attachment(name, data) for name, data in _attachments(output)]
         packed = redacted.packed
         return {
+            "parsed": parsed_text(redacted.value),
             "raw": packed.value if isinstance(packed, Inline) else None,
             "raw_ref": await self._reference(packed) if isinstance(packed, Packed) else None,
             "attachments": tuple(item for item, _ in attached),
@@ -221,6 +226,16 @@ def pack_or_describe(value: Any) -> tuple[Any, Inline | Packed, tuple[str, ...]]
         return text, pack(text), (f"The result is kept as text: {type(value).__name__} has no exact form",)
 
 
+def parsed_text(value: Any) -> Any:
+    """The object or list that a text is, if it is short JSON. Any other value needs no parsing, or has no parts."""
+    if not isinstance(value, str) or len(value) > MAX_PARSED or value.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
+
+
 def _check_fields(delta: PacketDelta, key: str) -> dict[str, Any]:
     """The fields of a check: the number of problems (None if unknown), the error message, and the diagnostics."""
     known = delta.knowledge.get(key)
@@ -250,10 +265,12 @@ async def call_tool(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str,
         value = use(**args)
         value = await value if inspect.isawaitable(value) else value
     except ToolError as error:
-        result = make_error_result(error.message) | {"code": error.code}
+        said = error.message or "The tool failed without a message"
+        result = make_error_result(said) | {"code": error.code}
         return ToolOutput(result, error.prints, error.outputs, raised=error)
     except Exception as error:  # noqa: BLE001 - foreign code: the model reads any failure as the result
-        return ToolOutput(make_error_result(f"{type(error).__name__}: {error}"), raised=error)
+        said = f"{type(error).__name__}: {str(error) or 'no message'}"
+        return ToolOutput(make_error_result(said), raised=error)
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
 
 

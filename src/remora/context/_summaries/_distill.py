@@ -45,7 +45,7 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
     if outcome == "success" and not states_outcome(result) and says_failed(value):
         outcome = "error"
     problems = [f"Summarizer of {tool} {problem}" for problem in summarized.problems]
-    summary = _summary(tool, result, summarized)
+    summary = _summary(tool, result, summarized, outcome)
     candidates = _parse(_CANDIDATES, tool, "candidate_actions", result.get("candidate_actions"), problems)
     excerpts = _parse(_EXCERPTS, tool, "excerpts", result.get("excerpts", summarized.excerpts), problems)
     extensions = {key: item for key, item in _mapping(result.get("extensions")).items() if _is_json({key: item})}
@@ -86,9 +86,11 @@ def _own_summary(result: Mapping[str, Any]) -> Any:
     return result.get("summary") or result.get("_summary")
 
 
-def _summary(tool: str, result: Mapping[str, Any], summarized: Summarized) -> str:
+def _summary(tool: str, result: Mapping[str, Any], summarized: Summarized, outcome: Outcome) -> str:
     best = one_line(str(_own_summary(result) or summarized.summary))
-    return best or (f"{tool} failed" if result.get("error") else f"Executed {tool}")
+    if best or outcome != "error":
+        return best or f"Executed {tool}"
+    return f"{tool} failed" if result.get("error") or result.get("message") else f"{tool} failed without a message"
 
 
 def _knowledge(result: Mapping[str, Any], summarized: Summarized, problems: list[str]) -> dict[str, KnowledgeDelta]:

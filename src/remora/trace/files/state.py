@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from remora.errors import ConfigError, TraceError, TraceNotFound
-from remora.events import is_id, next_id, order_of
+from remora.events import is_id, next_id, order_of, short_id
 from remora.trace.files.disk import Disk
 from remora.trace.files.lines import StreamKind
 from remora.trace.files.ownership import claim
@@ -83,7 +83,7 @@ def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> P
     found = [stream for stream in found if stream.name.lower() == wanted] or found
     if not found:
         recent = sorted(streams, key=_order, reverse=True)
-        hint = f"The newest are {_names(recent)}" if recent else f"Nothing is recorded in `{state_dir}` yet"
+        hint = f"The newest are {_names(recent, short=True)}" if recent else f"Nothing is recorded in `{state_dir}` yet"
         raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
     if len(found) > 1:
         names = _names(sorted(found, key=_order))
@@ -125,6 +125,8 @@ def _matches(id_: str, wanted: str) -> bool:
     return bool(wanted) and (id_.startswith(wanted) or id_.endswith(wanted))
 
 
-def _names(streams: Iterable[_Stream]) -> str:
-    names = [f"`{stream.name}`" for stream in islice(streams, _SHOWN + 1)]
+def _names(streams: Iterable[_Stream], *, short: bool = False) -> str:
+    """The first few names; `short` as people read and type them, if they are ids of ours."""
+    listed = (stream.name for stream in islice(streams, _SHOWN + 1))
+    names = [f"`{short_id(name) if short and is_id(name) else name}`" for name in listed]
     return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from remora.events import Event
     from remora.ports import Draft
 
-SyncMode = Literal["always", "turn", "off"]
+SyncMode = Literal["always", "turn", "end", "off"]
+"""When an append is durable once it returns: always, at turn boundaries, only when the stream is sealed, or never."""
 
 _TURN_SYNCS = frozenset({"turn_start", "tool_call", SEAL})
 _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected", "accept_undone"})
@@ -88,7 +89,10 @@ class OpenStream:
         return self._handle is None or self._must_sync(drafts)
 
     def _must_sync(self, events: Sequence[Event]) -> bool:
-        return self._sync == "always" or (self._sync == "turn" and any(event.type in _TURN_SYNCS for event in events))
+        if self._sync in ("always", "off"):
+            return self._sync == "always"
+        waits = _TURN_SYNCS if self._sync == "turn" else (SEAL,)
+        return any(event.type in waits for event in events)
 
     def append(self, drafts: Sequence[Draft]) -> tuple[Event, ...]:
         """Record the drafts, durable as `sync` demands."""

@@ -29,7 +29,7 @@ import orjson
 from remora.trace.files.disk import FILE_MODE
 from remora.trace.files.state import KINDS
 
-SCHEMA = 4
+SCHEMA = 5
 APPLICATION = 0x52454D4F
 SHIFT = 32
 
@@ -54,7 +54,9 @@ CREATE TABLE streams (
     node_id TEXT NOT NULL,
     started TEXT NOT NULL,
     sort_key TEXT NOT NULL,       -- what it sorts by: its id, or for another name one made of its first event's time
-    changes INTEGER NOT NULL      -- how many of its events change files
+    changes INTEGER NOT NULL,     -- how many of its events change files
+    name TEXT NOT NULL,           -- its name, or the title of the log that it was imported from
+    goal TEXT NOT NULL            -- the beginning of its goal
 );
 CREATE TABLE owners (
     id INTEGER PRIMARY KEY,

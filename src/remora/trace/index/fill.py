@@ -32,6 +32,8 @@ from remora.trace.index.database import SHIFT
 MAX_TEXT = 4096
 """Characters of a raw value that are indexed."""
 
+MAX_LABEL = 200
+"""Characters of a stream's name and goal in the list of streams."""
 _INT_MAX = 2**63 - 1
 _WORDS = ("goal", "text", "message", "summary", "reason")
 _TEXTUAL = ("utf-8", "json", "exact-json")
@@ -180,6 +182,8 @@ class StreamRow:
     started: str = ""
     sort_key: str = ""
     changes: int = 0
+    name: str = ""
+    goal: str = ""
 
     def take(self, record: Record, parsed: dict[str, Any], row: EventRow) -> None:
         """Extend the row by one record."""
@@ -187,6 +191,7 @@ class StreamRow:
             self.first_length, self.first_digest, self.started = len(record.raw), record.digest, row.ts
             self.run_id, self.agent_id, self.operation, self.node_id = owner_of(parsed)
             self.sort_key = order_of(self.stream_id.partition("/")[2], row.ts)
+            self._describe(parsed.get("data"))
         self.last_seq, self.last_offset, self.last_digest = record.seq, record.offset, record.digest
         self.bytes = record.offset + len(record.raw) + 1
         self.sealed = int(record.type == SEAL)
@@ -194,6 +199,12 @@ class StreamRow:
         self.changes += isinstance(data, dict) and bool(data.get("files"))
         if record.type in (SEAL, "run_end"):
             self.outcome = row.outcome or "success"
+
+    def _describe(self, data: Any) -> None:
+        """Take the stream's name and goal from its first record."""
+        if isinstance(data, dict):
+            self.name = (_text(data.get("name")) or _text(_at(data, "parent", "title")) or "")[:MAX_LABEL]
+            self.goal = (_text(data.get("goal")) or "")[:MAX_LABEL]
 
 
 _COLUMNS = tuple(field.name for field in fields(StreamRow))

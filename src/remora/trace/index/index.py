@@ -51,6 +51,10 @@ class StreamInfo:
     """The first damage, if any."""
     changes: int = 0
     """Number of its events that change files."""
+    name: str = ""
+    """The name that the run was given, or the title that its log has."""
+    goal: str = ""
+    """The beginning of the goal."""
 
 
 class TraceIndex:
@@ -250,4 +254,6 @@ def _info(stream: StreamRow) -> StreamInfo:
         outcome=stream.outcome,
         problem=stream.problem,
         changes=stream.changes,
+        name=stream.name,
+        goal=stream.goal,
     )

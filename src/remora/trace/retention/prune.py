@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from remora.errors import TraceError
+from remora.events import short_id
 from remora.trace.files.blobs import MAX_PROVEN, READ_ERRORS, TooLarge, open_plain, parts
 from remora.trace.files.disk import Disk
 from remora.trace.files.state import KINDS
@@ -68,7 +69,7 @@ class _Prune:
         for stream in sorted(self._plan.streams, key=lambda each: each.stream_id.startswith("runs/")):
             is_run = stream.stream_id.startswith("runs/")
             if is_run and stream.run_id in needed:
-                self.skipped.append(f"`{stream.stream_id}`: one of its agents is kept")
+                self.skipped.append(f"{_label(stream)}: one of its agents is kept")
             elif not self._delete_stream(stream):
                 needed.add(stream.run_id)
         for folder in (self._plan.state_dir / kind for kind in KINDS):
@@ -101,14 +102,14 @@ class _Prune:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if fingerprint_of(path) != stream.looks:
-                self.skipped.append(f"`{stream.stream_id}`: it has changed")
+                self.skipped.append(f"{_label(stream)}: it has changed")
                 return False
             # `heads.log` and the run's stream still name it: `verify` must tell pruned from lost.
             path.with_suffix(PRUNED).touch(mode=0o600)
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
         except BlockingIOError:
-            self.skipped.append(f"`{stream.stream_id}`: it is being written")
+            self.skipped.append(f"{_label(stream)}: it is being written")
             return False
         finally:
             os.close(handle)
@@ -176,3 +177,9 @@ def _unpacked_size(path: Path) -> int:
             return sum(map(len, parts(file, MAX_PROVEN, packed=".gz" in path.suffixes)))
     except (TooLarge, *READ_ERRORS):
         return path.stat().st_size
+
+
+def _label(stream: PrunedStream) -> str:
+    """A stream as people name it."""
+    kind, _, name = stream.stream_id.partition("/")
+    return f"{'run' if kind == 'runs' else 'agent'} {short_id(name)}"

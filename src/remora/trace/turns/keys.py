@@ -6,12 +6,17 @@ The parts are percent-encoded, so that a `:` or `%` in a node id stays part of i
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 from remora.errors import ConfigError
 
 _TURN = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
+
+
+Indexing = Literal["node", "run", "operation"]
+"""What turns can be listed by."""
+_INDEXES: tuple[Indexing, ...] = ("node", "run", "operation")
 
 
 class TraceKey(NamedTuple):
@@ -46,6 +51,24 @@ def parse_key(key: str) -> TraceKey:
     if trace_key(*found) != key:  # each turn has exactly one key, so that keys can be compared as text
         raise _invalid_key(key)
     return found
+
+
+def parse_index_key(key: str) -> tuple[Indexing, str] | None:
+    """What an index key lists turns by, and the value: `index:node:src/a.py:load`. None for another kind of key.
+
+    The value is written as it is, as in the specification, or percent-encoded, as in a trace key.
+    """
+    word, _, rest = key.partition(":")
+    if word != "index":
+        return None
+    by, _, value = rest.partition(":")
+    found = next((each for each in _INDEXES if each == by), None)
+    if found is None:
+        raise ConfigError(
+            f"{key[:120]!r} is not an index key: expected `index:node:…`, `index:run:…` or `index:operation:…`"
+        )
+    decoded = unquote(value, errors="surrogatepass")
+    return found, decoded if quote_part(decoded) == value else value
 
 
 def _invalid_key(key: str) -> ConfigError:

@@ -31,8 +31,8 @@ from remora.kv import KVManager, KVTransaction
 from remora.ports import BlobStore
 from remora.trace.files.reader import read_records
 from remora.trace.index.update import scan
-from remora.trace.turns.keys import TraceKey, quote_part, trace_key
-from remora.trace.turns.store import Indexing, StoredEntry, TraceEntry, TurnView, pair_calls
+from remora.trace.turns.keys import Indexing, TraceKey, quote_part, trace_key
+from remora.trace.turns.store import StoredEntry, TraceEntry, TurnView, pair_calls
 
 KV_FILE = "trace.kv"
 _CALLS = ("tool_call", "tool_result")

@@ -10,17 +10,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from remora.errors import TraceNotFound
 from remora.events import BlobRef, Event, PacketDelta, ToolCallEvent, ToolResultEvent, UnreadableDelta, unpack
 from remora.ports import BlobStore, Draft, TraceWriter, blob_limit
 from remora.trace.index.index import TraceIndex
 from remora.trace.index.query import Filter, Hit
-from remora.trace.turns.keys import TraceKey, parse_key, trace_key
-
-Indexing = Literal["node", "run", "operation"]
-"""What turns can be listed by."""
+from remora.trace.turns.keys import Indexing, TraceKey, parse_index_key, parse_key, trace_key
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,7 @@ class TraceEntry:
     args: dict[str, Any] = field(default_factory=dict)
     raw_output: Any = None
     parsed_output: Any = None
+    """The value of a text that is JSON; the raw output itself if it has parts."""
     packet_delta: dict[str, Any] | None = None
 
 
@@ -57,6 +55,14 @@ class TurnView(ABC):
             raise TraceNotFound(f"No stream has the turn `{key}`")
         return [await self._load_raw(*each) for each in stored]
 
+    async def read(self, key: str) -> list[TraceEntry] | list[str]:
+        """What the specification's key holds: the tool calls of `trace:…`, or the trace keys of `index:BY:VALUE`.
+
+        Raises `ConfigError` for another key, `TraceNotFound` for a turn that no stream has.
+        """
+        wanted = parse_index_key(key)
+        return await self.get(key) if wanted is None else await self._list_keys(*wanted)
+
     async def list_by_run(self, run_id: str) -> list[str]:
         """The keys of the run's turns in which a tool was called. Raises `ConfigError` if runs are not indexed."""
         return await self._list_keys("run", run_id)
@@ -79,10 +85,11 @@ class TurnView(ABC):
 
     async def _load_raw(self, entry: TraceEntry, reference: BlobRef | None) -> TraceEntry:
         """The entry with its raw output. Raises `TraceError` if the blob is missing or damaged."""
-        if reference is None:
-            return entry
-        data = await self._blobs.get(reference.blob, limit=blob_limit(reference))
-        return replace(entry, raw_output=unpack(data, reference.encoding))
+        if reference is not None:
+            data = await self._blobs.get(reference.blob, limit=blob_limit(reference))
+            entry = replace(entry, raw_output=unpack(data, reference.encoding))
+        structured = entry.parsed_output is None and isinstance(entry.raw_output, dict | list)
+        return replace(entry, parsed_output=entry.raw_output) if structured else entry
 
 
 class TraceStore(TurnView):

@@ -1,0 +1,18 @@
+"""Logs of other programs as conversations: found out by looking, read in bounded memory. Pure: bytes in, steps out."""
+
+from remora.analysis.logs._conversation import Conversation, Link
+from remora.analysis.logs._detect import FORMATS, read_log
+from remora.analysis.logs._source import LogFile, LogProblem
+from remora.analysis.logs._steps import AssistantTurn, Step, UserMessage
+
+__all__ = [
+    "FORMATS",
+    "AssistantTurn",
+    "Conversation",
+    "Link",
+    "LogFile",
+    "LogProblem",
+    "Step",
+    "UserMessage",
+    "read_log",
+]

@@ -1,0 +1,66 @@
+"""Records one imported conversation on both tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from remora.analysis.logs import AssistantTurn, Conversation
+from remora.errors import ToolError
+from remora.events import AgentEndEvent, Call, ToolCallEvent, TurnStartEvent
+from remora.ports import Decision
+from remora.twotrack import Track
+
+_USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+"""The log's counts are of the prompt that was really sent. Under these names nobody compares them with ours."""
+
+
+class ImportTrack(Track):
+    """A track whose model and tools have already run elsewhere."""
+
+    call_seqs: dict[str, int]
+    """By the id of a call that started another agent, the seq of its record."""
+
+    async def record(self, found: Conversation, parent: Mapping[str, Any], *, packets: bool) -> None:
+        """Record every step of a conversation, and seal the stream."""
+        self.call_seqs = {}
+        await self.start(parent=parent, model={"name": found.model} if found.model else None)
+        for kind, count in found.unknown.items():
+            await self.notice("not_understood", f"{count} × `{kind}` in the log was not understood and is left out")
+        for step in found.steps():
+            if isinstance(step, AssistantTurn):
+                await self._turn(step, found, packets)
+            else:
+                await self.user(step.text)
+        await self.end(AgentEndEvent(reason="imported"))
+
+    async def _turn(self, step: AssistantTurn, found: Conversation, packets: bool) -> None:
+        if packets:
+            await self.request()
+        else:
+            await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
+        model = step.model or found.model
+        usage = {_USAGE.get(name, name): count for name, count in step.usage.items()}
+        await self.response(Decision(step.calls, step.text, model, usage, reasoning=step.thinking))
+        for index, call in enumerate(step.calls):
+            if call.call_id in found.launches:
+                self.call_seqs[call.call_id] = self.last_seq + 1
+            if index not in step.results:
+                await self.unanswered(call, "The log holds no result of this call")
+            else:
+                await self._past_call(call, _result(step.results[index], failed=index in step.failed))
+
+    async def _past_call(self, call: Call, use: Callable[..., Any]) -> None:
+        """Record a call and its result. Unlike a live call, it has a result even if its arguments are large."""
+        args = (await self._offloader.call(call)).args
+        await self.context.record(ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args, effects="outside"))
+        await self.finish_call(call, use)
+
+
+def _result(value: Any, *, failed: bool) -> Callable[..., Any]:
+    def use(**_: Any) -> Any:
+        if failed:
+            raise ToolError(value if isinstance(value, str) else str(value))
+        return value
+
+    return use

@@ -1,0 +1,97 @@
+"""`remora trace import`: logs of other agents become streams."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from remora import app
+from remora.cli._console import (
+    ALL_FAILED,
+    HERE,
+    SOME_FAILED,
+    JsonFlag,
+    ProjectDir,
+    StateDir,
+    errors_as_sentences,
+    print_json,
+    say,
+    tell,
+)
+from remora.cli._filters import Tokenizer
+from remora.cli._progress import delayed_progress
+from remora.context.text import number, one_line
+from remora.events import short_id
+
+if TYPE_CHECKING:
+    from remora.app import Imported, Imports
+
+SHOWN = 50
+"""Imported streams that are listed."""
+
+
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, such as ~/.claude/projects")],
+    tokenizer: Tokenizer = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", min=1, help="Tokens of the packet beside system text and tools; 3,000 by default"),
+    ] = None,
+    packets: Annotated[
+        bool, typer.Option("--packets/--no-packets", help="Record what a packet would have sent at every turn; slower")
+    ] = True,
+    format: Annotated[
+        str, typer.Option("--format", help="claude-code, codex, otel, chat or messages; default: look at the log")
+    ] = "",
+    json: JsonFlag = False,
+    project: ProjectDir = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Import logs of other agents. Each conversation becomes one sealed stream; nothing is sent anywhere.
+
+    Reads sessions of Claude Code and Codex, OpenAI and Anthropic messages, trajectories of SWE-agent, mini-swe-agent
+    and ATIF, Inspect logs, tau-bench results and OpenTelemetry GenAI spans. A sub-agent's stream names its parent.
+
+    Exit code 1 if some conversations could not be read, 2 if none could. The others are imported.
+
+    \b
+    Examples:
+      remora trace import ~/.claude/projects --no-packets
+      remora trace import chats.jsonl
+      remora trace import runs/*.traj --tokenizer model.gguf --budget 1000
+    """
+    with errors_as_sentences():
+        streams = app.open_project(project, state_dir=state_dir).streams
+        with delayed_progress(quiet=json, unit="bytes") as progress:
+            done = asyncio.run(
+                streams.import_chats(
+                    files, tokenizer=tokenizer, budget=budget, packets=packets, format=format, progress=progress
+                )
+            )
+        tell(f"skipped: {problem}" for problem in done.problems)
+        tell(done.notices)
+        print_json(done) if json else _print(done, packets=packets)
+    raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
+
+
+def _print(done: Imports, *, packets: bool) -> None:
+    """Print each imported conversation, sub-agents below the agent that started them."""
+    known = {item.agent_id for item in done.streams}
+    for item in done.streams[:SHOWN]:
+        _print_one(item, child=item.parent in known)
+    if len(done.streams) > SHOWN:
+        say(f"… {len(done.streams) - SHOWN:,} more: `remora trace ls -o import --all`")
+    skipped = f", {len(done.problems)} skipped" if done.problems else ""
+    say(f"{len(done.streams):,} imported{skipped}")
+    if done.streams:
+        command = "tokens" if packets else "show"
+        say(f"Next: remora trace {command} {short_id(done.streams[-1].agent_id)}")
+
+
+def _print_one(item: Imported, *, child: bool) -> None:
+    mark = " └" if child else "✓"
+    where, what = one_line(item.source, 24), one_line(item.title or item.goal, 30)
+    say(f"{mark:<2} {short_id(item.agent_id)} {number(item.turns, 'turn'):>10}  {where:<24} {what}", "green")

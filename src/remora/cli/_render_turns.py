@@ -1,0 +1,139 @@
+"""Print one agent turn by turn: what the model saw, what it chose, what the tools returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from remora.cli._console import out, say, value_text
+from remora.cli._render_rungs import decisions, moves
+from remora.context.text import one_line
+from remora.events import short_id
+
+if TYPE_CHECKING:
+    from remora.analysis import CallRow, StreamSummary, TurnRow
+
+WIDE = 120
+"""Columns of a terminal from which on a turn is one line: what was seen on the left, what was done on the right."""
+GOAL = 300
+
+
+def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "") -> None:
+    """Print a run on both tracks, how it ended, and what the check says about the files."""
+    words = (summary.node_id, summary.operation, summary.name, f"agent {short_id(summary.agent_id)}")
+    say(" · ".join(filter(None, words)), "bold")
+    if not summary.node_id and summary.goal and one_line(summary.goal, GOAL) != summary.name:
+        say(f"goal: {one_line(summary.goal, GOAL)}")
+    wide = out.width >= WIDE
+    if wide:
+        say(f"turn  {'SHORT TRACK  all the model saw':<46} {'it chose':<18} LONG TRACK  what the tool returned", "bold")
+    else:
+        say("turn  SHORT TRACK  all the model saw", "bold")
+        say("      → LONG TRACK  what it chose, and what the tool returned", "bold")
+    for row in summary.turns:
+        sealed = summary.outcome != "unsealed" and row is summary.turns[-1]
+        for line in _wide_lines(row, sealed) if wide else _narrow_lines(row, sealed):
+            say(line)
+    if not summary.turns:
+        say("      no turn was recorded")
+    if ending := _ending(summary):
+        say(ending)
+    if summary.check:
+        say(_verdict_line(summary.check))
+    if summary.turns and history:
+        _print_comparison(summary.turns[-1], history, how)
+    moves(summary.moves)
+    decisions(summary.decisions)
+    say("")
+
+
+def _ending(summary: StreamSummary) -> str:
+    """How a run ended that did not end well, and why."""
+    if summary.outcome == "unsealed":
+        why = f": {summary.reason}: {summary.summary}" if summary.reason else ""
+        return f"Not ended: the agent is running, or was interrupted{why}"
+    if summary.outcome == "success":
+        return ""
+    why = ": ".join(filter(None, (summary.reason, summary.summary))) or "no reason is recorded"
+    return f"Ended as {summary.outcome}: {why}"
+
+
+def _verdict_line(check: Mapping[str, Any]) -> str:
+    counts = f"{check.get('before')} → {check.get('after')} {check.get('key')} by {check.get('tool')}"
+    evidence = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
+    return f"Verdict {check.get('verdict')}: {counts}{f' ({evidence})' if evidence else ''}"
+
+
+def _seen(row: TurnRow) -> str:
+    return row.news if row.turn == 1 else f"+ {row.news}" if row.news else ""
+
+
+def _wide_lines(row: TurnRow, sealed: bool) -> Iterator[str]:
+    tokens = f"{row.prompt_tokens:>5} tok" if row.limit else " " * 9
+    lead = f"{row.turn:>3}   {tokens}  {one_line(_seen(row), 35):<35}"
+    for choice, size, what, seq in _done(row):
+        yield f"{lead} {one_line(choice, 18):<18} {size:>10}  {one_line(what, 38):<38} seq {seq}"
+        lead = " " * len(lead)
+    if row.submitted is not None:
+        end = " sealed" if sealed else ""
+        submitted = one_line(row.submitted, 38)
+        yield f"{lead} {'submit_result':<18} {'':>10}  {submitted:<38} seq {row.last_seq}{end}"
+        lead = " " * len(lead)
+    for problem in row.problems:
+        yield f"{lead} ! {one_line(problem, 66)}"
+        lead = " " * len(lead)
+    if lead.strip():
+        answer = f'answered "{one_line(row.answer, 54)}"' if row.answer else "nothing: the turn was cut off"
+        yield f"{lead} {answer}"
+
+
+def _narrow_lines(row: TurnRow, sealed: bool) -> Iterator[str]:
+    room = out.width
+    tokens = f"{row.prompt_tokens:>5} tok  " if row.limit else ""
+    yield _cut(f"{row.turn:>3}   {tokens}{_seen(row)}".rstrip(), room)
+    lines = 0
+    for choice, size, what, seq in _done(row):
+        yield _cut(f"      → {one_line(choice, 22):<22} {size:>10}  seq {seq:<4} {what}", room)
+        lines += 1
+    if row.submitted is not None:
+        end = " sealed" if sealed else ""
+        yield _cut(f"      → {'submit_result':<22} {'':>10}  seq {row.last_seq:<4}{end} {row.submitted}", room)
+        lines += 1
+    for problem in row.problems:
+        yield _cut(f"      ! {problem}", room)
+        lines += 1
+    if not lines:
+        yield _cut(f'      → answered "{row.answer}"' if row.answer else "      → nothing: the turn was cut off", room)
+
+
+def _cut(line: str, room: int) -> str:
+    """One line that fits. Its indentation stays."""
+    text = line.lstrip(" ")
+    lead = line[: len(line) - len(text)]
+    rest = text.splitlines() or [""]
+    kept = rest[0] if len(rest) == 1 else f"{rest[0]} …"
+    return lead + (kept if len(lead) + len(kept) <= room else kept[: max(room - len(lead) - 1, 1)] + "…")
+
+
+def _done(row: TurnRow) -> Iterator[tuple[str, str, str, int]]:
+    """Of each call: tool with arguments, size of the result, summary, and seq."""
+    for call in row.calls:
+        size = f"{call.raw_bytes:,} B" if call.outcome != "none" else ""
+        yield _choice(call), size, _result_summary(call), call.seq
+
+
+def _choice(call: CallRow) -> str:
+    return " ".join([call.tool, *map(value_text, call.args.values())])
+
+
+def _result_summary(call: CallRow) -> str:
+    return f"ERROR {call.summary}" if call.outcome == "error" else call.summary
+
+
+def _print_comparison(last: TurnRow, history: Mapping[int, int], how: str) -> None:
+    sent = history.get(last.turn, 0)
+    verdict = "over the limit" if sent > last.limit else "within the limit"
+    say(
+        f"Chat history would have sent {sent:,} tokens at turn {last.turn}: {verdict}. "
+        f"The packet sent {last.prompt_tokens:,}. ({how})"
+    )

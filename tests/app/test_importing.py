@@ -1,0 +1,164 @@
+"""A folder of logs becomes streams: sub-agents name their parents, and what is hostile is refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remora.app import open_project
+from remora.events import AgentStartEvent, Event, ModelRequestEvent, ModelResponseEvent, NoticeEvent, ToolResultEvent
+from remora.trace import read_events, verify
+
+SESSION = "5f0c3a52-0000-4000-8000-000000000001"
+CHAT = {"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}
+
+
+def line(kind: str, content: Any, **more: Any) -> str:
+    message = {"role": kind, "content": content, "id": more.pop("id", "")}
+    return json.dumps({"type": kind, "sessionId": SESSION, "isSidechain": "agentId" in more, "message": message} | more)
+
+
+def project_folder(tmp_path: Path) -> Path:
+    """A folder like `~/.claude/projects`, with one session and one sub-agent in a file of its own."""
+    folder = tmp_path / "projects" / "-home-me-shop"
+    inner = folder / SESSION / "subagents"
+    inner.mkdir(parents=True)
+    call = {"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "Search", "data": "x" * 50_000}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "two hits"}
+    (folder / f"{SESSION}.jsonl").write_text(
+        "\n".join(
+            [
+                line("user", "Find it"),
+                line("assistant", [{"type": "thinking", "thinking": "Ask."}, call], id="m1"),
+                line("user", [result], toolUseResult={"agentId": "abc"}),
+                json.dumps({"type": "novelty", "sessionId": SESSION}),
+                line("assistant", "Found.", id="m2"),
+            ]
+        )
+    )
+    side = [line("user", "Search", agentId="abc"), line("assistant", "two hits", agentId="abc", id="n1")]
+    (inner / "agent-abc.jsonl").write_text("\n".join(side))
+    (inner / "agent-abc.meta.json").write_text('{"agentType": "Explore"}')
+    return tmp_path / "projects"
+
+
+def recorded(tmp_path: Path) -> list[list[Event]]:
+    return [list(read_events(path)) for path in sorted((tmp_path / ".agentfs" / "traces").glob("*.jsonl"))]
+
+
+async def test_a_sub_agent_in_its_own_file_names_the_call_that_started_it(tmp_path: Path) -> None:
+    done = await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])
+    session, agent = recorded(tmp_path)
+    start = agent[0]
+    assert isinstance(start, AgentStartEvent)
+    assert start.parent is not None
+    assert (start.parent["relation"], start.parent["agent_id"]) == ("child", session[0].agent_id)
+    called = session[start.parent["seq"]]
+    assert (called.type, called.call_id) == ("tool_call", "t1")  # type: ignore[attr-defined]
+    assert [item.parent for item in done.streams] == ["", session[0].agent_id]
+    assert {verify(path).status for path in (tmp_path / ".agentfs" / "traces").glob("*.jsonl")} == {"sealed"}
+
+
+async def test_what_was_not_understood_is_counted_in_the_report_and_in_the_stream(tmp_path: Path) -> None:
+    done = await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])
+    assert done.problems == []
+    assert done.notices == ["1 .json files hold no conversation", "Claude Code: 1 × `novelty` not understood, left out"]
+    (notice,) = (event for event in recorded(tmp_path)[0] if isinstance(event, NoticeEvent))
+    assert notice.message == "1 × `novelty` in the log was not understood and is left out"
+
+
+async def test_a_call_with_large_arguments_keeps_its_result_and_thinking_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])
+    session = recorded(tmp_path)[0]
+    assert [event.raw for event in session if isinstance(event, ToolResultEvent)] == ["two hits"]
+    assert next(event.reasoning for event in session if isinstance(event, ModelResponseEvent)) == "Ask."
+    shown = str([event.messages for event in session if isinstance(event, ModelRequestEvent)])
+    assert "Ask." not in shown
+
+
+async def test_without_packets_the_same_packet_is_folded_and_no_prompt_is_recorded(tmp_path: Path) -> None:
+    logs, packets = project_folder(tmp_path), []
+    for number, wanted in enumerate((True, False)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        project = open_project(folder)
+        done = await project.streams.import_chats([logs], packets=wanted)
+        packet = project.streams.packet(done.streams[0].agent_id)
+        packets.append(packet.model_dump(exclude={"agent_id"}))
+        kinds = {event.type for event in recorded(folder)[0]}
+        assert ("model_request" in kinds) is wanted
+    assert packets[0]["goal"] == packets[1]["goal"]
+    assert [action["tool"] for action in packets[0]["recent_actions"]] == ["Task"]
+    assert packets[0]["recent_actions"] == packets[1]["recent_actions"]
+
+
+async def test_links_and_special_files_in_a_folder_are_not_opened(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "logs", tmp_path / "secret.jsonl"
+    folder.mkdir()
+    secret.write_text(json.dumps(CHAT))
+    (folder / "a.jsonl").symlink_to(secret)
+    (folder / "b").symlink_to(tmp_path)
+    os.mkfifo(folder / "c.jsonl")
+    done = await open_project(tmp_path).streams.import_chats([folder])
+    assert done.streams == []
+    assert done.notices == [f"2 links in {folder} are not followed"]
+    assert done.problems == [f"{folder / 'c.jsonl'}: not a regular file"]
+
+
+def archive(path: Path, sample: bytes, *, name: str = "samples/1_epoch_1.json") -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("header.json", "{}")
+        packed.writestr(name, sample)
+    return path
+
+
+async def test_an_inspect_archive_is_read_sample_by_sample(tmp_path: Path) -> None:
+    long = {"role": "user", "content": "attachment://abc"}
+    sample = {
+        "messages": [long, CHAT["messages"][1]],
+        "attachments": {"abc": "A long task"},
+        "scores": {},
+        "target": "",
+    }
+    done = await open_project(tmp_path).streams.import_chats(
+        [archive(tmp_path / "a.eval", json.dumps(sample).encode())]
+    )
+    assert [(item.source, item.goal, item.format) for item in done.streams] == [
+        ("a.eval#samples/1_epoch_1.json", "A long task", "Inspect")
+    ]
+
+
+async def test_archives_that_are_bombs_or_broken_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    bomb = archive(tmp_path / "bomb.eval", b" " * 40_000_000)
+    broken = tmp_path / "broken.eval"
+    broken.write_bytes(b"PK\x03\x04 not really")
+    other = archive(tmp_path / "other.eval", b"{}", name="else.json")
+    done = await open_project(tmp_path).streams.import_chats([bomb, broken, other])
+    assert done.streams == []
+    first, second, third = done.problems
+    assert first.startswith("bomb.eval#samples/1_epoch_1.json: ")
+    assert "broken.eval: not an archive that can be read" in second
+    assert "other.eval: an archive without `samples/`" in third
+
+
+async def test_a_sample_that_unpacks_to_more_than_it_says_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remora.app._log_files.MAX_SAMPLE", 1000)
+    done = await open_project(tmp_path).streams.import_chats([archive(tmp_path / "a.eval", b"x" * 5000)])
+    assert "5,000 bytes, packed into" in done.problems[0]
+
+
+async def test_progress_names_the_file_and_ends_before_the_whole(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    logs = project_folder(tmp_path)
+    await open_project(tmp_path).streams.import_chats([logs], progress=lambda *now: told.append(now))
+    assert [name for name, _, _ in told] == [f"{SESSION}.jsonl", "agent-abc.jsonl", "agent-abc.meta.json"]
+    assert all(done <= total for _, done, total in told)
