@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """The index of the parent line; -1 if there is none."""
     heads: bool
     """Whether it is the parent of other lines."""
-    fresh: frozenset[str]
+    fresh: Sequence[str]
     """Identifiers that no earlier line of the entry contains."""
 
 
@@ -140,8 +140,10 @@ class Entry:
         seen: set[str] = set()
         view: list[Line] = []
         for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
-            fresh = frozenset([name for name in names if name not in seen]) if names else _NONE
-            seen.update(names)
+            fresh: Sequence[str] = ()
+            if names:
+                fresh = [name for name in names if name not in seen]
+                seen.update(fresh)
             view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
         return tuple(view)
 
@@ -173,7 +175,6 @@ class Entry:
         return parents
 
 
-_NONE = frozenset[str]()
 _FIELDS = fields(Entry)
 
 

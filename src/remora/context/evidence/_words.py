@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
@@ -13,7 +13,8 @@ _NAME = re.compile(r"\w+")
 _LETTERS = string.ascii_letters.encode()
 _WORD_OR_SPACE = bytes(byte if byte in _LETTERS + b"0123456789_\n" else 32 for byte in range(256))
 _LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS + b"\n" else 32 for byte in range(256))
-_LETTERS_AND_BLANKS = _LETTERS + b" \t\v\f\r"
+_BLANKS = b" \t\v\f\r"
+_LETTERS_AND_BLANKS = _LETTERS + _BLANKS
 
 _COMMON = (
     "the and for are was were with that this from have has had not but you your can will would should all any one",
@@ -30,7 +31,7 @@ class Lexed(NamedTuple):
 
     words: frozenset[str]
     """As `words_of` returns them."""
-    identifiers: list[str]
+    names: list[str]
     """Words that are ids or names in code, in lower case."""
     weight: int
     """As `weigh` returns it."""
@@ -54,13 +55,11 @@ def is_identifier(text: str) -> bool:
 
 
 def weigh(text: str) -> int:
-    """Estimate the tokens of a text: one for a sign, digit or indent, one for every six letters of a word."""
+    """Estimate the tokens of a text: one for a sign, digit, indent or word, and one for every nine letters."""
     data = text.encode("ascii", "replace")
-    return _weigh(data.translate(_LETTERS_OR_SPACE), data.translate(None, _LETTERS_AND_BLANKS), text)
-
-
-def _weigh(spaced: bytes, signs: bytes, text: str) -> int:
-    return len(signs) + sum([-(-len(word) // 6) for word in spaced.split()]) + ("  " in text)
+    signs = len(data.translate(None, _LETTERS_AND_BLANKS))
+    letters = len(data.translate(None, _BLANKS)) - signs
+    return signs + len(data.translate(_LETTERS_OR_SPACE).split()) + letters // 9 + ("  " in text)
 
 
 def lex(lines: Sequence[str]) -> list[Lexed]:
@@ -71,15 +70,15 @@ def lex(lines: Sequence[str]) -> list[Lexed]:
     if len(lower) != len(lines):
         return [each for line in lines for each in lex([line.replace("\n", " ")])]
     spaced = data.translate(_LETTERS_OR_SPACE).split(b"\n")
-    signs = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
-    return [
-        Lexed(words := _words(low), _identifiers(words, line), _weigh(letters, marks, line))
-        for line, low, letters, marks in zip(lines, lower, spaced, signs, strict=True)
-    ]
-
-
-def _identifiers(words: Iterable[str], line: str) -> list[str]:
-    found = [word for word in words if not word.isalpha() and not word.isdigit()]
-    if _HUMP.search(line):
-        found += [name.lower() for name in _NAME.findall(line) if _HUMP.search(name)]
+    solid = data.translate(None, _BLANKS).split(b"\n")
+    marks = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
+    has_humps = _HUMP.search(text) is not None
+    found = []
+    for line, low, letters, inked, mark in zip(lines, lower, spaced, solid, marks, strict=True):
+        words, signs = _words(low), len(mark)
+        names = [word for word in words if not word.isalpha() and not word.isdigit()]
+        if has_humps and _HUMP.search(line):
+            names += [name.lower() for name in _NAME.findall(line) if _HUMP.search(name)]
+        weight = signs + len(letters.split()) + (len(inked) - signs) // 9 + ("  " in line)
+        found.append(Lexed(words, names, weight))
     return found

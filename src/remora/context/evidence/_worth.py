@@ -11,14 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from remora.context.evidence._entries import Entry
 from remora.context.evidence._words import words_of
 
 HORIZON = 4
 """Outputs beyond this many budgets of text are not scored; only their calls and identifiers are shown."""
-MANY = 40
+MANY = 30
 """The newest entries whose words define the topic of the run: this many."""
 SMALL_OUTPUT = 16
 """An output of at most this many estimated tokens is scored like its call."""
@@ -51,16 +50,9 @@ _LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
-class Piece(NamedTuple):
-    """A line of an entry, or its head (`line` is -1), that can be shown."""
-
-    worth: float
-    later: float
-    """The score in the second pass."""
-    entry: int
-    line: int
-    cost: int
-    share: str
+Piece = tuple[float, float, int, int, int, str]
+"""A line that can be shown: its score, its score in the second pass, the index of its entry, its own index (-1 for the
+entry's head), its estimated tokens, and the share that it counts towards."""
 
 
 class Judge:
@@ -108,7 +100,7 @@ class Judge:
                 worth = CALL - CALL_DECAY * scale * at
                 if room["call"] > 0:
                     room["call"] -= entry.weight
-                    yield Piece(worth, worth - LATER["call"], index, -1, entry.weight, "call")
+                    yield worth, worth - LATER["call"], index, -1, entry.weight, "call"
             if not entry.height:
                 continue
             if speaker == "call":
@@ -150,7 +142,7 @@ class Judge:
                 continue
             worth = base + sum([score[word] for word in words if word in score]) - LENGTH * weight
             if fresh:
-                worth += FRESH * min(MOST_FRESH, len(fresh - covered))
+                worth += FRESH * min(MOST_FRESH, len([name for name in fresh if name not in covered]))
             if text in repeated:
                 worth -= REPEATED
             else:
@@ -161,7 +153,7 @@ class Judge:
                 number = int(match[1])
                 distance = min([abs(number - other) for other in numbers])
                 worth += max(0.0, NEAR - NEAR_DECAY * distance)
-            yield Piece(worth, worth - less, index, at, weight, share)
+            yield worth, worth - less, index, at, weight, share
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
