@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from remora.context.budget import check_limit
@@ -28,6 +29,8 @@ from remora.twotrack._offload import Offloader
 Memory = Literal["packet", "history", "cut history"]
 """What a prompt is built from: the packet, or for comparison the whole chat history, or as much of it as fits."""
 
+MAX_COUNTS = 64
+"""Texts whose token counts are kept in memory: most parts of a prompt are the same in the next turn."""
 CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
 """Share of our token count below which the server must have truncated the prompt. An estimate may be far too high."""
 
@@ -84,6 +87,7 @@ class PromptBuilder:
         self._offloader = offloader
         self._history = History(settings.calling, counter) if settings.uses_history else None
         self._counted = 0
+        self._count = lru_cache(maxsize=MAX_COUNTS)(counter.count)
         beside = tools if settings.calling == "native" else ()
         self._system = system_text(system_prompt, tools, settings.calling)
         self._fixed = fixed_tokens(self._system, counter, beside)
@@ -142,7 +146,7 @@ class PromptBuilder:
                 self._system_prompt, self._tools, calling=settings.calling, limit=settings.limit, cut=cut
             )
         return render_within(
-            packet, self._system, self._fixed, limit=settings.limit, count=self.counter.count, style=settings.style
+            packet, self._system, self._fixed, limit=settings.limit, count=self._count, style=settings.style
         )
 
 

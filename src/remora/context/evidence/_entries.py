@@ -40,7 +40,7 @@ class Line(NamedTuple):
     """The index of the parent line; -1 if there is none."""
     heads: bool
     """Whether it is the parent of other lines."""
-    fresh: Sequence[str]
+    fresh: frozenset[str]
     """Identifiers that no earlier line of the entry contains."""
 
 
@@ -140,11 +140,8 @@ class Entry:
         seen: set[str] = set()
         view: list[Line] = []
         for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
-            fresh: Sequence[str] = ()
-            if names:
-                fresh = [name for name in names if name not in seen]
-                seen.update(fresh)
-            view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
+            view.append(Line(text, words, weight + 1, parent, at in heads, names - seen))
+            seen |= names
         return tuple(view)
 
     @cached_property

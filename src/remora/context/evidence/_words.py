@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
 _HUMP = re.compile(r"[a-z0-9][A-Z]")
-_NAME = re.compile(r"\w+")
 _LETTERS = string.ascii_letters.encode()
 _WORD_OR_SPACE = bytes(byte if byte in _LETTERS + b"0123456789_\n" else 32 for byte in range(256))
 _LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS + b"\n" else 32 for byte in range(256))
@@ -24,6 +23,10 @@ _COMMON = (
 )
 COMMON = frozenset(word for line in _COMMON for word in line.split())
 """Stop words: too common to show that two texts are related."""
+_SIGNS = string.ascii_lowercase + string.digits + "_"
+_SHORT = (one + two for one in ("", *_SIGNS) for two in _SIGNS)
+_IGNORED = COMMON.union(word for word in _SHORT if len(word) < 2 or not word.isdigit())
+"""Stop words, and all words that are shorter than three signs, except numbers of two digits."""
 
 
 class Lexed(NamedTuple):
@@ -31,7 +34,7 @@ class Lexed(NamedTuple):
 
     words: frozenset[str]
     """As `words_of` returns them."""
-    names: list[str]
+    names: frozenset[str]
     """Words that are ids or names in code, in lower case."""
     weight: int
     """As `weigh` returns it."""
@@ -43,10 +46,11 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _words(spaced: str) -> frozenset[str]:
-    found = {word for word in spaced.split() if len(word) > 2 or (len(word) == 2 and word.isdigit())}
+    found = frozenset(spaced.split()) - _IGNORED
     if "_" in spaced:
-        found.update([part for word in found if "_" in word for part in word.split("_") if len(part) > 2])
-    return frozenset(found - COMMON)
+        parts = [part for word in found if "_" in word for part in word.split("_") if len(part) > 2]
+        found = found.union(parts) - COMMON
+    return found
 
 
 def is_identifier(text: str) -> bool:
@@ -72,13 +76,20 @@ def lex(lines: Sequence[str]) -> list[Lexed]:
     spaced = data.translate(_LETTERS_OR_SPACE).split(b"\n")
     solid = data.translate(None, _BLANKS).split(b"\n")
     marks = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
-    has_humps = _HUMP.search(text) is not None
+    special = _names(text)
     found = []
     for line, low, letters, inked, mark in zip(lines, lower, spaced, solid, marks, strict=True):
         words, signs = _words(low), len(mark)
-        names = [word for word in words if not word.isalpha() and not word.isdigit()]
-        if has_humps and _HUMP.search(line):
-            names += [name.lower() for name in _NAME.findall(line) if _HUMP.search(name)]
         weight = signs + len(letters.split()) + (len(inked) - signs) // 9 + ("  " in line)
-        found.append(Lexed(words, names, weight))
+        found.append(Lexed(words, words & special, weight))
     return found
+
+
+def _names(text: str) -> set[str]:
+    """Words of a text that are ids or names in code, in lower case: with digits, underscores or inner capitals."""
+    words = set(text.encode("ascii", "replace").translate(_WORD_OR_SPACE).decode().split())
+    return {
+        word.lower()
+        for word in words
+        if not word.islower() and _HUMP.search(word) or not word.isalpha() and not word.isdigit()
+    }
