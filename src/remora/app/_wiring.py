@@ -13,7 +13,7 @@ from remora.context.render import ACCOUNT_SYSTEM, Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
 from remora.ports import SummaryGuard, TokenCounter
-from remora.trace import FileBlobs, FileTrace, StreamEmitter, new_stream_id
+from remora.trace import FileBlobs, FileTrace, StreamEmitter, SyncMode, new_stream_id
 from remora.twotrack import Identity, PromptSettings, Wiring
 
 
@@ -33,6 +33,7 @@ def local_wiring(
     guard: SummaryGuard | None,
     counter: TokenCounter | None,
     extensions: Mapping[str, Extension] | None,
+    sync: SyncMode,
 ) -> Wiring:
     """Build the parts of `remora.TwoTrack`: a stream in `state_dir`, and a child process for custom summarizers."""
     from remora.sandbox import SummaryChild
@@ -45,7 +46,7 @@ def local_wiring(
         tools=tools,
         system_prompt=system_prompt or (ACCOUNT_SYSTEM if style == "account" else ""),
         prompts=PromptSettings(budget or 0, style=style, calling=calling),
-        writer=FileTrace(state_dir, clock=clock),
+        writer=FileTrace(state_dir, clock=clock, sync=sync),
         blobs=FileBlobs(state_dir),
         counter=counter or counter_of(None),
         clock=clock,

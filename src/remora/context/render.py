@@ -87,7 +87,7 @@ def render_within(
     packet: DecisionPacket, system: str, fixed: int, *, limit: int, count: Callable[[str], int], style: Style
 ) -> Rendered:
     """Like `render`, for a system text whose `fixed` tokens are already counted."""
-    count = count if hasattr(count, "cache_info") else cache(count)
+    count = cache(count)
     if style == "account":
         return _render_account(packet, system, fixed, limit, count)
     text = _json if style == "json" else _markdown

@@ -232,9 +232,11 @@ async def call_tool(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str,
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
 
 
-def too_large_result(tool: str, **_args: Any) -> dict[str, Any]:
-    """The result of a call that was not run because its arguments are too large for a record."""
-    return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
+def unrecorded_result(tool: str, kept: Mapping[str, Any], /, **_args: Any) -> dict[str, Any]:
+    """The result of a call that was not run because a record cannot hold its arguments; `kept` is recorded instead."""
+    if "too_large" in kept:
+        return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
+    return make_error_result(f"Arguments of {tool} are not valid Unicode or not JSON values: it was not run")
 
 
 def bad_call_result(bad: BadCall) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 from remora._version import __version__
 from remora.context.calls import BadCall, read_call
@@ -18,7 +18,6 @@ from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
 from remora.context.render import Calling, Style
 from remora.context.summarizers import Distilled, Summarizer, is_built_in
-from remora.context.text import one_line
 from remora.errors import DecisionError, RemoraError
 from remora.events import (
     FORMAT,
@@ -29,7 +28,6 @@ from remora.events import (
     Call,
     CandidateAction,
     Event,
-    KnowledgeDelta,
     ModelRequestEvent,
     NoticeEvent,
     PacketDelta,
@@ -41,17 +39,14 @@ from remora.events import (
     is_check,
 )
 from remora.ports import Prompt, SummaryGuard, TokenCounter
-from remora.twotrack._evidence import user_evidence
+from remora.twotrack._evidence import user_delta
 from remora.twotrack._offload import MAX_INLINE, Offloader
 from remora.twotrack._prompts import PromptBuilder
 from remora.twotrack._recall import recall_from
 from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._resume import ResumeState
-from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, too_large_result
+from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, unrecorded_result
 from remora.twotrack._wiring import Wiring
-
-MAX_USER_TEXT = 500
-"""Characters of a person's message in the packet. The stream has the whole message."""
 
 
 class TwoTrack:
@@ -62,6 +57,9 @@ class TwoTrack:
     JSON.
 
     `budget` bounds the tokens of every whole prompt. Without it, the packet may take 3,000 beside system and tools.
+
+    `sync` says when events are durable: with `turn`, before every prompt leaves, before every tool runs and at the end;
+    with `always`, each one before its method returns; with `off`, when the operating system decides.
 
     `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter` and `JsonCounter` for a
     tokenizer's file and `ServerCounter` for a server. Without one, tokens are estimated.
@@ -86,6 +84,7 @@ class TwoTrack:
         guard: SummaryGuard | None = None,
         counter: TokenCounter | None = None,
         extensions: Mapping[str, Extension] | None = None,
+        sync: Literal["always", "turn", "off"] = "turn",
     ) -> None:
         from remora.app import local_wiring
 
@@ -105,6 +104,7 @@ class TwoTrack:
                 guard=guard,
                 counter=counter,
                 extensions=extensions,
+                sync=sync,
             )
         )
 
@@ -265,7 +265,7 @@ class TwoTrack:
             ToolCallEvent(call_id=read.call_id, tool=read.tool, args=intent.args, effects=self._effects(read.tool))
         )
         if intent.args is not read.args:
-            use = partial(too_large_result, read.tool)
+            use = partial(unrecorded_result, read.tool, intent.args)
         return await self.finish_call(read, use, changes=changes)
 
     async def finish_call(
@@ -340,8 +340,9 @@ class TwoTrack:
 
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
-        events = self._writer.read(self.identity.stream_id)
-        return await recall_from(events, self._results, text, seq, lines)
+        stream_id = self.identity.stream_id
+        read = lambda after: self._writer.read(stream_id, after=after)  # noqa: E731
+        return await recall_from(read, self.last_seq, self._results, text, seq, lines)
 
     async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
         """Record the agent's own report: its call of `submit_result`, a dict, or a line of text."""
@@ -352,11 +353,7 @@ class TwoTrack:
     async def user(self, text: str) -> None:
         """Record a person's message. Style `account` shows it as evidence; other styles as knowledge `user`."""
         message = self._secrets.clean(text)
-        if self._prompts.settings.style == "account":
-            delta = user_evidence(message)
-        else:
-            known = KnowledgeDelta(value=one_line(message, MAX_USER_TEXT), pinned=True)
-            delta = PacketDelta(knowledge={"user": known})
+        delta = user_delta(message, self._prompts.settings.style)
         await self.context.record(UserInputEvent(**await self._offloader.text(message), delta=delta))
 
     async def fail(self, code: str, message: str) -> None:
