@@ -22,7 +22,7 @@ Count = Callable[[str], int]
 TASK_SHARE = 0.3
 SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.08}
 """Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
-FIRST_FILL = 0.8
+FIRST_FILL = 0.68
 """The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
 LEDGER_SHARE = 0.06
 NOTES = 30
@@ -30,7 +30,7 @@ NOTES = 30
 SAMPLE = 1_200
 """Characters of the sample that calibrates the token estimate."""
 TRIES = 4
-GAP_COST = 2
+GAP_COST = 1
 """Estimated tokens of a gap between lines."""
 KNOWN_TRIES = 4
 """Entries whose identifiers do not fit, after which no more are tried."""
@@ -122,7 +122,7 @@ class _Writer:
         ledger, left = self._ledger_line(room * LEDGER_SHARE, left, shown)
         known, left = self._known(chosen, left, shown)
         self._choose(self._later, chosen, left, {})
-        return self._text(task, chosen, known, ledger)
+        return self._text(task, chosen, self._still_hidden(known, chosen), ledger)
 
     @cached_property
     def _used(self) -> frozenset[str]:
@@ -174,9 +174,9 @@ class _Writer:
         entry = self._entries[index]
         return entry.weight if at < 0 else entry.view[at].weight
 
-    def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[dict[int, str], float]:
-        """Identifiers that are not shown yet, by entry, newest outputs first."""
-        found: dict[int, str] = {}
+    def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[list[int], float]:
+        """The entries whose identifiers are listed because they are not shown yet, newest first."""
+        found: list[int] = []
         tries = KNOWN_TRIES
         for index in range(len(self._entries) - 1, -1, -1):
             entry = self._entries[index]
@@ -185,16 +185,26 @@ class _Writer:
             new = [(key, value) for key, value, words in entry.known if not words <= shown]
             if not new:
                 continue
-            text = by_key(new)
-            cost = weigh(text) + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
+            cost = weigh(by_key(new)) + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
             if cost > left:
                 tries -= 1
                 continue
-            found[index] = text
+            found.append(index)
             chosen.setdefault(index, set()).add(-1)
-            shown.update(*(words for _, _, words in entry.known))
+            shown.update(*[words for _, _, words in entry.known])
             left -= cost
         return found, left
+
+    def _still_hidden(self, known: Iterable[int], chosen: Mapping[int, set[int]]) -> dict[int, str]:
+        """The identifiers of these entries that no chosen line shows, by entry, each once."""
+        shown = self._shown(chosen)
+        found: dict[int, str] = {}
+        for index in known:
+            new = [(key, value) for key, value, words in self._entries[index].known if not words <= shown]
+            shown.update(*[words for _, _, words in self._entries[index].known])
+            if new:
+                found[index] = by_key(new)
+        return found
 
     def _shown(self, chosen: Mapping[int, set[int]]) -> set[str]:
         shown: set[str] = set()
