@@ -13,8 +13,8 @@ from remora.analysis import explain, replay
 from remora.context.projection import project
 from remora.errors import BudgetError
 from remora.events import Call, PacketDelta, PacketUpdateEvent, ToolResultEvent
-from remora.testing import MemoryTwoTrack, completion
 from remora.ports import Decision
+from remora.testing import MemoryTwoTrack, completion
 from remora.trace import read_events
 from remora.twotrack import _recall
 

@@ -55,7 +55,9 @@ def test_a_count_by_pieces_is_the_tokenizers_own(
 ) -> None:
     counter = _trained_counter(tmp_path_factory.getbasetemp(), "smollm" if splits_digits else "gpt-2")
     signs = st.sampled_from("ab Zz's't 019_-.,:\t\n\r\v\f\x1c\x00…–’•→é²漢<|end|>")
-    text = data.draw(st.text(signs) | st.lists(st.sampled_from([" ", "  ", "\n ", "12", "the", "'ll", " x"])).map("".join))
+    text = data.draw(
+        st.text(signs) | st.lists(st.sampled_from([" ", "  ", "\n ", "12", "the", "'ll", " x"])).map("".join)
+    )
     assert counter.count(text) == len(counter._tokenizer.encode(text, add_special_tokens=False))
 
 

@@ -30,12 +30,8 @@ _SIGNS = dict.fromkeys(map(ord, "…–—‘’“”•→"))
 """Common signs that are neither letters nor digits. Text that has no others beyond ASCII can be split by `_PIECES`."""
 _CONTRACTIONS = "'(?:s|t|re|ve|m|ll|d)"
 _PIECES = {
-    True: re.compile(
-        rf"{_CONTRACTIONS}|[0-9]| ?[A-Za-z]+| ?[^A-Za-z0-9 \t-\r]+|[ \t-\r]+(?![^ \t-\r0-9])|[ \t-\r]+"
-    ),
-    False: re.compile(
-        rf"{_CONTRACTIONS}| ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 \t-\r]+|[ \t-\r]+(?![^ \t-\r])|[ \t-\r]+"
-    ),
+    True: re.compile(rf"{_CONTRACTIONS}|[0-9]| ?[A-Za-z]+| ?[^A-Za-z0-9 \t-\r]+|[ \t-\r]+(?![^ \t-\r0-9])|[ \t-\r]+"),
+    False: re.compile(rf"{_CONTRACTIONS}| ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 \t-\r]+|[ \t-\r]+(?![^ \t-\r])|[ \t-\r]+"),
 }
 """How the pre-tokenizer splits such text, if it splits digits and if not."""
 

@@ -11,7 +11,6 @@ from remora.context.summarizers import Distilled, raw_result_of, states_outcome
 from remora.context.text import one_line
 from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, KnowledgeDelta, PacketDelta
 
-
 MAX_USER_TEXT = 500
 """Characters of a person's message as knowledge. The stream has the whole message."""
 

@@ -5,7 +5,7 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter

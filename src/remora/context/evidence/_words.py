@@ -91,5 +91,5 @@ def _names(text: str) -> set[str]:
     return {
         word.lower()
         for word in words
-        if not word.islower() and _HUMP.search(word) or not word.isalpha() and not word.isdigit()
+        if (not word.islower() and _HUMP.search(word)) or (not word.isalpha() and not word.isdigit())
     }

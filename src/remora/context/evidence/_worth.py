@@ -7,6 +7,7 @@ that contain identifiers that nothing newer contains.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ SMALL_OUTPUT = 16
 CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 80.0, 60.0, 60.0, 45.0, 65.0, 9.0
 """Base scores of lines."""
 NEWEST_USER = 90.0
-CALL_DECAY, USER_DECAY, LINE_DECAY = 4.0, 6.0, 0.8
+CALL_DECAY, USER_DECAY, LINE_DECAY = 6.0, 6.0, 0.8
 """Subtracted for each later call. The first two are for a budget of 1,000 tokens and shrink with larger budgets."""
 RECENT = 12.0
 """Added for the second newest output, half of it for the third newest, and so on."""
@@ -89,7 +90,7 @@ class Judge:
     def pieces(self, budget: int) -> list[Piece]:
         """All pieces that could be worth showing within the budget."""
         found: list[Piece] = []
-        seen, scale = 0, min(4.0, 1000 / max(1, budget))
+        seen, scale = 0, min(2.0, math.sqrt(1000 / max(1, budget)))
         room = {"user": budget, "call": budget}
         ranks = {"user": 0, "agent": 0, "call": 0}
         age, after = 0, Entry(0, "user", "")
