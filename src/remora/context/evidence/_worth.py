@@ -7,7 +7,6 @@ that contain identifiers that nothing newer contains.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -90,7 +89,7 @@ class Judge:
     def pieces(self, budget: int) -> list[Piece]:
         """All pieces that could be worth showing within the budget."""
         found: list[Piece] = []
-        seen, scale = 0, min(2.0, math.sqrt(1000 / max(1, budget)))
+        seen, scale = 0, min(2.8, (1000 / max(1, budget)) ** 0.75)
         room = {"user": budget, "call": budget}
         ranks = {"user": 0, "agent": 0, "call": 0}
         age, after = 0, Entry(0, "user", "")
