@@ -46,6 +46,10 @@ class Plan:
     """Results of the jobs that finished before the interruption."""
     is_over: bool = False
     """Whether the run already finished, so that nothing is left to do."""
+    ladder: tuple[str, ...] = ()
+    """The models that an agent may move up to, first to last; empty without a ladder."""
+    servers: tuple[str, ...] = ()
+    """The servers that the run may ask, by name or URL."""
 
     def in_order(self, results: Iterable[AgentResult]) -> list[AgentResult]:
         """The results in the order of the jobs, then those of the last pass."""
@@ -192,6 +196,7 @@ def _scheduled_event(job: Job) -> AgentScheduledEvent:
         over=job.over,
         after=job.after,
         node=job.node.record() if job.stage else {},
+        answer=job.answer,
     )
 
 

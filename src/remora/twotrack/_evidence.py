@@ -12,11 +12,11 @@ from remora.context.text import one_line
 from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, KnowledgeDelta, PacketDelta
 
 MAX_USER_TEXT = 500
-"""Characters of a person's message as knowledge. The stream has the whole message."""
+"""Characters of a person's message in packets of other styles than `account`. The stream has the whole message."""
 
 
 def user_delta(text: str, style: Style) -> PacketDelta:
-    """A delta with a person's words: evidence in style `account`, else knowledge `user`."""
+    """A delta with a person's words: evidence for style `account`, else the knowledge `user`."""
     if style == "account":
         return with_evidence(PacketDelta(), person_said(0, text))
     return PacketDelta(knowledge={"user": KnowledgeDelta(value=one_line(text, MAX_USER_TEXT), pinned=True)})

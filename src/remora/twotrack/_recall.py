@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
 
 from remora.context.recall import Recall, Remembered
 from remora.events import Event, ModelResponseEvent, ToolResultEvent, UserInputEvent, is_check
@@ -14,8 +14,11 @@ SEARCHED_EVENTS = 2_000
 SEARCHED_BYTES = 1024 * 1024
 """Most bytes of a result that a search for words reads. A larger one can be looked up by its seq."""
 
-ReadAfter = Callable[[int], AsyncIterator[Event]]
-"""The run's events after a seq, oldest first."""
+
+class ReadAfter(Protocol):
+    """Reads the run's events after a seq, oldest first."""
+
+    def __call__(self, *, after: int) -> AsyncIterator[Event]: ...
 
 
 async def recall_from(
@@ -25,7 +28,7 @@ async def recall_from(
     query = Recall(text, seq, lines)
     first = max(0, last - SEARCHED_EVENTS + 1) if seq is None else max(0, seq)
     query.skipped_before = first if seq is None else 0
-    async for event in read(first - 1):
+    async for event in read(after=first - 1):
         if seq is not None and event.seq > seq:
             break
         if is_check(event) or not query.wants(event.seq):
