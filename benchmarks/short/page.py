@@ -71,6 +71,7 @@ COLUMNS: Sections = {
             "counter": "counted by",
             "turns": "turns",
             "output_kb": "output, KB",
+            "load": "load of the machine",
             "cpu_ms": "CPU, ms",
             "least_cpu_ms": "least, ms",
             "last_to_first": "last turns against first",

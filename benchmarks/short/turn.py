@@ -70,6 +70,7 @@ async def _case(counter: TokenCounter, turns: int, kb: float, limit: int) -> dic
         "counter": counter.name,
         "turns": turns,
         "output_kb": kb,
+        "load": _round(os.getloadavg()[0]),
         "cpu_ms": _round(1000 * statistics.median(cpu)),
         "least_cpu_ms": _round(1000 * min(cpu)),
         "last_to_first": _round(statistics.median(cpu[-3 * tenth :]) / statistics.median(cpu[: 3 * tenth])),
