@@ -13,8 +13,10 @@ from remora.analysis import explain, replay
 from remora.context.projection import project
 from remora.errors import BudgetError
 from remora.events import Call, PacketDelta, PacketUpdateEvent, ToolResultEvent
+from remora.ports import Decision
 from remora.testing import MemoryTwoTrack, completion
 from remora.trace import read_events
+from remora.twotrack import _recall
 
 LOOKUP = {"name": "lookup", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 
@@ -145,3 +147,40 @@ async def test_an_output_cannot_pass_for_somebodys_words_or_for_another_event() 
     assert [label.partition(" ")[0] for label in labels] == ["What", "Task:", "#4", "#6", "Turn:"]
     shown = await after(forged, style="json")
     assert not [line for line in orjson.loads(shown)["evidence"] if line.startswith(("#9", "#10", "Task", "["))]
+
+
+@pytest.mark.parametrize("args", [{"city": "\ud800"}, {"city": b"a"}, {"tool": "\udfff", "kept": 1}])
+async def test_a_call_whose_arguments_json_cannot_hold_is_not_run_and_the_model_is_told(args: dict[str, Any]) -> None:
+    async with MemoryTwoTrack("Find the city", tools=[LOOKUP]) as tt:
+        await tt.request()
+        decision = Decision(calls=(Call(call_id="c1", tool="lookup", args=args),), text="", model="m")
+        (call,) = await tt.response(decision)
+        result = await tt.call(call, lambda **_: pytest.fail("it was run"))
+        text = shown(await tt.request())
+    assert result.outcome == "error"
+    assert "lookup are not valid Unicode or not JSON values: it was not run" in text
+    assert replay(tt.events).first_difference is None
+
+
+async def test_a_search_for_words_reads_the_newest_events_and_says_which_it_did_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_recall, "SEARCHED_EVENTS", 10)
+    async with MemoryTwoTrack("Find the city", tools=[LOOKUP]) as tt:
+        for number in range(8):
+            await tt.request()
+            await tt.call({"tool": "lookup", "args": {"city": str(number)}}, lambda n=number, **_: f"needle {n}")
+        found = await tt.recall("needle")
+        old = await tt.recall(seq=4)
+    assert 1 <= len(found["result"]) < 8
+    assert f"not searched: events before #{tt.last_seq - 10}" in found["summary"]
+    assert old["excerpts"][0]["text"] == "needle 0"
+
+
+async def test_a_search_for_words_leaves_out_results_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_recall, "SEARCHED_BYTES", 20_000)
+    async with MemoryTwoTrack("Find the city", tools=[LOOKUP]) as tt:
+        await tt.request()
+        await tt.call({"tool": "lookup", "args": {}}, lambda: "needle " * 4_000)
+        found = await tt.recall("needle")
+    assert found["summary"] == "Nothing contains 'needle'; not searched: 1 very large results"

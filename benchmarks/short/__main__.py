@@ -16,6 +16,7 @@ FULL = {
     "rendering": {"entries": (50, 1_000, 10_000, 100_000), "limits": (1000, 4096), "passes": 100},
     "prefix": {"turns": 30},
     "long": {"turns": 1000, "cycle": 20},
+    "turn": {"turns": 300, "kb": 5, "limit": 1000},
 }
 QUICK = {
     "folding": {"results": 200, "keys": (5, 50), "passes": 1},
@@ -23,6 +24,7 @@ QUICK = {
     "rendering": {"entries": (50, 100), "limits": (1000,), "passes": 2},
     "prefix": {"turns": 5},
     "long": {"turns": 12, "cycle": 4},
+    "turn": {"turns": 12, "kb": 5, "limit": 1000},
 }
 
 

@@ -68,10 +68,20 @@ def _long(rows: Rows) -> Rows:
     return [at_most(aim, 0, grown)]
 
 
+def _turn(rows: Rows) -> Rows:
+    estimated = rows[:1]
+    return [
+        at_most("a whole turn with an output of 5 KB, CPU", 1, (row["cpu_ms"] for row in estimated), " ms"),
+        at_most("the last turns against the first ones", 1.25, (row["last_to_first"] for row in rows), "×"),
+        at_most("wall of a turn against a floor with the same syncs", 1.5, (row["wall_to_floor"] for row in rows), "×"),
+    ]
+
+
 AIMS: dict[str, Callable[[Rows], Rows]] = {
     "folding": _folding,
     "state": _state,
     "rendering": _rendering,
     "prefix": _prefix,
     "long": _long,
+    "turn": _turn,
 }

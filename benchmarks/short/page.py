@@ -65,6 +65,23 @@ COLUMNS: Sections = {
             "limit": "limit",
         },
     ),
+    "turn": (
+        "A whole turn",
+        {
+            "counter": "counted by",
+            "turns": "turns",
+            "output_kb": "output, KB",
+            "load": "load of the machine",
+            "cpu_ms": "CPU, ms",
+            "least_cpu_ms": "least, ms",
+            "last_to_first": "last turns against first",
+            "cpu_to_floor": "× dumping and writing the same",
+            "syncs": "syncs",
+            "wall_ms": "wall, ms",
+            "floor_wall_ms": "floor with the same syncs, ms",
+            "wall_to_floor": "× floor",
+        },
+    ),
 }
 
 

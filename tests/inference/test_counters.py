@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,30 @@ def test_a_trained_tokenizer_counts_the_same_from_a_gguf_and_from_a_json(tmp_pat
     assert isinstance(by_json, JsonCounter)
     for text in ("The packet is small.", "x = {'a': 1234}", "漢字 and 𐀀", "\r\n\t  ", "don't"):
         assert by_gguf.count(text) == by_json.count(text) == len(tokenizer.encode(text).ids)
+
+
+@pytest.mark.parametrize("splits_digits", [True, False])
+@given(st.data())
+def test_a_count_by_pieces_is_the_tokenizers_own(
+    tmp_path_factory: pytest.TempPathFactory, splits_digits: bool, data: st.DataObject
+) -> None:
+    counter = _trained_counter(tmp_path_factory.getbasetemp(), "smollm" if splits_digits else "gpt-2")
+    signs = st.sampled_from("ab Zz's't 019_-.,:\t\n\r\v\f\x1c\x00…–’•→é²漢<|end|>")
+    text = data.draw(
+        st.text(signs) | st.lists(st.sampled_from([" ", "  ", "\n ", "12", "the", "'ll", " x"])).map("".join)
+    )
+    assert counter.count(text) == len(counter._tokenizer.encode(text, add_special_tokens=False))
+
+
+@cache
+def _trained_counter(folder: Path, pre: str) -> GgufCounter:
+    """A counter with the vocabulary of a trained tokenizer, from a GGUF file."""
+    tokenizer = trained(600)
+    model = json.loads(tokenizer.to_str())["model"]
+    tokens = ["<|end|>", *sorted(model["vocab"], key=model["vocab"].__getitem__)]
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+    pairs = tokenizer_pairs(tokens=tokens, merges=merges, token_type=[3] + [1] * (len(tokens) - 1), pre=pre)
+    return GgufCounter(saved(folder, gguf(pairs), f"{pre}.gguf"))
 
 
 def test_a_byte_that_the_vocabulary_lacks_still_counts(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from remora.events import (
     AgentFinishedEvent,
     AgentStartEvent,
     Event,
+    ModelRequestEvent,
     NoticeEvent,
     ToolCallEvent,
     TurnStartEvent,
@@ -137,6 +138,7 @@ async def test_a_batch_is_one_write_and_one_sync(state_dir: Path, clock: Any) ->
     [
         ("turn", STREAM, NoticeEvent(), False),
         ("turn", STREAM, TurnStartEvent(), True),
+        ("turn", STREAM, ModelRequestEvent(), True),
         ("turn", STREAM, ToolCallEvent(call_id="a", tool="b"), True),
         ("turn", STREAM, AgentEndEvent(), True),
         ("turn", "runs/01TEST", AgentFinishedEvent(), True),

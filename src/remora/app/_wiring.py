@@ -19,6 +19,7 @@ from remora.trace import (
     FileBlobs,
     FileTrace,
     StreamEmitter,
+    SyncMode,
     find_streams,
     is_locked,
     new_stream_id,
@@ -47,6 +48,7 @@ def local_wiring(
     counter: TokenCounter | None,
     extensions: Mapping[str, Extension] | None,
     recall: bool,
+    sync: SyncMode,
 ) -> Wiring:
     """Build the parts of `remora.TwoTrack`: a stream in `state_dir`, and a child process for custom summarizers."""
     from remora.sandbox import SummaryChild
@@ -61,7 +63,7 @@ def local_wiring(
         tools=tools,
         system_prompt=system_prompt or (ACCOUNT_SYSTEM if style == "account" else ""),
         prompts=PromptSettings(budget or 0, style=style, calling=calling, limit_name="budget"),
-        writer=FileTrace(state_dir, clock=clock),
+        writer=FileTrace(state_dir, clock=clock, sync=sync),
         blobs=FileBlobs(state_dir),
         counter=counter or counter_of(None),
         clock=clock,

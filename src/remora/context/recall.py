@@ -50,6 +50,10 @@ class Recall:
         self._matches: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
         self._count = 0
         self._event: Remembered | None = None
+        self.skipped_before = 0
+        """Events before this one were not searched."""
+        self.skipped_large = 0
+        """Results that were not searched because they are too large."""
 
     def wants(self, seq: int) -> bool:
         """Whether the query needs this event."""
@@ -76,8 +80,14 @@ class Recall:
         shown, newest = one_line(self._text, 40), list(self._matches)
         header = f"{self._count} lines of earlier results contain {shown!r}"
         lines = [f"turn {item['turn']} {item['tool']}:{item['line']} {item['text']}" for item in newest]
-        summary = header if lines else f"Nothing contains {shown!r}"
+        summary = (header if lines else f"Nothing contains {shown!r}") + self._not_searched()
         return make_success_result(newest, summary, {f"recall: {shown}": lines} if lines else {})
+
+    def _not_searched(self) -> str:
+        """What the search left out, so that nobody takes it for absent."""
+        parts = [f"events before #{self.skipped_before}"] if self.skipped_before else []
+        parts += [f"{self.skipped_large} very large results"] if self.skipped_large else []
+        return f"; not searched: {', '.join(parts)}" if parts else ""
 
     def _excerpt(self, seq: int) -> dict[str, Any]:
         if self._event is None:

@@ -147,19 +147,15 @@ def _render_account(
     rest = _markdown(fitted.sections)
     around = f"{ACCOUNT_HEAD}\n", f"\n{rest}" if rest else ""
     goal = " ".join(part for part in (packet.goal, _target(packet)) if part)
-    budget = room - count("".join(around)) - SEAM
-    while True:
-        account = write_account(goal, packet.evidence, max(0, budget), count)
-        user = account.text.join(around)
-        total = fixed + count(user)
-        if total <= limit or budget <= 0:
-            break
-        budget = min(budget - (total - limit), budget * 9 // 10)
+    # The account is counted with the text around it, so the whole prompt is within the limit.
+    account = write_account(goal, packet.evidence, room, count, around)
+    user = account.text.join(around)
+    total = fixed + account.tokens
     if total > limit:
         raise BudgetError(f"The prompt exceeds its limit of {limit} tokens even without its optional parts")
     tokens = {name: count(_markdown({name: part})) for name, part in fitted.sections.items()}
-    left_out = fitted.left_out | dict(account.left_out)
-    return Rendered(system, user, {"system": fixed, "account": account.tokens, **tokens, "total": total}, left_out)
+    tokens = {"system": fixed, "account": account.tokens - count("".join(around)), **tokens, "total": total}
+    return Rendered(system, user, tokens, fitted.left_out | dict(account.left_out))
 
 
 def _target(packet: DecisionPacket) -> str:

@@ -40,8 +40,15 @@ class Offloader:
         return {"text": data[: MAX_INLINE // 8].decode(errors="ignore"), "text_ref": await self._reference(data)}
 
     async def call(self, call: Call) -> Call:
-        """The call as an event holds it: arguments too large for a record are replaced by their size and blob."""
-        data = canonical(call.args)
+        """The call as an event holds it.
+
+        Arguments too large for a record are replaced by their size and blob; those that JSON cannot represent, such as
+        a lone surrogate, by a text.
+        """
+        try:
+            data = canonical(call.args)
+        except (TypeError, ValueError, RecursionError):
+            return call.model_copy(update={"args": {"not_json": self._secrets.clean(_described(call.args))}})
         if len(data) <= MAX_INLINE:
             return call
         blob = await self._blobs.put(self._secrets.clean(data))
@@ -79,3 +86,12 @@ class Offloader:
 
     async def _reference(self, data: bytes) -> BlobRef:
         return BlobRef(blob=await self._blobs.put(data), size=len(data), encoding="utf-8")
+
+
+def _described(args: Mapping[str, Any]) -> str:
+    """Arguments that JSON cannot represent, as a text of bounded size."""
+    try:
+        text = repr(args)
+    except Exception as error:  # noqa: BLE001 - foreign code: a value's `repr` may raise anything
+        text = f"<arguments without a text: {type(error).__name__}>"
+    return text[: MAX_INLINE // 8].encode(errors="backslashreplace").decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from remora.context.budget import check_limit
@@ -35,6 +36,8 @@ Memory = Literal["packet", "history", "cut history"]
 
 DOCUMENT = "document-1"
 """The renderer of a prompt that is a document instead of a packet."""
+MAX_COUNTS = 64
+"""Texts whose token counts are kept in memory: most parts of a prompt are the same in the next turn."""
 CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
 """Share of our token count below which the server must have truncated the prompt. An estimate may be far too high."""
 
@@ -104,6 +107,7 @@ class PromptBuilder:
         self._offloader = offloader
         self._history = History(settings.calling, counter) if settings.uses_history else None
         self._counted = 0
+        self._count = lru_cache(maxsize=MAX_COUNTS)(counter.count)
         self._recorded: Sequence[ToolSpec] = tools
         """The tools whose schemas the stream has."""
         self.configure(system_prompt, tools)
@@ -213,7 +217,7 @@ class PromptBuilder:
             return self._history.prompt(
                 self._system_prompt, self._tools, calling=settings.calling, limit=settings.limit, cut=cut
             )
-        count, closing = self.counter.count, done_line(packet, settings.done_key)
+        count, closing = self._count, done_line(packet, settings.done_key)
         taken = count(closing) if closing else 0
         made = render_within(
             packet, self._system, self._fixed, limit=settings.limit - taken, count=count, style=settings.style

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
 
 from remora.context.recall import Recall, Remembered
 from remora.errors import TraceError
@@ -18,21 +18,36 @@ from remora.events import (
 )
 from remora.twotrack._tool_results import ToolResultBuilder
 
-ReadStream = Callable[[str], AsyncIterator[Event]]
-"""Reads the events of an agent's stream."""
 MAX_GENERATIONS = 16
 """How many streams back a taken-over entry is followed to its raw result."""
+SEARCHED_EVENTS = 2_000
+"""The newest events that a search for words reads."""
+SEARCHED_BYTES = 1024 * 1024
+"""Most bytes of a result that a search for words reads. A larger one can be looked up by its seq."""
+
+
+class ReadStream(Protocol):
+    """Reads the events of an agent's stream after a seq, oldest first."""
+
+    def __call__(self, agent_id: str, /, *, after: int) -> AsyncIterator[Event]: ...
 
 
 async def recall_from(
-    agent_id: str, read: ReadStream, results: ToolResultBuilder, text: str, seq: int | None, lines: str
+    agent_id: str, read: ReadStream, last: int, results: ToolResultBuilder, text: str, seq: int | None, lines: str
 ) -> dict[str, Any]:
-    """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
+    """Look up event `seq`, or search the newest results up to event `last` for `text`. Returns a bounded result."""
     query = Recall(text, seq, lines)
-    async for event in read(agent_id):
+    first = max(0, last - SEARCHED_EVENTS + 1) if seq is None else max(0, seq)
+    query.skipped_before = first if seq is None else 0
+    async for event in read(agent_id, after=first - 1):
+        if seq is not None and event.seq > seq:
+            break
         if is_check(event) or not query.wants(event.seq):
             continue
         if isinstance(event, ToolResultEvent):
+            if seq is None and event.raw_ref is not None and event.raw_ref.size > SEARCHED_BYTES:
+                query.skipped_large += 1
+                continue
             query.take(Remembered(event.seq, event.turn, event.tool, await results.text(event)))
         elif isinstance(event, UserInputEvent | ModelResponseEvent) and seq is not None:
             query.take(Remembered(event.seq, event.turn, event.type, event.text))
@@ -63,7 +78,7 @@ async def _find(read: ReadStream, origin: dict[str, Any]) -> Event | None:
     if not isinstance(agent_id, str) or not isinstance(seq, int):
         return None
     try:
-        async for event in read(agent_id):
+        async for event in read(agent_id, after=seq - 1):
             if event.seq == seq:
                 return event
     except TraceError:

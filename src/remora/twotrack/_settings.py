@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike
@@ -31,3 +31,4 @@ class TrackSettings(TypedDict, total=False):
     counter: TokenCounter | None
     extensions: Mapping[str, Extension] | None
     recall: bool
+    sync: Literal["always", "turn", "off"]

@@ -292,9 +292,11 @@ def with_outcome(event: ToolResultEvent, outcome: Literal["success", "error", "p
     return event.model_copy(update={"outcome": outcome, "delta": delta.model_copy(update=changed)})
 
 
-def too_large_result(tool: str, **_args: Any) -> dict[str, Any]:
-    """The result of a call that was not run because its arguments are too large for a record."""
-    return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
+def unrecorded_result(tool: str, kept: Mapping[str, Any], /, **_args: Any) -> dict[str, Any]:
+    """The result of a call that was not run because a record cannot hold its arguments; `kept` is recorded instead."""
+    if "too_large" in kept:
+        return make_error_result(f"Arguments of {tool} are larger than {MAX_INLINE:,} bytes: it was not run")
+    return make_error_result(f"Arguments of {tool} are not valid Unicode or not JSON values: it was not run")
 
 
 def bad_call_result(bad: BadCall) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from remora.twotrack._parts import TrackParts
 from remora.twotrack._prompts import PromptBuilder, PromptSettings
 from remora.twotrack._recall import recall_from
 from remora.twotrack._resume import ResumeState
-from remora.twotrack._tool_results import Changes, bad_call_result, call_tool, too_large_result, with_outcome
+from remora.twotrack._tool_results import Changes, bad_call_result, call_tool, unrecorded_result, with_outcome
 
 
 class Track(TrackParts):
@@ -189,8 +189,8 @@ class Track(TrackParts):
             use, bad, read = partial(bad_call_result, read), read.error, read.call
         elif read.tool == RECALL.name and self._recalls_itself:
             use = self.recall
-        if not await self._record_intent(read):
-            use = partial(too_large_result, read.tool)
+        if (kept := await self._record_intent(read)) is not None:
+            use = partial(unrecorded_result, read.tool, kept)
         output, duration = await self._run_timed(use, read)
         event = await self._record_output(read, output, changes(), duration)
         return event, output if bad is None else replace(output, raised=bad)
@@ -203,13 +203,13 @@ class Track(TrackParts):
             )
         return read
 
-    async def _record_intent(self, call: Call) -> bool:
-        """Record that a tool is about to run. Returns False if its arguments are too large for a record."""
+    async def _record_intent(self, call: Call) -> Mapping[str, Any] | None:
+        """Record that a tool is about to run. If a record cannot hold its arguments, return what it holds instead."""
         intent = await self._offloader.call(call)
         await self.context.record(
             ToolCallEvent(call_id=call.call_id, tool=call.tool, args=intent.args, effects=self._effects(call.tool))
         )
-        return intent.args is call.args
+        return None if intent.args is call.args else intent.args
 
     async def finish_call(
         self, call: Call, use: Callable[..., Any], *, changes: Callable[[], Changes] = tuple, unknown: bool = False
@@ -290,10 +290,10 @@ class Track(TrackParts):
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
 
-        def read(agent_id: str) -> AsyncIterator[Event]:
-            return self._writer.read(f"traces/{agent_id}")
+        def read(agent_id: str, /, *, after: int) -> AsyncIterator[Event]:
+            return self._writer.read(f"traces/{agent_id}", after=after)
 
-        return await recall_from(self.identity.agent_id, read, self._results, text, seq, lines)
+        return await recall_from(self.identity.agent_id, read, self.last_seq, self._results, text, seq, lines)
 
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and return its head."""

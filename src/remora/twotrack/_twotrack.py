@@ -43,6 +43,8 @@ class TwoTrack(Track):
     them and asks for a call as JSON. Tools that you do not know yet can be given to `request`.
 
     `budget` bounds the tokens of every whole prompt. Without it, the packet may take 3,000 beside system and tools.
+    `sync="turn"` makes events durable before every prompt leaves, before every tool runs, and at the end; `"always"`
+    makes each one durable before its method returns; `"off"` leaves it to the operating system.
 
     `name` is shown in lists of runs. `counter` counts the tokens of every prompt: `remora.inference` has `GgufCounter`
     and `JsonCounter` for a tokenizer's file and `ServerCounter` for a server. Without one, tokens are estimated.
@@ -70,6 +72,7 @@ class TwoTrack(Track):
         counter: TokenCounter | None = None,
         extensions: Mapping[str, Extension] | None = None,
         recall: bool = True,
+        sync: Literal["always", "turn", "off"] = "turn",
     ) -> None:
         from remora.app import local_wiring
 
@@ -91,6 +94,7 @@ class TwoTrack(Track):
                 counter=counter,
                 extensions=extensions,
                 recall=recall,
+                sync=sync,
             )
         )
 

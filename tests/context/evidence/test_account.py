@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -134,3 +135,16 @@ def test_a_small_output_is_shown_with_its_call_behind_large_ones() -> None:
         *(called(seq, "read", {"page": seq}, read_output(f"{seq}\n{page}\nready\n$")) for seq in range(2, 6)),
     )
     assert "#1 bash(command=python count.py): 344 items" in write("", evidence, 400, _quarters).text
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), _TEXT), max_size=12), st.integers(50, 800))
+def test_an_account_is_the_same_with_and_without_what_was_kept_of_earlier_turns(
+    whats: list[tuple[int, str]], budget: int
+) -> None:
+    evidence = Evidence()
+    for number, (what, text) in enumerate(whats):
+        evidence = remember(evidence, _entry(number, what, text * 8))
+        warm = write("Find it", evidence, budget, _quarters)
+        fresh = Evidence(tuple(map(replace, evidence.entries)), evidence.ledger, evidence.dropped)
+        assert warm == write("Find it", fresh, budget, _quarters)
+        assert (evidence.size, evidence.encoded) == (fresh.size, fresh.encoded)

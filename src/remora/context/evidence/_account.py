@@ -5,10 +5,10 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
+from operator import itemgetter
 
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
@@ -22,7 +22,7 @@ Count = Callable[[str], int]
 TASK_SHARE = 0.3
 SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.08}
 """Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
-FIRST_FILL = 0.8
+FIRST_FILL = 0.68
 """The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
 LEDGER_SHARE = 0.06
 NOTES = 30
@@ -30,9 +30,11 @@ NOTES = 30
 SAMPLE = 1_200
 """Characters of the sample that calibrates the token estimate."""
 TRIES = 4
-KNOWN_TRIES = 6
+GAP_COST = 1
+"""Estimated tokens of a gap between lines."""
+KNOWN_TRIES = 4
 """Entries whose identifiers do not fit, after which no more are tried."""
-FULL = 0.95
+FULL = 0.93
 """An account that uses this share of the budget is good enough: no further attempt."""
 
 
@@ -42,36 +44,42 @@ class Account:
 
     text: str
     tokens: int
+    """Counted with the text around it, if there is any."""
     left_out: Mapping[str, int]
 
 
-def write_account(goal: str, evidence: Evidence, budget: int, count: Count) -> Account:
-    """Write the account of a run, at most `budget` tokens by `count`.
+def write_account(
+    goal: str, evidence: Evidence, budget: int, count: Count, around: tuple[str, str] = ("", "")
+) -> Account:
+    """Write the account of a run: at most `budget` tokens by `count`, with the text before and after it.
 
     Selects lines by estimated tokens, counts the text, and corrects the target for the next attempt.
     """
-    writer = _Writer(goal, evidence, budget)
+    budget = max(0, budget)
+    room = max(0, budget - count("".join(around))) if any(around) else budget
+    writer = _Writer(goal, evidence, room)
     sample = writer.sample()
-    target, best = budget * min(1.3, max(0.4, 0.97 * weigh(sample) / max(1, count(sample)))), None
+    target, best = room * min(1.3, max(0.4, 0.97 * weigh(sample) / max(1, count(sample)))), None
     for _ in range(TRIES):
         text, left_out = writer.write(target)
-        tokens = count(text)
+        tokens = count(text.join(around))
         if tokens > budget:
-            target *= 0.98 * budget / tokens
+            target *= 0.98 * room / max(1, room + tokens - budget)
             if best is None:
                 continue
             break
         if best is None or tokens > best.tokens:
             best = Account(text, tokens, left_out)
-        if not left_out or tokens >= budget * FULL:
+        unused = budget - tokens
+        if not left_out or unused <= room * (1 - FULL):
             break
-        target *= min(1.6, 0.985 * budget / max(1, tokens))
-    return best or _cut(text, budget, count, left_out)
+        target *= min(1.6, 0.985 * room / max(1, room - unused))
+    return best or _cut(text, budget, count, around, left_out)
 
 
-def _cut(text: str, budget: int, count: Count, left_out: Mapping[str, int]) -> Account:
+def _cut(text: str, budget: int, count: Count, around: tuple[str, str], left_out: Mapping[str, int]) -> Account:
     """Cut the beginning of the text until the rest fits."""
-    while (tokens := count(text)) > budget and text:
+    while (tokens := count(text.join(around))) > budget and text:
         text = text[len(text) - min(len(text) - 1, int(len(text) * 0.9 * budget / tokens)) :]
     return Account(text, tokens, left_out)
 
@@ -84,16 +92,22 @@ class _Writer:
         self._evidence = evidence
         self._entries = evidence.entries
         judge = Judge(self._entries, goal_words(self._goal))
-        self._first = sorted(judge.pieces(budget), key=attrgetter("worth"), reverse=True)
-        self._later = sorted(self._first, key=attrgetter("later"), reverse=True)
+        self._first = sorted(judge.pieces(budget), key=itemgetter(0), reverse=True)
+        self._later = sorted(self._first, key=itemgetter(1), reverse=True)
         self._ends = judge.ends
         self._lines = sum([entry.height + entry.omitted for entry in self._entries])
         """The number of lines of all entries."""
 
     def sample(self) -> str:
-        """Part of the text, to calibrate the token estimate."""
-        newest = [line.text for entry in self._entries[-3:] for line in (*entry.view[:6], *entry.view[-6:])]
-        return "\n".join([self._goal[:300], *(entry.said for entry in self._entries[-3:]), *newest])[:SAMPLE]
+        """The most valuable lines, to calibrate the token estimate."""
+        texts, size = [self._goal[:300]], SAMPLE
+        for _, _, index, line, _, _ in self._first:
+            entry = self._entries[index]
+            texts.append(entry.text if line < 0 else entry.view[line].text)
+            size -= len(texts[-1])
+            if size <= 0:
+                break
+        return "\n".join(texts)[:SAMPLE]
 
     def write(self, target: float) -> tuple[str, Mapping[str, int]]:
         """Write the account for about `target` tokens. Returns it with the counts of what was left out."""
@@ -104,10 +118,11 @@ class _Writer:
             self._first, chosen, room * FIRST_FILL, {name: room * part for name, part in SHARES.items()}
         )
         shown = self._shown(chosen)
-        ledger, left = self._ledger_line(room * LEDGER_SHARE, left + room * (1 - FIRST_FILL), shown)
+        left += room * (1 - FIRST_FILL) - GAP_COST * _gaps(chosen)
+        ledger, left = self._ledger_line(room * LEDGER_SHARE, left, shown)
         known, left = self._known(chosen, left, shown)
         self._choose(self._later, chosen, left, {})
-        return self._text(task, chosen, known, ledger)
+        return self._text(task, chosen, self._still_hidden(known, chosen), ledger)
 
     @cached_property
     def _used(self) -> frozenset[str]:
@@ -126,12 +141,11 @@ class _Writer:
                     break
                 continue
             shown = chosen.get(index)
-            around: Sequence[int] = ()
-            if shown is None or line not in shown:
-                around = self._around(index, line, shown or ())
-                cost += sum([self._cost(index, at) for at in around])
-            else:
+            if shown is not None and line in shown:
                 continue
+            around = self._around(index, line, shown or ())
+            for at in around:
+                cost += self._cost(index, at)
             if cost > left or (share in rest and cost > rest[share]):
                 continue
             if shown is None:
@@ -160,9 +174,9 @@ class _Writer:
         entry = self._entries[index]
         return entry.weight if at < 0 else entry.view[at].weight
 
-    def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[dict[int, str], float]:
-        """Identifiers that are not shown yet, by entry, newest outputs first."""
-        found: dict[int, str] = {}
+    def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[list[int], float]:
+        """The entries whose identifiers are listed because they are not shown yet, newest first."""
+        found: list[int] = []
         tries = KNOWN_TRIES
         for index in range(len(self._entries) - 1, -1, -1):
             entry = self._entries[index]
@@ -171,16 +185,26 @@ class _Writer:
             new = [(key, value) for key, value, words in entry.known if not words <= shown]
             if not new:
                 continue
-            text = by_key(new)
-            cost = weigh(text) + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
+            cost = weigh(by_key(new)) + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
             if cost > left:
                 tries -= 1
                 continue
-            found[index] = text
+            found.append(index)
             chosen.setdefault(index, set()).add(-1)
-            shown.update(*(words for _, _, words in entry.known))
+            shown.update(*[words for _, _, words in entry.known])
             left -= cost
         return found, left
+
+    def _still_hidden(self, known: Iterable[int], chosen: Mapping[int, set[int]]) -> dict[int, str]:
+        """The identifiers of these entries that no chosen line shows, by entry, each once."""
+        shown = self._shown(chosen)
+        found: dict[int, str] = {}
+        for index in known:
+            new = [(key, value) for key, value, words in self._entries[index].known if not words <= shown]
+            shown.update(*[words for _, _, words in self._entries[index].known])
+            if new:
+                found[index] = by_key(new)
+        return found
 
     def _shown(self, chosen: Mapping[int, set[int]]) -> set[str]:
         shown: set[str] = set()
@@ -222,6 +246,11 @@ class _Writer:
         counts = {"items": items, "lines": hidden, "task": int(task != self._goal)}
         left_out = {name: number for name, number in counts.items() if number}
         return "\n".join([*grouped(parts), *_note(left_out)]), left_out
+
+
+def _gaps(chosen: Mapping[int, set[int]]) -> int:
+    """The number of gaps before, between and after the chosen lines, about."""
+    return sum(1 for lines in chosen.values() for at in lines if at + 1 not in lines)
 
 
 def _note(left_out: Mapping[str, int]) -> list[str]:

@@ -140,9 +140,8 @@ class Entry:
         seen: set[str] = set()
         view: list[Line] = []
         for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
-            fresh = frozenset([name for name in names if name not in seen]) if names else _NONE
-            seen.update(names)
-            view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
+            view.append(Line(text, words, weight + 1, parent, at in heads, names - seen))
+            seen |= names
         return tuple(view)
 
     @cached_property
@@ -173,7 +172,6 @@ class Entry:
         return parents
 
 
-_NONE = frozenset[str]()
 _FIELDS = fields(Entry)
 
 

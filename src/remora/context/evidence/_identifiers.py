@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from remora.context.evidence._words import is_identifier
@@ -19,7 +21,10 @@ _MAX_DEPTH = 8
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
 _SUFFIX = "py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh"
-_PATH = re.compile(rf"(?<![\w/.])(?:[\w.~-]*/)+[\w.-]+|(?<![\w/])[\w-]+\.(?:{_SUFFIX})\b")
+_PATH = re.compile(rf"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.(?:{_SUFFIX})")
+_PATH_SIGNS = string.ascii_letters.encode() + b"0123456789_./~-"
+_PATH_OR_SPACE = bytes(byte if byte in _PATH_SIGNS else 32 for byte in range(256))
+_WORDS_OF_DEFINITIONS = ("def ", "class ", "function ", "fn ", "func ", "struct ", "interface ")
 _DEFINED = re.compile(
     r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*"
     r"(?:def|class|function|fn|func|struct|interface)\s+(\w{3,})\s*[({:<]",
@@ -42,20 +47,22 @@ def identifiers(value: Any, kind: str, lines: Sequence[str]) -> Identifiers:
 
 
 def _of_records(key: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    if depth > _MAX_DEPTH:
+    if isinstance(value, str):
+        if value and len(value) <= MAX_VALUE and "\n" not in value and (_is_key(key) or _is_value(value)):
+            yield key, value
+    elif isinstance(value, int):
+        if not isinstance(value, bool) and _is_key(key):
+            yield key, str(value)
+    elif value is None or isinstance(value, float) or depth > _MAX_DEPTH:
         return
-    if isinstance(value, Mapping):
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _of_records(key, item, depth + 1)
+    elif isinstance(value, Mapping):
         for name, item in value.items():
             if isinstance(item, Mapping) and is_identifier(str(name)) and any(c.isdigit() for c in str(name)):
                 yield key or "key", str(name)
             yield from _of_records(str(name), item, depth + 1)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _of_records(key, item, depth + 1)
-    elif isinstance(value, str) and value and "\n" not in value and (_is_key(key) or _is_value(value)):
-        yield key, value
-    elif isinstance(value, int) and not isinstance(value, bool) and _is_key(key):
-        yield key, str(value)
 
 
 def _is_value(value: str) -> bool:
@@ -69,6 +76,7 @@ def _is_value(value: str) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
 def _is_key(key: str) -> bool:
     name = key.lower()
     return name in ("id", "name", "key", "code", "path", "url") or name.endswith(
@@ -77,12 +85,15 @@ def _is_key(key: str) -> bool:
 
 
 def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
-    for match in _PATH.finditer(text):
-        yield "path", match[0]
-    for match in _DEFINED.finditer(text):
-        yield "defined", match[1]
-    for match in _RAISED.finditer(text):
-        yield "raised", match[1]
+    for word in dict.fromkeys(text.encode("ascii", "replace").translate(_PATH_OR_SPACE).decode().split()):
+        if ("/" in word or "." in word) and (match := _PATH.fullmatch(word.rstrip("."))):
+            yield "path", match[0]
+    if any(word in text for word in _WORDS_OF_DEFINITIONS):
+        for match in _DEFINED.finditer(text):
+            yield "defined", match[1]
+    if "Error" in text or "Exception" in text:
+        for match in _RAISED.finditer(text):
+            yield "raised", match[1]
     for match in _NAMED.finditer(text) if kind in ("text", "log", "table") else ():
         if _is_value(match[2]):
             yield match[1], match[2]

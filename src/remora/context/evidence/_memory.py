@@ -57,19 +57,26 @@ class Evidence:
     @cached_property
     def encoded(self) -> bytes:
         """The evidence as canonical JSON, joined from the encoded entries."""
-        entries, ledger = b",".join(entry.encoded for entry in self.entries), _encoded_ledger(self.ledger)
-        return b'{"dropped":%d,"entries":[%b],"ledger":%b}' % (self.dropped, entries, ledger)
+        entries = b",".join([entry.encoded for entry in self.entries])
+        return b'{"dropped":%d,"entries":[%b],"ledger":%b}' % (self.dropped, entries, self._encoded_ledger)
 
+    @cached_property
+    def _encoded_ledger(self) -> bytes:
+        return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in self.ledger])
 
-def _encoded_ledger(ledger: tuple[Known, ...]) -> bytes:
-    return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in ledger])
+    def with_entry(self, entry: Entry, ledger: tuple[Known, ...]) -> Evidence:
+        """Add an entry. What is known of the other entries is not computed again."""
+        grown = Evidence((*self.entries, entry), ledger, self.dropped)
+        grown.__dict__["size"] = self.size + entry.size
+        if ledger is self.ledger and "_encoded_ledger" in self.__dict__:
+            grown.__dict__["_encoded_ledger"] = self._encoded_ledger
+        return grown
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:
     """Add an entry, within the bounds. When older entries are shortened, lines with words of `goal` are preferred."""
     ledger = _mark_used(evidence.ledger, entry) if entry.speaker == "call" and evidence.ledger else evidence.ledger
-    grown = Evidence((*evidence.entries, entry), ledger, evidence.dropped)
-    grown.__dict__["size"] = evidence.size + entry.size  # no need to add up all entries again
+    grown = evidence.with_entry(entry, ledger)
     return _shrink(grown, goal) if grown.size > MAX_BYTES or len(grown.entries) > MAX_ENTRIES else grown
 
 

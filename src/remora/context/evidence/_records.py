@@ -50,6 +50,8 @@ def _without(value: Any, given: Mapping[str, Any]) -> Any:
 
 def flow(value: Any, depth: int = 0) -> str:
     """A JSON value in one line."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
         if depth >= MAX_DEPTH:
             return f"{{{len(value)} fields}}"
@@ -256,7 +258,12 @@ def _wrapped(parts: Any) -> Iterator[str]:
 
 
 def _is_nested(value: Any) -> bool:
-    return isinstance(value, Mapping | list | tuple)
+    # The check of an abstract class is slow, so the common types come first.
+    return not isinstance(value, _PLAIN) and isinstance(value, _NESTED)
+
+
+_PLAIN = (str, int, float, type(None))
+_NESTED = (dict, list, tuple, Mapping)
 
 
 def _scalar(value: Any) -> str:

@@ -9,7 +9,8 @@ from remora.context.evidence._entries import Entry
 
 ONE_LINE = 120
 """A call and its output share a line if they are shorter than this."""
-GAP = "…"
+GAP = " …"
+"""Follows a line after which others are hidden."""
 SHORT_GAP = 8
 """A single hidden line of at most this many estimated tokens is shown: the gap sign would save little."""
 
@@ -48,12 +49,15 @@ def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[str], 
         if len(gap) == 1 and shown and gap[0].weight <= SHORT_GAP:
             shown.append(gap[0].text)
         elif gap:
-            shown.append(GAP)
+            if shown:
+                shown[-1] += GAP
             hidden += len(gap)
         shown.append(view[at].text)
         last = at
-    rest = sum(1 for line in view[last + 1 : end] if line.words)
-    return [*shown, *([GAP] if rest and shown else [])], hidden + rest
+    rest = sum([1 for line in view[last + 1 : end] if line.words])
+    if rest and shown:
+        shown[-1] += GAP
+    return shown, hidden + rest
 
 
 def grouped(parts: Iterable[str]) -> Iterator[str]:

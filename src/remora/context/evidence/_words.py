@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
 _HUMP = re.compile(r"[a-z0-9][A-Z]")
-_NAME = re.compile(r"\w+")
 _LETTERS = string.ascii_letters.encode()
 _WORD_OR_SPACE = bytes(byte if byte in _LETTERS + b"0123456789_\n" else 32 for byte in range(256))
 _LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS + b"\n" else 32 for byte in range(256))
-_LETTERS_AND_BLANKS = _LETTERS + b" \t\v\f\r"
+_BLANKS = b" \t\v\f\r"
+_LETTERS_AND_BLANKS = _LETTERS + _BLANKS
 
 _COMMON = (
     "the and for are was were with that this from have has had not but you your can will would should all any one",
@@ -23,6 +23,10 @@ _COMMON = (
 )
 COMMON = frozenset(word for line in _COMMON for word in line.split())
 """Stop words: too common to show that two texts are related."""
+_SIGNS = string.ascii_lowercase + string.digits + "_"
+_SHORT = (one + two for one in ("", *_SIGNS) for two in _SIGNS)
+_IGNORED = COMMON.union(word for word in _SHORT if len(word) < 2 or not word.isdigit())
+"""Stop words, and all words that are shorter than three signs, except numbers of two digits."""
 
 
 class Lexed(NamedTuple):
@@ -30,7 +34,7 @@ class Lexed(NamedTuple):
 
     words: frozenset[str]
     """As `words_of` returns them."""
-    identifiers: list[str]
+    names: frozenset[str]
     """Words that are ids or names in code, in lower case."""
     weight: int
     """As `weigh` returns it."""
@@ -42,10 +46,11 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _words(spaced: str) -> frozenset[str]:
-    found = {word for word in spaced.split() if len(word) > 2 or (len(word) == 2 and word.isdigit())}
+    found = frozenset(spaced.split()) - _IGNORED
     if "_" in spaced:
-        found.update([part for word in found if "_" in word for part in word.split("_") if len(part) > 2])
-    return frozenset(found - COMMON)
+        parts = [part for word in found if "_" in word for part in word.split("_") if len(part) > 2]
+        found = found.union(parts) - COMMON
+    return found
 
 
 def is_identifier(text: str) -> bool:
@@ -54,13 +59,11 @@ def is_identifier(text: str) -> bool:
 
 
 def weigh(text: str) -> int:
-    """Estimate the tokens of a text: one for a sign, digit or indent, one for every six letters of a word."""
+    """Estimate the tokens of a text: one for a sign, digit, indent or word, and one for every nine letters."""
     data = text.encode("ascii", "replace")
-    return _weigh(data.translate(_LETTERS_OR_SPACE), data.translate(None, _LETTERS_AND_BLANKS), text)
-
-
-def _weigh(spaced: bytes, signs: bytes, text: str) -> int:
-    return len(signs) + sum([-(-len(word) // 6) for word in spaced.split()]) + ("  " in text)
+    signs = len(data.translate(None, _LETTERS_AND_BLANKS))
+    letters = len(data.translate(None, _BLANKS)) - signs
+    return signs + len(data.translate(_LETTERS_OR_SPACE).split()) + letters // 9 + ("  " in text)
 
 
 def lex(lines: Sequence[str]) -> list[Lexed]:
@@ -71,15 +74,22 @@ def lex(lines: Sequence[str]) -> list[Lexed]:
     if len(lower) != len(lines):
         return [each for line in lines for each in lex([line.replace("\n", " ")])]
     spaced = data.translate(_LETTERS_OR_SPACE).split(b"\n")
-    signs = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
-    return [
-        Lexed(words := _words(low), _identifiers(words, line), _weigh(letters, marks, line))
-        for line, low, letters, marks in zip(lines, lower, spaced, signs, strict=True)
-    ]
-
-
-def _identifiers(words: Iterable[str], line: str) -> list[str]:
-    found = [word for word in words if not word.isalpha() and not word.isdigit()]
-    if _HUMP.search(line):
-        found += [name.lower() for name in _NAME.findall(line) if _HUMP.search(name)]
+    solid = data.translate(None, _BLANKS).split(b"\n")
+    marks = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
+    special = _names(text)
+    found = []
+    for line, low, letters, inked, mark in zip(lines, lower, spaced, solid, marks, strict=True):
+        words, signs = _words(low), len(mark)
+        weight = signs + len(letters.split()) + (len(inked) - signs) // 9 + ("  " in line)
+        found.append(Lexed(words, words & special, weight))
     return found
+
+
+def _names(text: str) -> set[str]:
+    """Words of a text that are ids or names in code, in lower case: with digits, underscores or inner capitals."""
+    words = set(text.encode("ascii", "replace").translate(_WORD_OR_SPACE).decode().split())
+    return {
+        word.lower()
+        for word in words
+        if (not word.islower() and _HUMP.search(word)) or (not word.isalpha() and not word.isdigit())
+    }

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain
 
 from remora.context.evidence._entries import Entry
 from remora.context.evidence._words import words_of
 
-HORIZON = 4
+HORIZON = 2.5
 """Outputs beyond this many budgets of text are not scored; only their calls and identifiers are shown."""
-MANY = 40
+MANY = 30
 """The newest entries whose words define the topic of the run: this many."""
+LARGE_OUTPUT = 40
+"""Lines of a large output."""
 SMALL_OUTPUT = 16
 """An output of at most this many estimated tokens is scored like its call."""
 
 CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 80.0, 60.0, 60.0, 45.0, 65.0, 9.0
 """Base scores of lines."""
 NEWEST_USER = 90.0
-CALL_DECAY, USER_DECAY, LINE_DECAY = 4.0, 6.0, 0.8
+CALL_DECAY, USER_DECAY, LINE_DECAY = 6.0, 6.0, 0.8
 """Subtracted for each later call. The first two are for a budget of 1,000 tokens and shrink with larger budgets."""
 RECENT = 12.0
 """Added for the second newest output, half of it for the third newest, and so on."""
@@ -51,16 +53,9 @@ _LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
-class Piece(NamedTuple):
-    """A line of an entry, or its head (`line` is -1), that can be shown."""
-
-    worth: float
-    later: float
-    """The score in the second pass."""
-    entry: int
-    line: int
-    cost: int
-    share: str
+Piece = tuple[float, float, int, int, int, str]
+"""A line that can be shown: its score, its score in the second pass, the index of its entry, its own index (-1 for the
+entry's head), its estimated tokens, and the share that it counts towards."""
 
 
 class Judge:
@@ -71,9 +66,7 @@ class Judge:
         calls = [entry for entry in entries if entry.speaker == "call"][-MANY:]
         said = [entry for entry in entries[-MANY:] if entry.speaker != "call"]
         hot = frozenset[str]().union(*(entry.words for entry in (*said[-2:], *calls[-2:])))
-        spread = Counter[str]()
-        for entry in calls:
-            spread.update(entry.all_words & hot)
+        spread = Counter(chain.from_iterable([entry.all_words & hot for entry in calls]))
         common = max(3, len(calls) // 3)
         self._hot = frozenset([word for word in hot if spread[word] <= common])
         self._scores = self._word_scores(goal, said)
@@ -93,9 +86,10 @@ class Judge:
             scores[word] += HOTTER
         return scores
 
-    def pieces(self, budget: int) -> Iterator[Piece]:
+    def pieces(self, budget: int) -> list[Piece]:
         """All pieces that could be worth showing within the budget."""
-        seen, scale = 0, min(4.0, 1000 / max(1, budget))
+        found: list[Piece] = []
+        seen, scale = 0, min(2.8, (1000 / max(1, budget)) ** 0.75)
         room = {"user": budget, "call": budget}
         ranks = {"user": 0, "agent": 0, "call": 0}
         age, after = 0, Entry(0, "user", "")
@@ -108,7 +102,7 @@ class Judge:
                 worth = CALL - CALL_DECAY * scale * at
                 if room["call"] > 0:
                     room["call"] -= entry.weight
-                    yield Piece(worth, worth - LATER["call"], index, -1, entry.weight, "call")
+                    found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call"))
             if not entry.height:
                 continue
             if speaker == "call":
@@ -122,8 +116,9 @@ class Judge:
                 room["user"] -= entry.view_weight
             seen += min(budget, entry.view_weight)
             decay = USER_DECAY * scale if share == "user" else LINE_DECAY
-            yield from self._lines(index, base - decay * at, share)
+            found += self._lines(index, base - decay * at, share)
             self._covered |= entry.names
+        return found
 
     def _base(self, entry: Entry, index: int, rank: int) -> tuple[float, str]:
         """The base score of the entry's lines, and the share that they count towards."""
@@ -136,19 +131,27 @@ class Judge:
             return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
-    def _lines(self, index: int, base: float, share: str) -> Iterator[Piece]:
-        entry, score = self._entries[index], self._scores
+    def _lines(self, index: int, base: float, share: str) -> list[Piece]:
+        entry, scores = self._entries[index], self._scores
         covered, repeated = self._covered, self._repeated
-        shared = len(entry.all_words & self._hot)
-        base += min(MOST_RELATED, RELATED * shared) + (FAILED if entry.failed else 0)
+        hits = entry.all_words & scores.keys()
+        related = hits & self._hot
+        base += min(MOST_RELATED, RELATED * len(related)) + (FAILED if entry.failed else 0)
         less = LATER[share]
         numbers = self._numbers if entry.kind == "code" else ()
         # In messages and short outputs, lines without words, such as `ok`, also count.
         shows_all = entry.speaker != "call" or share == "call"
+        # Of a large older output, only lines that say something new or related are looked at.
+        skims = share == "" and entry.speaker == "call" and len(entry.view) > LARGE_OUTPUT
+        found: list[Piece] = []
         for at, (text, words, weight, _, heads, fresh) in enumerate(entry.view[: self.ends[index]]):
             if heads or not (words or (shows_all and text.strip())):
                 continue
-            worth = base + sum([score[word] for word in words if word in score]) - LENGTH * weight
+            if skims and related.isdisjoint(words) and fresh <= covered:
+                continue
+            worth = base - LENGTH * weight
+            for word in words & hits:
+                worth += scores[word]
             if fresh:
                 worth += FRESH * min(MOST_FRESH, len(fresh - covered))
             if text in repeated:
@@ -161,7 +164,8 @@ class Judge:
                 number = int(match[1])
                 distance = min([abs(number - other) for other in numbers])
                 worth += max(0.0, NEAR - NEAR_DECAY * distance)
-            yield Piece(worth, worth - less, index, at, weight, share)
+            found.append((worth, worth - less, index, at, weight, share))
+        return found
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 SyncMode = Literal["always", "turn", "end", "off"]
 """When an append is durable once it returns: always, at turn boundaries, only when the stream is sealed, or never."""
 
-_TURN_SYNCS = frozenset({"turn_start", "tool_call", SEAL})
+_TURN_SYNCS = frozenset({"turn_start", "model_request", "tool_call", SEAL})
+"""With `sync: turn`: before a prompt leaves, before a tool runs, and at the end."""
 _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected", "accept_undone"})
 """After these events a stream may be complete, even if nobody closes it."""
 

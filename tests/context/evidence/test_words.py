@@ -1,0 +1,38 @@
+"""Lines are analysed all at once, with the same result as one by one."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora.context.evidence._words import COMMON, is_identifier, lex, weigh, words_of
+
+WORD = re.compile(r"[a-z0-9_]{3,}|(?<![a-z0-9_])[0-9]{2}(?![a-z0-9_])")
+LINES = st.text(st.sampled_from("aB c12_-/.,:é…K\t(the) ") | st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+def slow_words(text: str) -> frozenset[str]:
+    found = set(WORD.findall(text.lower()))
+    parts = {part for word in found if "_" in word for part in word.split("_") if len(part) > 2}
+    return frozenset((found | parts) - COMMON)
+
+
+@given(LINES)
+def test_words_are_those_that_the_pattern_finds(text: str) -> None:
+    assert words_of(text) == slow_words(text)
+
+
+@given(st.lists(LINES, max_size=6))
+def test_lines_analysed_together_are_what_they_are_alone(lines: list[str]) -> None:
+    together = lex(lines)
+    assert [line.words for line in together] == [slow_words(line) for line in lines]
+    assert [line.weight for line in together] == [weigh(line.replace("\n", " ")) for line in lines]
+    assert all(name in line.words for line in together for name in line.names)
+
+
+def test_names_are_ids_and_names_in_code() -> None:
+    (line,) = lex(["def loadOrder(HAT017, x) -> gift_card_12: 404 May plain"])
+    assert line.names == {"loadorder", "hat017", "gift_card_12"}
+    assert is_identifier("gift_card_12")
