@@ -13,31 +13,62 @@ if TYPE_CHECKING:
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+    from remora.analysis.reporting.agent import AgentReport, FileReport, ModelUse, Refusal, Step, report_agent
+    from remora.analysis.reporting.html import html
+    from remora.analysis.reporting.markdown import markdown
+    from remora.analysis.reporting.sarif import sarif
+    from remora.analysis.reporting.totals import (
+        Failure,
+        Group,
+        Losses,
+        Price,
+        Report,
+        ToolTotals,
+        build_report,
+        report_json,
+    )
 
 __all__ = [
+    "AgentReport",
     "AssistantTurn",
     "CallRow",
     "Chat",
     "ChatProblem",
     "Entry",
     "Explanation",
+    "Failure",
+    "FileReport",
     "Grounding",
+    "Group",
     "LlmConversationLogger",
+    "Losses",
+    "ModelUse",
+    "Price",
+    "Refusal",
     "Replay",
+    "Report",
     "Source",
+    "Step",
     "StreamSummary",
     "TokenReport",
     "TokenRow",
+    "ToolTotals",
     "TurnRow",
     "UserMessage",
+    "build_report",
     "call_words",
     "chat_tokens",
     "explain",
     "fold_files",
     "grounding",
     "history_tokens",
+    "html",
+    "markdown",
     "read_chats",
     "replay",
+    "report_agent",
+    "report_json",
+    "sarif",
     "summarize",
     "token_report",
     "transcript",
@@ -52,6 +83,11 @@ _MODULES = {
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
+    "reporting.agent": "AgentReport FileReport ModelUse Refusal Step report_agent",
+    "reporting.html": "html",
+    "reporting.markdown": "markdown",
+    "reporting.sarif": "sarif",
+    "reporting.totals": "Failure Group Losses Price Report ToolTotals build_report report_json",
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 

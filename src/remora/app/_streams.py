@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from remora.analysis import (
     Entry,
     Explanation,
+    Report,
     StreamSummary,
     TokenReport,
     chat_tokens,
@@ -32,6 +33,11 @@ from remora.events import (
     unpack,
 )
 from remora.ports import TokenCounter, blob_limit
+from remora.trace import Filter
+
+
+def no_progress(_done: int, _total: int) -> None:
+    """Show nothing."""
 
 
 class Streams:
@@ -98,6 +104,19 @@ class Streams:
         `budget` is the token limit of the packet, without the log's system text and tools.
         """
         return await ChatImport(self._project).run(files, tokenizer=tokenizer, budget=budget)
+
+    async def report(
+        self,
+        ids: Sequence[str] = (),
+        wanted: Filter | None = None,
+        *,
+        losses: bool = True,
+        progress: Callable[[int, int], None] = no_progress,
+    ) -> Report:
+        """Report on these agents and runs; by default on the latest run, with a filter on all matching agents."""
+        from remora.app._reports import Reports
+
+        return await Reports(self._project).report(ids, wanted, losses=losses, progress=progress)
 
     async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))

@@ -30,7 +30,7 @@ COMMANDS = {
     "reject": ("_review:review", "Reject agents' changes, so that they are no longer open."),
     "undo": ("_review:review", "Undo the latest accept."),
     "hub": ("_hub:hub", "Manage the index of the code."),
-    "trace": ("_trace:trace", "Read, check and prune streams (the Long Track)."),
+    "trace": ("_trace_commands:trace", "Read, check and prune streams (the Long Track)."),
     "agents": ("_setup:setup", "List the available agents, or create one."),
     "tool": ("_tool:tool", "Check and run tool scripts (`.pym`)."),
     "trust": (

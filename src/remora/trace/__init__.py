@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from remora.trace.index.index import StreamInfo, TraceIndex
     from remora.trace.index.query import Filter, Found, Hit
     from remora.trace.index.update import CatchUp
-    from remora.trace.library import Library
+    from remora.trace.library import Intact, Library
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
     from remora.trace.turns.keys import TraceKey, parse_key, trace_key
@@ -59,6 +59,7 @@ __all__ = [
     "Found",
     "HeadCounts",
     "Hit",
+    "Intact",
     "KVTraceView",
     "Library",
     "MemoryBlobs",
@@ -118,7 +119,7 @@ _MODULES = {
     "index.index": "StreamInfo TraceIndex",
     "index.query": "Filter Found Hit",
     "index.update": "CatchUp",
-    "library": "Library",
+    "library": "Intact Library",
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
     "turns.kv": "KVTraceView",

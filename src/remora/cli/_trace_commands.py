@@ -1,0 +1,10 @@
+"""All commands of `remora trace`."""
+
+from __future__ import annotations
+
+from remora.cli._report import report
+from remora.cli._trace import trace
+
+trace.command()(report)
+
+__all__ = ["trace"]
