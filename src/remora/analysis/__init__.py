@@ -6,6 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remora.analysis._compare import (
+        AgentPair,
+        Comparison,
+        RunComparison,
+        TurnPair,
+        TurnView,
+        compare,
+        compare_runs,
+        view_turns,
+    )
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, read_chats
     from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
@@ -29,11 +39,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AgentPair",
     "AgentReport",
     "AssistantTurn",
     "CallRow",
     "Chat",
     "ChatProblem",
+    "Comparison",
     "Entry",
     "Explanation",
     "Failure",
@@ -47,17 +59,22 @@ __all__ = [
     "Refusal",
     "Replay",
     "Report",
+    "RunComparison",
     "Source",
     "Step",
     "StreamSummary",
     "TokenReport",
     "TokenRow",
     "ToolTotals",
+    "TurnPair",
     "TurnRow",
+    "TurnView",
     "UserMessage",
     "build_report",
     "call_words",
     "chat_tokens",
+    "compare",
+    "compare_runs",
     "explain",
     "fold_files",
     "grounding",
@@ -72,10 +89,12 @@ __all__ = [
     "summarize",
     "token_report",
     "transcript",
+    "view_turns",
     "words_in",
 ]
 
 _MODULES = {
+    "_compare": "AgentPair Comparison RunComparison TurnPair TurnView compare compare_runs view_turns",
     "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat read_chats",
     "_messages": "ChatProblem UserMessage AssistantTurn",

@@ -6,7 +6,19 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from remora.analysis import AgentReport, FileReport, Price, Report, build_report, report_agent
+from remora.analysis import (
+    AgentReport,
+    Comparison,
+    FileReport,
+    Price,
+    Report,
+    RunComparison,
+    build_report,
+    compare,
+    compare_runs,
+    report_agent,
+    view_turns,
+)
 from remora.app._decisions import DECIDING, Decisions, decisions
 from remora.app._project import Project
 from remora.app._review import Contents
@@ -51,6 +63,19 @@ class Reports:
         prices = {name: Price(price.input, price.output) for name, price in settings.prices.items()}
         cleaned = [redact_values(agent) for agent in agents]
         return build_report(title, cleaned, prices, currency=settings.currency, searched_losses=losses)
+
+    def compare(self, one: str, other: str) -> Comparison | RunComparison:
+        """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
+        left, right = (self._project.library.find(fragment) for fragment in (one, other))
+        kinds = {path.parent.name for path in (left, right)}
+        if len(kinds) > 1:
+            raise ConfigError(f"`{one}` and `{other}` are an agent and a run: expected two agents or two runs")
+        if kinds == {"runs"}:
+            agents = [[self._agent(path, losses=False) for path in self.agents_of(run)] for run in (left, right)]
+            return redact_values(compare_runs(left.stem, agents[0], right.stem, agents[1]))
+        reports = [self._agent(path, losses=False) for path in (left, right)]
+        turns = [view_turns(Intact(read_events(path))) for path in (left, right)]
+        return redact_values(compare(reports[0], turns[0], reports[1], turns[1]))
 
     def _choose(self, fragments: Sequence[str], wanted: Filter | None) -> tuple[str, list[Path]]:
         library = self._project.library

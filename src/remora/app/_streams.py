@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from remora.analysis import (
+    Comparison,
     Entry,
     Explanation,
     Report,
+    RunComparison,
     StreamSummary,
     TokenReport,
     chat_tokens,
@@ -117,6 +119,12 @@ class Streams:
         from remora.app._reports import Reports
 
         return await Reports(self._project).report(ids, wanted, losses=losses, progress=progress)
+
+    def compare(self, one: str, other: str) -> Comparison | RunComparison:
+        """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
+        from remora.app._reports import Reports
+
+        return Reports(self._project).compare(one, other)
 
     async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from remora.cli._compare import diff
 from remora.cli._report import report
 from remora.cli._trace import trace
 
 trace.command()(report)
+trace.command()(diff)
 
 __all__ = ["trace"]
