@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+    from remora.analysis.exporting.atif import atif
+    from remora.analysis.exporting.chat import chat
+    from remora.analysis.exporting.complete import CompleteStream
+    from remora.analysis.exporting.otlp import otlp
+    from remora.analysis.exporting.table import COLUMNS, csv_text, turn_rows
     from remora.analysis.reporting.agent import AgentReport, FileReport, ModelUse, Refusal, Step, report_agent
     from remora.analysis.reporting.html import html
     from remora.analysis.reporting.markdown import markdown
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "COLUMNS",
     "AgentPair",
     "AgentReport",
     "AssistantTurn",
@@ -46,6 +52,7 @@ __all__ = [
     "Chat",
     "ChatProblem",
     "Comparison",
+    "CompleteStream",
     "Entry",
     "Explanation",
     "Failure",
@@ -70,17 +77,21 @@ __all__ = [
     "TurnRow",
     "TurnView",
     "UserMessage",
+    "atif",
     "build_report",
     "call_words",
+    "chat",
     "chat_tokens",
     "compare",
     "compare_runs",
+    "csv_text",
     "explain",
     "fold_files",
     "grounding",
     "history_tokens",
     "html",
     "markdown",
+    "otlp",
     "read_chats",
     "replay",
     "report_agent",
@@ -89,6 +100,7 @@ __all__ = [
     "summarize",
     "token_report",
     "transcript",
+    "turn_rows",
     "view_turns",
     "words_in",
 ]
@@ -102,6 +114,11 @@ _MODULES = {
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
+    "exporting.atif": "atif",
+    "exporting.chat": "chat",
+    "exporting.complete": "CompleteStream",
+    "exporting.otlp": "otlp",
+    "exporting.table": "COLUMNS csv_text turn_rows",
     "reporting.agent": "AgentReport FileReport ModelUse Refusal Step report_agent",
     "reporting.html": "html",
     "reporting.markdown": "markdown",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from remora.app._settings import user_config_dir
     from remora.app._tools import ToolRun
     from remora.app._wiring import JsonlEventEmitter, local_wiring
+    from remora.otlp import send_spans
 
 __all__ = [
     "EMBEDDED",
@@ -66,6 +67,7 @@ __all__ = [
     "pull_model",
     "sandbox_name",
     "sandbox_report",
+    "send_spans",
     "served_weights",
     "user_config_dir",
     "weights_counter",
@@ -92,6 +94,8 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names.s
 
 
 def __getattr__(name: str) -> Any:
+    if name == "send_spans":
+        return import_module("remora.otlp").send_spans
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"remora.app.{_MODULES[name]}"), name)

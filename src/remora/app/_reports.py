@@ -52,7 +52,7 @@ class Reports:
 
         Text that looks like a secret is redacted. Raises `TraceNotFound` if there is no such agent.
         """
-        title, paths = self._choose(fragments, wanted)
+        title, paths = self.choose(fragments, wanted)
         decided = decisions(self._project.library.picked_events(DECIDING))
         agents = []
         for place, path in enumerate(paths):
@@ -77,7 +77,8 @@ class Reports:
         turns = [view_turns(Intact(read_events(path))) for path in (left, right)]
         return redact_values(compare(reports[0], turns[0], reports[1], turns[1]))
 
-    def _choose(self, fragments: Sequence[str], wanted: Filter | None) -> tuple[str, list[Path]]:
+    def choose(self, fragments: Sequence[str], wanted: Filter | None) -> tuple[str, list[Path]]:
+        """A title, and the streams of these agents and runs; by default of the latest run."""
         library = self._project.library
         if fragments:
             if wanted is not None and wanted != Filter():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from remora.analysis import (
     Comparison,
@@ -36,6 +36,9 @@ from remora.events import (
 )
 from remora.ports import TokenCounter, blob_limit
 from remora.trace import Filter
+
+ExportKind = Literal["otel", "atif", "openai", "csv"]
+"""The formats that streams can be exported to."""
 
 
 def no_progress(_done: int, _total: int) -> None:
@@ -125,6 +128,23 @@ class Streams:
         from remora.app._reports import Reports
 
         return Reports(self._project).compare(one, other)
+
+    def export(
+        self,
+        kind: ExportKind,
+        ids: Sequence[str] = (),
+        wanted: Filter | None = None,
+        *,
+        content: bool = False,
+        progress: Callable[[int, int], None] = no_progress,
+    ) -> AsyncIterator[str]:
+        """Yield the text of an export, one part for each agent; by default of the latest run.
+
+        `content` adds prompts, replies and results to `otel`, which leaves them out by convention.
+        """
+        from remora.app._exports import Exports
+
+        return Exports(self._project).export(kind, ids, wanted, content=content, progress=progress)
 
     async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))
