@@ -46,6 +46,8 @@ class Plan:
     """Results of the jobs that finished before the interruption."""
     is_over: bool = False
     """Whether the run already finished, so that nothing is left to do."""
+    parent: Mapping[str, Any] | None = None
+    """For a fork: the agent that it forks, and after which turn."""
 
     def in_order(self, results: Iterable[AgentResult]) -> list[AgentResult]:
         """The results in the order of the jobs, then those of the last pass."""
@@ -180,6 +182,7 @@ def _run_start(plan: Plan) -> RunStartEvent:
         policy=plan.policy,
         limits={"prompt_tokens": plan.limit} if plan.limit else {},
         settings=dict(plan.settings),
+        parent=dict(plan.parent) if plan.parent else None,
     )
 
 

@@ -95,11 +95,12 @@ class Runner:
         model: Mapping[str, Any] | None = None,
         past: Sequence[Event] = (),
         problem: RemoraError | None = None,
+        resumed: str = "the process that ran it ended",
     ) -> None:
         """Prepare a run.
 
-        `model` describes the model in the stream. `past` holds the events of an interrupted run, to resume it.
-        `problem` is why the agent cannot start; the stream records it and ends.
+        `model` describes the model in the stream. `past` holds the events of an interrupted run, to resume it, and
+        `resumed` says why. `problem` is why the agent cannot start; the stream records it and ends.
         """
         self.track = track
         self._definition = definition
@@ -110,7 +111,7 @@ class Runner:
         self._limits = limits
         self._model = model or {}
         self._past = past
-        self._problem = problem
+        self._problem, self._resumed = problem, resumed
         self._state = resume_state(past)
         self._failures = self._state.failures
         self._undecided = self._state.undecided
@@ -265,7 +266,7 @@ class Runner:
 
     async def _resume(self) -> CheckResult:
         """Continue the stream. Runs the first check if the stream has no result of it."""
-        await self.track.resume(self._past, "the process that ran it ended")
+        await self.track.resume(self._past, self._resumed)
         first = self._past[0]
         if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it
             return CheckResult(first.check.get("before"))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         compare_runs,
         view_turns,
     )
+    from remora.analysis._fork import FORK, inherited_events, inherited_seq
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, read_chats
     from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "FORK",
     "AgentPair",
     "AgentReport",
     "AssistantTurn",
@@ -90,6 +92,8 @@ __all__ = [
     "grounding",
     "history_tokens",
     "html",
+    "inherited_events",
+    "inherited_seq",
     "markdown",
     "otlp",
     "read_chats",
@@ -107,6 +111,7 @@ __all__ = [
 
 _MODULES = {
     "_compare": "AgentPair Comparison RunComparison TurnPair TurnView compare compare_runs view_turns",
+    "_fork": "FORK inherited_events inherited_seq",
     "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat read_chats",
     "_messages": "ChatProblem UserMessage AssistantTurn",

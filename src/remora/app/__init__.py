@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from remora.app._agents import AgentRow, Agents, AgentSource, bundled_agents
     from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
+    from remora.app._forking import ForkPlan
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
@@ -43,6 +44,7 @@ __all__ = [
     "AgentSource",
     "Agents",
     "Deciders",
+    "ForkPlan",
     "FunctionGemmaRunner",
     "GrailExecutor",
     "Imported",
@@ -77,6 +79,7 @@ _NAMES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
+    "_forking": "ForkPlan",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
     "_hub": "hub_around",

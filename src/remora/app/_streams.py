@@ -123,6 +123,11 @@ class Streams:
 
         return await Reports(self._project).report(ids, wanted, losses=losses, progress=progress)
 
+    def settings_of_agent(self, fragment: str) -> dict[str, Any]:
+        """The settings of the run of an agent; none if it had no run."""
+        first = next(iter(self._project.library.events(fragment)), None)
+        return self._project.runs.settings_of(first.run_id) if first is not None and first.run_id else {}
+
     def compare(self, one: str, other: str) -> Comparison | RunComparison:
         """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
         from remora.app._reports import Reports

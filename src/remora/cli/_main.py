@@ -25,6 +25,7 @@ COMMANDS = {
         "Run agents on the functions and files below PATHS each time you save a change.",
     ),
     "resume": ("_analyze:run", "Continue a run that was interrupted by a crash, a kill or a power loss."),
+    "fork": ("_fork:forking", "Run an agent again from the end of one of its turns."),
     "diff": ("_review:review", "Show open changes: those that are neither accepted nor rejected."),
     "accept": ("_review:review", "Write agents' changes into your files."),
     "reject": ("_review:review", "Reject agents' changes, so that they are no longer open."),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from remora.analysis._fork import inherited_seq
 from remora.events import AgentEndEvent, AgentStartEvent, Event, ModelRequestEvent, canonical
 
 
@@ -40,9 +41,7 @@ class CompleteStream:
     @property
     def inherited(self) -> int:
         """The seq of the last event that a fork inherited; -1 if none."""
-        parent = self.start.parent or {}
-        seq = parent.get("seq") if parent.get("relation") == "fork" else None
-        return seq if isinstance(seq, int) else -1
+        return inherited_seq(self.start)
 
     def text(self, event: Any) -> str:
         """The full text of a reply or of a person's message."""

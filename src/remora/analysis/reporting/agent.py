@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from remora.analysis._fork import inherited_seq
 from remora.analysis._turns import fold_files
 from remora.analysis.reporting.lost import LostWord, LostWords
 from remora.context.text import one_line
@@ -270,9 +271,7 @@ class _Reading:
                 pass
 
     def _start(self, event: AgentStartEvent) -> None:
-        parent = event.parent or {}
-        inherited = parent.get("seq") if parent.get("relation") == "fork" else None
-        self._inherited_seq = inherited if isinstance(inherited, int) else -1
+        self._inherited_seq = inherited_seq(event)
         self._policy = str(event.model.get("name") or event.model.get("model") or event.model.get("policy") or "")
         self._head |= {
             "agent_id": event.agent_id,
@@ -281,7 +280,7 @@ class _Reading:
             "node_id": event.node_id,
             "node": event.node,
             "goal": event.goal[:MAX_TEXT],
-            "parent": parent,
+            "parent": event.parent or {},
         }
 
     def _response(self, event: ModelResponseEvent) -> None:
