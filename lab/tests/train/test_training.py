@@ -37,11 +37,11 @@ import json, sys
 from pathlib import Path
 import torch
 from remora_lab.trainer.tensors import Gguf, write_adapter
-from remora_lab.trainer.model import Llama
+from remora_lab.trainer.model import BaseModel
 from remora_lab.trainer.tokens import RowTokenizer, chatml
 gguf = Gguf(Path(sys.argv[1]))
 torch.set_num_threads(1)
-model = Llama(gguf, rank=16, alpha=32.0, dtype=torch.float32, seed=3)
+model = BaseModel(gguf, rank=16, alpha=32.0, dtype=torch.float32, seed=3)
 with torch.no_grad():
     for block in model.blocks:
         for name, layer in block.linear.items():

@@ -25,6 +25,7 @@ from remora_lab.train import (
     TrainingResult,
     TrainingRow,
     export_rows,
+    request_rows,
     run_training,
     suite_rows,
     synthetic_rows,
@@ -77,6 +78,9 @@ def rows(
     synthetic: Annotated[
         int, typer.Option("--synthetic", "--variety", min=0, help="Number of rows of made-up agents")
     ] = 0,
+    requests: Annotated[
+        int, typer.Option(min=0, help="Number of rows in which a person's sentence chooses the tool, or none fits")
+    ] = 0,
     suite: Annotated[Path | None, typer.Option(help="A folder of tasks: rows of its training half")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Runs of each task, every one a little different")] = 6,
     tasks: Annotated[int | None, typer.Option(min=1, help="At most this many tasks")] = None,
@@ -98,17 +102,21 @@ def rows(
     Examples:
       remora train rows --synthetic 20000 --out synthetic.jsonl.gz
       remora train rows --synthetic 1000 --unseen --out judge.jsonl.gz
+      remora train rows --requests 5000 --out requests.jsonl.gz
       remora train rows --suite benchmarks/tasks --out suite.jsonl.gz --chats chats.jsonl.gz
     """
     with errors_as_sentences():
-        if not synthetic and suite is None:
-            raise ConfigError("No rows were asked for: expected `--synthetic NUMBER`, `--suite FOLDER`, or both")
+        if not synthetic and not requests and suite is None:
+            raise ConfigError(
+                "No rows were asked for: expected `--synthetic NUMBER`, `--requests NUMBER` or `--suite FOLDER`"
+            )
         with ExitStack() as open_:
             file = open_.enter_context(RowFile(out))
             talk = open_.enter_context(RowFile(chats)) if chats else None
             if suite:
                 asyncio.run(_run_suite(suite, tasks, episodes, seed, jobs, file, talk))
             _add_synthetic(file, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen), synthetic)
+            _add_synthetic(file, request_rows(seed, requests, EstimatedCounter(), unseen=unseen), requests)
             if talk:
                 _add_synthetic(
                     talk, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen, chats=True), synthetic

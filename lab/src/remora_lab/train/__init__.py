@@ -5,7 +5,7 @@ from remora_lab.train._rows import RowCounts, RowFile, TrainingRow, answer_text,
 from remora_lab.train._run import TrainingResult, run_training
 from remora_lab.train._suite import EpisodeRows, suite_rows
 from remora_lab.train._trace_rows import Verdicts, read_verdicts, rows_of_stream
-from remora_lab.train.synthetic import synthetic_rows
+from remora_lab.train.synthetic import request_rows, synthetic_rows
 
 __all__ = [
     "EpisodeRows",
@@ -18,6 +18,7 @@ __all__ = [
     "answer_text",
     "export_rows",
     "read_verdicts",
+    "request_rows",
     "rows_of_stream",
     "run_training",
     "suite_rows",

@@ -19,7 +19,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from remora.errors import RemoraError
 from remora_lab.trainer.batches import batches, collate, held_out
 from remora_lab.trainer.judging import judge
-from remora_lab.trainer.model import Llama
+from remora_lab.trainer.model import BaseModel
 from remora_lab.trainer.tensors import Gguf, write_adapter
 from remora_lab.trainer.tokens import RowTokenizer, Tokens
 
@@ -78,7 +78,8 @@ class Training:
             raise ValueError(f"There is no row to learn from in {', '.join(map(str, options.rows))}")
         self.judge += _read(tokenizer, options.valid, options.limit, options.max_tokens)[0]
         dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-        self.model = Llama(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed).to(self.device)
+        model = BaseModel(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed)
+        self.model = model.to(self.device)
         if options.start:
             self.model.begin_with(Gguf(options.start))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=options.lr, betas=(0.9, 0.99), weight_decay=0.0)
@@ -172,7 +173,7 @@ class Training:
         rows = [row.row for row in self.learn]
         settings = self.settings
         meta: dict[str, str | float | int] = {
-            "general.architecture": "llama",
+            "general.architecture": self.model.architecture,
             "general.type": "adapter",
             "general.name": self.options.out.name,
             "adapter.type": "lora",

@@ -15,12 +15,12 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from remora_lab.trainer.batches import batches, collate
-from remora_lab.trainer.model import Llama
+from remora_lab.trainer.model import BaseModel
 from remora_lab.trainer.tokens import Tokens
 
 
 @torch.no_grad()
-def judge(model: Llama, rows: Sequence[Tokens], batch_tokens: int, device: torch.device) -> dict[str, Any]:
+def judge(model: BaseModel, rows: Sequence[Tokens], batch_tokens: int, device: torch.device) -> dict[str, Any]:
     """Loss, right tools and exact answers, over all rows and by where they came from."""
     found: dict[str, list[tuple[float, bool, bool]]] = defaultdict(list)
     for group in batches(rows, batch_tokens, None):

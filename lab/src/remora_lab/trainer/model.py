@@ -1,7 +1,8 @@
 """The base model in torch, frozen, with an adapter on every linear layer.
 
-Rotary positions turn neighbouring values, which is the order that llama-type GGUF files store queries and keys in: so
-the adapter's rows are already in the file's order, and nothing is permuted on the way in or out.
+Rotary positions rotate the pairs of values that the GGUF file stores them for: neighbours in a llama-type file, values
+half a head apart in a qwen2 file. So the adapter's rows are already in the file's order, and nothing is permuted on the
+way in or out.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ LINEAR = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ff
 class Adapted(nn.Module):
     """A frozen linear layer and what is learned beside it."""
 
-    def __init__(self, weight: Tensor, rank: int, scale: float) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, rank: int, scale: float) -> None:
         super().__init__()
         out, into = weight.shape
         self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("bias", bias, persistent=False)
         self.a = nn.Parameter(torch.randn(rank, into) / math.sqrt(into))
         self.b = nn.Parameter(torch.zeros(out, rank))
         self.scale = scale
 
     def forward(self, x: Tensor) -> Tensor:
         learned = F.linear(F.linear(x, self.a.to(x.dtype)), self.b.to(x.dtype))
-        return F.linear(x, self.weight) + learned * self.scale
+        return F.linear(x, self.weight, self.bias) + learned * self.scale
 
 
 class Block(nn.Module):
@@ -41,11 +43,13 @@ class Block(nn.Module):
 
     def __init__(self, gguf: Gguf, number: int, rank: int, scale: float, dtype: torch.dtype) -> None:
         super().__init__()
-        self.heads = int(gguf.meta["llama.attention.head_count"])
-        self.shared = self.heads // int(gguf.meta["llama.attention.head_count_kv"])
-        self.eps = float(gguf.meta["llama.attention.layer_norm_rms_epsilon"])
+        kind = gguf.meta["general.architecture"]
+        self.heads = int(gguf.meta[f"{kind}.attention.head_count"])
+        self.shared = self.heads // int(gguf.meta[f"{kind}.attention.head_count_kv"])
+        self.eps = float(gguf.meta[f"{kind}.attention.layer_norm_rms_epsilon"])
+        self.rotate = ROTATIONS[kind]
         self.linear = nn.ModuleDict(
-            {name: Adapted(_load(gguf, f"blk.{number}.{name}.weight", dtype), rank, scale) for name in LINEAR}
+            {name: _adapted(gguf, f"blk.{number}.{name}", dtype, rank, scale) for name in LINEAR}
         )
         for name in ("attn_norm", "ffn_norm"):
             self.register_buffer(name, _load(gguf, f"blk.{number}.{name}.weight", torch.float32), persistent=False)
@@ -58,8 +62,8 @@ class Block(nn.Module):
     def _attention(self, x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
         rows, length, _ = x.shape
         q, k, v = (self._split(self.linear[name](x)) for name in ("attn_q", "attn_k", "attn_v"))
-        k, v = (each.repeat_interleave(self.shared, dim=1) for each in (_turned(k, turns), v))
-        seen = F.scaled_dot_product_attention(_turned(q, turns), k, v, is_causal=True)
+        k, v = (each.repeat_interleave(self.shared, dim=1) for each in (self.rotate(k, turns), v))
+        seen = F.scaled_dot_product_attention(self.rotate(q, turns), k, v, is_causal=True)
         return self.linear["attn_output"](seen.transpose(1, 2).reshape(rows, length, -1))
 
     def _split(self, x: Tensor) -> Tensor:
@@ -68,27 +72,29 @@ class Block(nn.Module):
         return x.view(rows, length, width // size, size).transpose(1, 2)
 
 
-class Llama(nn.Module):
-    """A llama-type model from a GGUF file; only its adapter learns."""
+class BaseModel(nn.Module):
+    """A llama-type or qwen2 model from a GGUF file; only its adapter learns."""
 
     def __init__(self, gguf: Gguf, *, rank: int, alpha: float, dtype: torch.dtype, seed: int = 0) -> None:
         super().__init__()
         torch.manual_seed(seed)
         meta = gguf.meta
-        if meta["general.architecture"] != "llama":
-            raise ValueError(f"`{gguf.path}` is of the architecture `{meta['general.architecture']}`, expected `llama`")
+        kind = self.architecture = str(meta["general.architecture"])
+        if kind not in ROTATIONS:
+            raise ValueError(f"`{gguf.path}` has the architecture `{kind}`, expected {' or '.join(ROTATIONS)}")
         self.dtype, self.rank, self.alpha = dtype, rank, alpha
         self.blocks = nn.ModuleList(
-            Block(gguf, number, rank, alpha / rank, dtype) for number in range(int(meta["llama.block_count"]))
+            Block(gguf, number, rank, alpha / rank, dtype) for number in range(int(meta[f"{kind}.block_count"]))
         )
-        self.eps = float(meta["llama.attention.layer_norm_rms_epsilon"])
+        self.eps = float(meta[f"{kind}.attention.layer_norm_rms_epsilon"])
         head = "output.weight" if "output.weight" in gguf else "token_embd.weight"
         self.register_buffer("embedding", _load(gguf, "token_embd.weight", dtype), persistent=False)
         self.register_buffer("norm", _load(gguf, "output_norm.weight", torch.float32), persistent=False)
         same = head == "token_embd.weight"
         self.register_buffer("head", self.embedding if same else _load(gguf, head, dtype), persistent=False)
-        size = int(meta["llama.rope.dimension_count"])
-        base = float(meta.get("llama.rope.freq_base", 10000.0))
+        whole = int(meta[f"{kind}.embedding_length"]) // int(meta[f"{kind}.attention.head_count"])
+        size = int(meta.get(f"{kind}.rope.dimension_count", whole))
+        base = float(meta.get(f"{kind}.rope.freq_base", 10000.0))
         self.register_buffer("speeds", base ** (-torch.arange(0, size, 2).float() / size), persistent=False)
 
     @torch.no_grad()
@@ -137,7 +143,22 @@ def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps) * weight).to(x.dtype)
 
 
-def _turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+def _adapted(gguf: Gguf, name: str, dtype: torch.dtype, rank: int, scale: float) -> Adapted:
+    bias = _load(gguf, f"{name}.bias", dtype) if f"{name}.bias" in gguf else None
+    return Adapted(_load(gguf, f"{name}.weight", dtype), bias, rank, scale)
+
+
+def _rotate_neighbours(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = turns
     even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2).to(x.dtype)
+
+
+def _rotate_halves(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+    cos, sin = turns
+    first, second = x.float().chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1).to(x.dtype)
+
+
+ROTATIONS = {"llama": _rotate_neighbours, "qwen2": _rotate_halves}
+"""Which pairs of a head's values are rotated together, by the architecture that the GGUF file names."""

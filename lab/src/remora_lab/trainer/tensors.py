@@ -13,9 +13,9 @@ from remora.gguf import read_layout, read_pairs
 _U32, _F32, _STRING = 4, 6, 8
 _TENSOR_F32, _TENSOR_F16 = 0, 1
 _ALIGNMENT = 32
-_BLOCK = 32
-"""Values that share a scale in the quantized kinds that are read here."""
-_BLOCK_BYTES = {2: 18, 3: 20, 8: 34}
+_Q4_0, _Q4_1, _Q8_0, _Q4_K, _Q6_K = 2, 3, 8, 12, 14
+_BLOCKS = {_Q4_0: (32, 18), _Q4_1: (32, 20), _Q8_0: (32, 34), _Q4_K: (256, 144), _Q6_K: (256, 210)}
+"""Values and bytes of a block, by kind of quantization."""
 
 
 class Gguf:
@@ -46,17 +46,48 @@ def _floats(data: np.ndarray, at: int, values: int, kind: int, name: str) -> np.
         return data[at : at + 4 * values].view(np.float32).copy()
     if kind == _TENSOR_F16:
         return data[at : at + 2 * values].view(np.float16).astype(np.float32)
-    if kind not in _BLOCK_BYTES:
-        raise ValueError(f"`{name}` is of kind {kind}: expected F32, F16, Q4_0, Q4_1 or Q8_0")
-    size = _BLOCK_BYTES[kind]
-    blocks = data[at : at + values // _BLOCK * size].reshape(-1, size)
-    scale = blocks[:, :2].copy().view(np.float16).astype(np.float32)
-    if kind == 8:
-        return (blocks[:, 2:].copy().view(np.int8).astype(np.float32) * scale).reshape(-1)
+    if kind not in _BLOCKS:
+        raise ValueError(f"`{name}` has type {kind}: expected F32, F16, Q4_0, Q4_1, Q8_0, Q4_K or Q6_K")
+    per_block, size = _BLOCKS[kind]
+    blocks = data[at : at + values // per_block * size].reshape(-1, size)
+    return {_Q4_K: _from_q4_k, _Q6_K: _from_q6_k}.get(kind, _from_small_blocks)(blocks).reshape(-1)
+
+
+def _from_small_blocks(blocks: np.ndarray) -> np.ndarray:
+    """Q4_0, Q4_1 and Q8_0: 32 values that share one scale. Their sizes tell them apart."""
+    scale = _half(blocks[:, :2])
+    if blocks.shape[1] == _BLOCKS[_Q8_0][1]:
+        return blocks[:, 2:].copy().view(np.int8).astype(np.float32) * scale
     halves = blocks[:, -16:]
     nibbles = np.concatenate([halves & 15, halves >> 4], axis=1).astype(np.float32)
-    low = -8 * scale if kind == 2 else blocks[:, 2:4].copy().view(np.float16).astype(np.float32)
-    return (nibbles * scale + low).reshape(-1)
+    low = -8 * scale if blocks.shape[1] == _BLOCKS[_Q4_0][1] else _half(blocks[:, 2:4])
+    return nibbles * scale + low
+
+
+def _from_q4_k(blocks: np.ndarray) -> np.ndarray:
+    """256 values in eight groups; each group has a 6-bit scale and a 6-bit minimum, packed in 12 bytes."""
+    packed = blocks[:, 4:16]
+    first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
+    scales = np.concatenate([first & 63, (third & 15) | (first >> 6 << 4)], axis=1).astype(np.float32)
+    minima = np.concatenate([second & 63, (third >> 4) | (second >> 6 << 4)], axis=1).astype(np.float32)
+    quants = blocks[:, 16:].reshape(-1, 4, 32)
+    groups = np.stack([quants & 15, quants >> 4], axis=2).reshape(-1, 8, 32).astype(np.float32)
+    scale, minimum = _half(blocks[:, :2]) * scales, _half(blocks[:, 2:4]) * minima
+    return groups * scale[:, :, None] - minimum[:, :, None]
+
+
+def _from_q6_k(blocks: np.ndarray) -> np.ndarray:
+    """256 values of 6 bits (four in one array, two in another), with a signed scale for every 16."""
+    low = blocks[:, :128].reshape(-1, 2, 2, 32)
+    low = np.concatenate([low & 15, low >> 4], axis=2)
+    high = blocks[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], dtype=np.uint8).reshape(1, 1, 4, 1)
+    quants = (low | (high & 3) << 4).astype(np.float32) - 32
+    scales = blocks[:, 192:208].copy().view(np.int8).astype(np.float32) * _half(blocks[:, 208:])
+    return quants.reshape(-1, 16, 16) * scales[:, :, None]
+
+
+def _half(data: np.ndarray) -> np.ndarray:
+    return data.copy().view(np.float16).astype(np.float32)
 
 
 def write_adapter(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, str | float | int]) -> None:

@@ -1,0 +1,124 @@
+"""Rows in which a person's sentence chooses the tool, or no tool fits and the model must decline.
+
+Tools and arguments come from the episodes of synthetic agents. The sentence is made from the right tool's description
+and its arguments. To decline, the sentence belongs to the tools of another agent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from remora.ports import TokenCounter
+from remora.subagent import SUBMIT_RESULT_TOOL
+from remora_lab.train._rows import SYNTHETIC, TrainingRow
+from remora_lab.train.synthetic._dice import Dice
+from remora_lab.train.synthetic._episodes import episode
+
+DECLINED = 0.3
+"""Share of the rows that no tool fits."""
+_EARLIER = 50
+"""Requests of other agents to take a sentence from that no tool fits."""
+SYSTEMS = (
+    "Do what the user asks. Take arguments from the user's words. If no tool fits, call submit_result and say so.",
+    "You help a person with the tools below. Call the one that does what is asked. "
+    "When none of them does, call submit_result: say that no tool fits.",
+    "Choose the tool that fits the goal. Never call a tool that does something else: "
+    "if there is none that fits, submit_result says that no tool fits.",
+)
+OPENINGS = ("", "", "Please ", "Could you ", "I need you to ", "Can you ", "Hi! Please ", "I would like you to ")
+NO_TOOL = ("No tool fits: {}", "None of the tools can do this: {}", "No tool fits this request: {}")
+_TOOLS = re.compile(r"Tools:\n(.*?)\n\n", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Request:
+    sentence: str
+    tools: tuple[Mapping[str, Any], ...]
+    answer: str
+
+
+def request_rows(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = False) -> Iterator[TrainingRow]:
+    """So many rows of a person's request and the call that fits, or the refusal."""
+    dice = Dice(f"requests-{seed}-{unseen}", unseen=unseen)
+    found = _requests(f"{'unseen' if unseen else 'made'}-request-{seed}", dice, counter, unseen=unseen)
+    earlier = deque([next(found)], maxlen=_EARLIER)
+    for number in range(rows):
+        request = next(found)
+        foreign = [each for each in earlier if not _share_tools(each, request)]
+        earlier.append(request)
+        sentence, answer = request.sentence, request.answer
+        if foreign and dice.maybe(DECLINED):
+            sentence = dice.one(foreign).sentence
+            answer = _refusal(dice, sentence)
+        messages = _messages(dice, sentence, request.tools)
+        yield TrainingRow(f"request-{seed}-{number}/1", SYNTHETIC, "request", "json-3", messages, answer)
+
+
+def _requests(name: str, dice: Dice, counter: TokenCounter, *, unseen: bool) -> Iterator[_Request]:
+    """Endless: of each synthetic episode, the calls whose arguments a sentence can hold, each tool once."""
+    number = 0
+    while True:
+        said: set[str] = set()
+        for row in episode(f"{name}-{number}", counter, unseen=unseen):
+            call = orjson.loads(row.answer)
+            tools = _tools(row)
+            spec = next((tool for tool in tools if tool["name"] == call["tool"]), None)
+            if spec is None or call["tool"] in {*said, SUBMIT_RESULT_TOOL}:
+                continue
+            if not spec["description"] or not _sayable(call["args"]):
+                continue
+            said.add(call["tool"])
+            yield _Request(_sentence(dice, str(spec["description"]), call["args"]), tools, row.answer)
+        number += 1
+
+
+def _tools(row: TrainingRow) -> tuple[Mapping[str, Any], ...]:
+    listed = _TOOLS.search(str(row.messages[0]["content"]))
+    return tuple(map(orjson.loads, listed.group(1).split("\n"))) if listed else ()
+
+
+def _sayable(args: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str | int | float) and len(str(value)) < 60 for value in args.values())
+
+
+def _sentence(dice: Dice, description: str, args: Mapping[str, Any]) -> str:
+    """The description as a request, with every argument in words."""
+    opening = dice.one(OPENINGS)
+    work = description.rstrip(".")
+    work = work[0].lower() + work[1:] if opening else work
+    named = [f"{name.replace('_', ' ')} {value}" for name, value in dice.shuffled(list(args.items()))]
+    if not named:
+        return f"{opening}{work}."
+    if dice.maybe(0.4):
+        return f"{opening}{work}: {', '.join(named)}."
+    if dice.maybe(0.5):
+        return f"{opening}{work} ({', '.join(named)})."
+    return f"{opening}{work}. The {' and the '.join(named)}."
+
+
+def _share_tools(one: _Request, other: _Request) -> bool:
+    names = [{str(tool["name"]) for tool in each.tools} - {SUBMIT_RESULT_TOOL} for each in (one, other)]
+    return bool(names[0] & names[1])
+
+
+def _refusal(dice: Dice, sentence: str) -> str:
+    summary = dice.one(NO_TOOL).format(sentence.rstrip("."))
+    return orjson.dumps({"tool": SUBMIT_RESULT_TOOL, "args": {"summary": summary[:120]}}).decode()
+
+
+def _messages(dice: Dice, sentence: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], ...]:
+    own = dice.shuffled([tool for tool in tools if tool["name"] != SUBMIT_RESULT_TOOL])
+    last = [tool for tool in tools if tool["name"] == SUBMIT_RESULT_TOOL]
+    listed = "\n".join(orjson.dumps(tool).decode() for tool in (*own, *last))
+    how = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
+    packet = {"goal": sentence, "constraints": {"max_turns": dice.number(1, 12)}, "turn": 1}
+    return (
+        {"role": "system", "content": f"{dice.one(SYSTEMS)}\n\nTools:\n{listed}\n\n{how}"},
+        {"role": "user", "content": orjson.dumps(packet).decode()},
+    )
