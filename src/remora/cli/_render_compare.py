@@ -141,10 +141,10 @@ def forks(found: Sequence[Comparison], options: str) -> None:
     """Print one line for the agent and for each of its forks, and what to do next."""
     source = found[0].left
     say("")
-    say(f"{'':<9}{'model':<24} {'verdict':<20} {'turns':>5} {'tokens':>8} {'time':>7}  parted", "bold")
-    say(_fork_line(source, "the agent itself"))
+    say(f"{'':<9}{'model':<16} {'verdict':<16} {'turns':>5} {'tokens':>7} {'time':>7}  parted", "bold")
+    say(_fork_line(source, "itself"))
     for item in found:
-        parted = "nowhere" if item.parted is None else f"turn {item.parted}, by what it {item.first}"
+        parted = "nowhere" if item.parted is None else f"turn {item.parted}: {item.first}"
         say(_fork_line(item.right, parted))
     newest = short_id(found[-1].right.agent_id)
     say(f"Turn by turn: remora trace diff {short_id(source.agent_id)} {newest} {options}".rstrip())
@@ -154,6 +154,6 @@ def forks(found: Sequence[Comparison], options: str) -> None:
 
 def _fork_line(agent: AgentReport, parted: str) -> str:
     return (
-        f"{short_id(agent.agent_id):<9}{one_line(agent.model, 24):<24} {one_line(_verdict(agent), 20):<20} "
-        f"{agent.turns:>5} {agent.prompt_tokens:>8,} {agent.duration_s:>5.1f} s  {parted}"
+        f"{short_id(agent.agent_id):<9}{one_line(agent.model, 16):<16} {one_line(_verdict(agent), 16):<16} "
+        f"{agent.turns:>5} {agent.prompt_tokens:>7,} {agent.duration_s:>5.1f} s  {parted}"
     )
