@@ -23,11 +23,12 @@ MAX_ROWS = 50
 _ORDER = ("failed", "unsealed", "unchanged", "partial", "done")
 _MARKS = {"done": "✅", "partial": "🟡", "unchanged": "⚪", "failed": "❌", "unsealed": "⏸"}
 _TICKS = re.compile(r"`+")
+_WORDS = re.compile(r"[A-Za-z0-9 ,…:-]+")
 
 
 def markdown(report: Report) -> str:
     """The report as Markdown. Details that do not fit are counted at the end."""
-    lines = [f"## {plain(report.title)}", "", words.totals_line(report), ""]
+    lines = [f"## {heading(report.title)}", "", words.totals_line(report), ""]
     lines += _agents(report.agents)
     if len(report.agents) > 1:
         lines += _totals(report)
@@ -46,9 +47,9 @@ def markdown(report: Report) -> str:
     return text.rstrip() + "\n"
 
 
-def plain(text: str) -> str:
-    """One line of our own words, safe as Markdown text."""
-    return re.sub(r"([\\`*_{}\[\]<>()#|~@!&])", r"\\\1", one_line(text))
+def heading(text: str) -> str:
+    """A title: as it is if it has only letters, digits and spaces, else as code."""
+    return text if _WORDS.fullmatch(text) else code(text)
 
 
 def code(text: str, limit: int = 200) -> str:
@@ -145,8 +146,8 @@ def _totals(report: Report) -> Iterator[str]:
 
 def _details(agent: AgentReport) -> Iterator[str]:
     title = " · ".join(filter(None, (words.name_of(agent), agent.operation, short_id(agent.agent_id))))
-    line = f"{_MARKS[agent.status]} {html_text(title)}: {html_text(words.verdict_text(agent))}"
-    yield f"<details><summary>{line}</summary>\n"
+    line = f"<code>{html_text(title)}</code> <code>{html_text(words.verdict_text(agent))}</code>"
+    yield f"<details><summary>{_MARKS[agent.status]} {line}</summary>\n"
     yield from _facts(agent)
     rows = [
         (str(step.turn), code(step.tool), code(step.args, 60), step.outcome, code(step.summary, 120), str(step.seq))
@@ -181,5 +182,5 @@ def _facts(agent: AgentReport) -> Iterator[str]:
 
 
 def html_text(text: str) -> str:
-    """Untrusted text inside an HTML element: no markup, and nothing that Markdown would read."""
-    return re.sub(r"[^\w\s.,:;/→·%-]", lambda match: f"&#{ord(match[0])};", one_line(text))
+    """Untrusted text inside an HTML element: no markup, and nothing that Markdown would read, such as a URL."""
+    return re.sub(r"[^\w\s.,;/→·%-]", lambda match: f"&#{ord(match[0])};", one_line(text))
