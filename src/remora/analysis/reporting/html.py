@@ -44,7 +44,7 @@ def _page(report: Report) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
     yield f"<title>{text(report.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>"
-    yield f"<header><h1>{text(report.title)}</h1><p>{text(words.totals_line(report))}</p></header>"
+    yield f"<header><h1>{text(report.title)}</h1><p>{text(words.totals_line(report))}</p>{_span(report)}</header>"
     yield _bar(report)
     yield from _cards(report)
     ordered = sorted(report.agents, key=lambda agent: (_ORDER.index(agent.status), agent.agent_id))
@@ -60,6 +60,12 @@ def _page(report: Report) -> Iterator[str]:
         yield f"<p class=note>Details of {more:,} more agents: <code>remora trace report AGENT</code></p>"
     yield f"<footer>Remora {text(__version__)} · {_FOOTER}</footer>"
     yield "</main>\n</body>\n</html>"
+
+
+def _span(report: Report) -> str:
+    """When the agents ran."""
+    first, last = words.times(report)
+    return f"<p>{text(first)} to {text(last)} UTC</p>" if first else ""
 
 
 def _bar(report: Report) -> str:
@@ -193,9 +199,10 @@ def _group_row(group: Group, report: Report) -> tuple[str, ...]:
 
 def _details(agent: AgentReport, *, is_open: bool) -> Iterator[str]:
     title = f"<b>{text(words.name_of(agent))}</b> {text(agent.operation)} <code>{text(short_id(agent.agent_id))}</code>"
-    yield f'<details id="{anchor(agent)}"{" open" if is_open else ""}><summary>'
+    yield f"<details{' open' if is_open else ''}><summary>"
     yield f'<i class="dot {agent.status}"></i> {title} <span>{text(words.verdict_text(agent))}</span></summary>'
-    yield "<dl>"
+    # A browser opens the details when a link leads to something inside them.
+    yield f'<dl id="{anchor(agent)}">'
     for name, value in _facts(agent):
         yield f"<dt>{text(name)}</dt><dd>{text(value)}</dd>"
     yield "</dl>"
@@ -211,7 +218,9 @@ def _facts(agent: AgentReport) -> Iterator[tuple[str, str]]:
     if parent := words.parent_text(agent):
         yield "origin", parent
     yield "verdict", words.verdict_text(agent)
-    optional = (("evidence", words.evidence_text(agent)), ("why not more", agent.why), ("its own words", agent.summary))
+    left = "; ".join(words.problem_text(item) for item in agent.problems[:10])
+    own = ("its own words", agent.summary)
+    optional = (("evidence", words.evidence_text(agent)), ("left", left), ("why not more", agent.why), own)
     yield from ((name, value) for name, value in optional if value)
     yield "decided by", agent.model or "nobody"
     yield "took", f"{agent.turns - agent.inherited} turns, {words.tokens(agent)}, {words.seconds(agent.duration_s)}"

@@ -62,6 +62,18 @@ def evidence_text(agent: AgentReport) -> str:
     return ", ".join(f"seq {seq}" for seq in seqs) if isinstance(seqs, list | tuple) else ""
 
 
+def problem_text(item: Mapping[str, Any]) -> str:
+    """One problem that a check still found: `line 19: B008 Do not call …`."""
+    return f"line {item['row']}: {item['code']} {item['message']}"
+
+
+def times(report: Report) -> tuple[str, str]:
+    """When the first agent began and the last one ended, to the second; empty without agents."""
+    began = min((agent.started for agent in report.agents if agent.started), default="")
+    ended = max((agent.ended for agent in report.agents), default="")
+    return began[:19].replace("T", " "), ended[:19].replace("T", " ")
+
+
 def name_of(agent: AgentReport) -> str:
     """What the agent worked on: its node, else the beginning of its goal."""
     return agent.node_id or agent.goal[:80] or short_id(agent.agent_id)
