@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from remora.analysis.exporting.complete import CompleteStream
     from remora.analysis.exporting.otlp import otlp
     from remora.analysis.exporting.table import COLUMNS, csv_text, turn_rows
-    from remora.analysis.reporting.agent import AgentReport, FileReport, ModelUse, Refusal, Step, report_agent
+    from remora.analysis.reporting.agent import (
+        REPORTED,
+        AgentReport,
+        FileReport,
+        ModelUse,
+        Refusal,
+        Step,
+        report_agent,
+    )
     from remora.analysis.reporting.html import html
     from remora.analysis.reporting.markdown import markdown
     from remora.analysis.reporting.sarif import sarif
@@ -47,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLUMNS",
     "FORK",
+    "REPORTED",
     "AgentPair",
     "AgentReport",
     "AssistantTurn",
@@ -124,7 +133,7 @@ _MODULES = {
     "exporting.complete": "CompleteStream",
     "exporting.otlp": "otlp",
     "exporting.table": "COLUMNS csv_text turn_rows",
-    "reporting.agent": "AgentReport FileReport ModelUse Refusal Step report_agent",
+    "reporting.agent": "REPORTED AgentReport FileReport ModelUse Refusal Step report_agent",
     "reporting.html": "html",
     "reporting.markdown": "markdown",
     "reporting.sarif": "sarif",

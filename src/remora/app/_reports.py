@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from remora.analysis import (
+    REPORTED,
     AgentReport,
     Comparison,
     FileReport,
@@ -26,7 +27,7 @@ from remora.context.patterns import redact_values
 from remora.errors import ConfigError, TraceError, TraceNotFound
 from remora.events import BlobRef, FileChange, ModelRequestEvent, ToolResultEvent, canonical, short_id, unpack
 from remora.ports import blob_limit
-from remora.trace import Filter, Intact, check_stream_id, pick_events, read_events
+from remora.trace import Filter, Intact, check_stream_id, pick_events, read_events, read_picked
 
 MAX_DIFFS = 200
 """Agents whose diffs are part of a report."""
@@ -112,7 +113,7 @@ class Reports:
         return [stream for stream in streams if stream.exists()]
 
     def _agent(self, path: Path, *, losses: bool) -> AgentReport:
-        events = Intact(read_events(path))
+        events = Intact(read_picked(path, REPORTED))
         found = report_agent(events, system=self._system, raw_text=self._raw_text if losses else None)
         damage = events.damage.message if events.damage else ""
         return replace(found, agent_id=found.agent_id or path.stem, damage=damage)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         user_state_home,
     )
     from remora.trace.files.reader import Position, Record, read_events, read_lines, read_records
-    from remora.trace.files.skim import pick_events, read_changes
+    from remora.trace.files.skim import pick_events, read_changes, read_picked
     from remora.trace.files.state import find_streams, new_stream_id, resolve
     from remora.trace.files.stream import SyncMode
     from remora.trace.files.writer import FileTrace, StreamEmitter
@@ -97,6 +97,7 @@ __all__ = [
     "read_changes",
     "read_events",
     "read_lines",
+    "read_picked",
     "read_records",
     "resolve",
     "standing",
@@ -112,7 +113,7 @@ _MODULES = {
     "files.memory": "MemoryBlobs MemoryTrace",
     "files.ownership": "Standing check_state_dir claim forget_own make_own private_folder standing user_state_home",
     "files.reader": "Position Record read_events read_lines read_records",
-    "files.skim": "pick_events read_changes",
+    "files.skim": "pick_events read_changes read_picked",
     "files.state": "find_streams new_stream_id resolve",
     "files.stream": "SyncMode",
     "files.writer": "FileTrace StreamEmitter",

@@ -23,7 +23,6 @@ from remora.events import (
     PacketDelta,
     PacketUpdateEvent,
     SubmitResultEvent,
-    ToolCallEvent,
     ToolResultEvent,
     UserInputEvent,
     canonical,
@@ -37,6 +36,12 @@ MAX_TEXT = 2000
 NOT_TAKEN = ("failed", "discarded")
 """Verdicts of work that did not help."""
 FAILED = ("error", "degraded")
+
+REPORTED = (
+    "agent_start", "user_input", "model_request", "model_response", "tool_result", "packet_update", "notice",
+    "submit_result", "agent_error", "agent_end",
+)  # fmt: skip
+"""The event types that `report_agent` reads. Others can be left out."""
 
 Status = Literal["done", "partial", "unchanged", "failed", "unsealed"]
 Decision = Literal["open", "accepted", "rejected"]
@@ -250,8 +255,6 @@ class _Reading:
                     self._lost.take_prompt(event)
             case ModelResponseEvent():
                 self._response(event)
-            case ToolCallEvent(call_id=call_id, args=args):
-                self._args[call_id] = args
             case ToolResultEvent():
                 self._result(event)
             case PacketUpdateEvent(source="model_response", delta=PacketDelta(error=error)) if error and error.set:
@@ -298,6 +301,7 @@ class _Reading:
             + (event.duration_ms or 1000 * seconds_between(asked.ts if asked else "", event.ts)),
             counted=counted if use.counted == counted or not use.requests else "both",
         )
+        self._args |= {call.call_id: call.args for call in event.calls}
         if event.error:
             delta = event.delta if isinstance(event.delta, PacketDelta) else None
             told = delta.error.set if delta and delta.error and delta.error.set else event.error
