@@ -45,6 +45,7 @@ def test_each_format_is_written_to_a_file(remora: Remora, run: Any, tmp_path: Pa
 def test_the_exit_code_follows_fail_on(remora: Remora, remora_json: Callable[..., Any], run: Any) -> None:
     statuses = remora_json("trace", "report")["statuses"]
     assert remora("trace", "report", "--fail-on", "failed").returncode == 0
+    assert remora("trace", "report", "--fail-on", "proposed").returncode == 1  # the changes are not accepted yet
     assert remora("trace", "report", "--fail-on", "left").returncode == (0 if set(statuses) == {"done"} else 1)
 
 

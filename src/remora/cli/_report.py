@@ -46,6 +46,7 @@ class FailOn(StrEnum):
     NEVER = "never"
     FAILED = "failed"
     LEFT = "left"
+    PROPOSED = "proposed"
 
 
 Ids = Annotated[
@@ -65,7 +66,10 @@ def report(
     output: Output = None,
     losses: Annotated[bool, typer.Option(help="Search for what calls used that prompts no longer showed")] = True,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with 1 if an agent failed, or also if it left problems")
+        FailOn,
+        typer.Option(
+            help="Exit with 1 if an agent failed, or also if it left problems, or also if it proposes changes"
+        ),
     ] = FailOn.NEVER,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
@@ -121,5 +125,7 @@ def _write(text: str, output: Path | None) -> None:
 
 def _exit_code(found: analysis.Report, fail_on: FailOn) -> int:
     left = any(status != "done" for status in found.statuses)
-    bad = {FailOn.NEVER: False, FailOn.FAILED: "failed" in found.statuses, FailOn.LEFT: left}
+    proposed = left or any(file.decision == "open" for agent in found.agents for file in agent.files)
+    failed = "failed" in found.statuses
+    bad = {FailOn.NEVER: False, FailOn.FAILED: failed, FailOn.LEFT: left, FailOn.PROPOSED: proposed}
     return SOME_FAILED if bad[fail_on] else 0
