@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile every module again
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -30,12 +31,13 @@ test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs,
 	@echo "test: ruff" >&2
 	@$(BIN)/ruff check --no-cache
 	@$(BIN)/ruff format --check --quiet
-	@echo "test: mypy --strict" >&2
-	@$(BIN)/mypy
 	@echo "test: import order" >&2
 	@PYTHONPATH=src:lab/src $(BIN)/lint-imports --no-logo --no-cache
-	@echo "test: pytest" >&2
-	@$(BIN)/pytest -q -n $(JOBS) --dist worksteal
+	@echo "test: pytest, and mypy --strict beside it" >&2
+	@{ $(BIN)/mypy >$(VENV)/mypy.txt 2>&1 || { printf '\nmypy:\n'; cat $(VENV)/mypy.txt; exit 1; } >&2; } & \
+		status=0; $(BIN)/pytest -q -n $(JOBS) --dist worksteal || status=$$?; \
+		wait $$! || { echo "test: mypy found errors (above, and in $(VENV)/mypy.txt)" >&2; exit 1; }; \
+		cat $(VENV)/mypy.txt; exit $$status
 
 test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
 	@echo "test-faults: kills, bit flips, failing disks" >&2
@@ -77,7 +79,7 @@ $(VENV)/.venv:
 	@touch $@
 
 # $(1): what to install
-install = if command -v uv >/dev/null; then uv pip install --quiet --python $(BIN)/python $(1); \
+install = if command -v uv >/dev/null; then uv pip install --quiet --compile-bytecode --python $(BIN)/python $(1); \
 	else $(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); fi
 
 $(VENV)/.agents: pyproject.toml $(VENV)/.venv

@@ -16,6 +16,7 @@ from remora.app import Project
 from remora.events import ModelRequestEvent, ModelResponseEvent
 from remora.ports import AgentResult
 from remora.sandbox import probe
+from sandbox.boxes import without_plugins
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
 
@@ -25,6 +26,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     folder = tmp_path / "shop"
     shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns(".agentfs", "__pycache__", ".pytest_cache"))
+    settings = folder / "pyproject.toml"
+    settings.write_text(f'{settings.read_text()}addopts = "{without_plugins("xdist")}"\n')
     return folder
 
 

@@ -68,6 +68,61 @@ class ServerConfig(_Block):
     """Threads of the embedded model. By default it uses the idle cores and leaves one free on a busy machine."""
 
 
+class RungConfig(_Block):
+    """One model of the ladder. A text is short for a block with only `model`."""
+
+    model: str = Field(min_length=1, max_length=2000)
+    """`server` (the model of the `server` block), an embedded model by name or GGUF file, `ollama#MODEL` or `URL#MODEL`
+    for a server, or a policy without a model."""
+    api_key_env: str = ""
+    """Name of the environment variable with the server's API key."""
+    mode: Literal["auto", "json", "tools"] | None = None
+    """How the model makes calls. By default as in the `server` block."""
+    context: int | None = Field(default=None, ge=512, le=MAX_TOKENS)
+    """The model's context window in tokens, if the server does not report it."""
+    prompt_tokens: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
+    """Maximum tokens of a whole prompt. By default as much as the window holds, up to 8,000 tokens of packet and
+    evidence on a server and 3,000 embedded."""
+    max_tokens: int | None = Field(default=None, ge=16, le=MAX_TOKENS)
+    """Maximum tokens of a reply. By default as in the `server` block."""
+    price_in: float = Field(default=0.0, ge=0, le=1e6)
+    """Price of a million prompt tokens, in any currency."""
+    price_out: float = Field(default=0.0, ge=0, le=1e6)
+    """Price of a million reply tokens."""
+
+
+def _as_rung(value: Any) -> Any:
+    return {"model": value} if isinstance(value, str) else value
+
+
+class EscalationRules(_Block):
+    """When an agent moves up to the next model. 0 turns a rule off."""
+
+    undecided: int = Field(default=2, ge=0, le=100)
+    """After this many replies in a row without a valid call."""
+    repeats: int = Field(default=3, ge=0, le=10_000)
+    """After this many equal calls with equal results in a row."""
+    errors: int = Field(default=3, ge=0, le=10_000)
+    """After this many failed calls in a row."""
+    no_progress: int = Field(default=4, ge=0, le=MAX_TURNS)
+    """After this many turns in which the agent's check did not get better, and when it submits without any progress."""
+    ask: bool = False
+    """Whether the model gets the tool `escalate`, to ask for a larger model itself."""
+
+
+class EscalationConfig(EscalationRules):
+    """When an agent moves up its ladder, and how much it may ask of the larger models."""
+
+    max_moves: int = Field(default=3, ge=0, le=MAX_TURNS)
+    """How often one agent may move up."""
+    max_decisions: int = Field(default=10, ge=0, le=MAX_TURNS)
+    """Maximum decisions of one agent above its first model."""
+    max_run_decisions: int = Field(default=200, ge=0, le=1_000_000)
+    """Maximum decisions of a whole run above the first model."""
+    max_price: float | None = Field(default=None, ge=0, le=1e9)
+    """Maximum price of a whole run, by the prices of the rungs. Every server of the ladder then needs a price."""
+
+
 class SandboxConfig(_Block):
     """How project code may run. Only your own settings and flags can set it, never a repository."""
 
@@ -125,6 +180,7 @@ class RunnerConfig(_Block):
     """Maximum seconds for one agent."""
     total_deadline_s: float | None = Field(default=None, gt=0, le=MAX_S)
     """Maximum seconds for a whole run."""
+    escalation: EscalationConfig = EscalationConfig()
 
 
 class WorkspaceConfig(_Block):
@@ -187,6 +243,9 @@ class Config(_Block):
     """A folder with the project's own agents. They have fewer rights until you trust them (`remora trust`)."""
     discovery: DiscoveryConfig = DiscoveryConfig()
     server: ServerConfig = ServerConfig()
+    escalation: tuple[Annotated[RungConfig, BeforeValidator(_as_rung)], ...] = ()
+    """The ladder: models in the order in which an agent moves up when it is stuck. It starts on the first. Only your
+    own settings, the environment and flags can set it, never a repository."""
     sandbox: SandboxConfig = SandboxConfig()
     operations: dict[str, OperationConfig] = Field(default_factory=dict)
     """Settings by operation. Others have the defaults."""

@@ -48,6 +48,10 @@ class Plan:
     """Whether the run already finished, so that nothing is left to do."""
     parent: Mapping[str, Any] | None = None
     """For a fork: the agent that it forks, and after which turn."""
+    ladder: tuple[str, ...] = ()
+    """The models that an agent may move up to, first to last; empty without a ladder."""
+    servers: tuple[str, ...] = ()
+    """The servers that the run may ask, by name or URL."""
 
     def in_order(self, results: Iterable[AgentResult]) -> list[AgentResult]:
         """The results in the order of the jobs, then those of the last pass."""
@@ -195,6 +199,7 @@ def _scheduled_event(job: Job) -> AgentScheduledEvent:
         over=job.over,
         after=job.after,
         node=job.node.record() if job.stage else {},
+        answer=job.answer,
     )
 
 

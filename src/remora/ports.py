@@ -285,6 +285,8 @@ class Job:
     """Changes that its workspace starts with."""
     after: tuple[str, ...] = ()
     """The agents that made those changes."""
+    answer: str = ""
+    """The stream of a larger model's answer, which the agent starts with."""
 
 
 @dataclass(frozen=True)
@@ -308,6 +310,8 @@ class AgentResult:
     files: tuple[FileChange, ...] = ()
     stage: str = ""
     """`last` if it worked on the combined changes of others."""
+    decisions: tuple[Any, ...] = ()
+    """Who decided what: a `remora.analysis.RungRow` for each rung."""
 
 
 class Engine(Protocol):

@@ -61,6 +61,7 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "discovery.queries": Rule(inside=True),
     # Where code and keys are sent, which files a native library loads, and the sandbox of project code.
     "server": NEVER,
+    "escalation": NEVER,
     "sandbox": NEVER,
     # These only leave something out, or lower a limit.
     "operations.*.enabled": FREE,
@@ -80,6 +81,16 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "runner.retries": Rule(most=RETRIES),
     "runner.deadline_s": FREE,
     "runner.total_deadline_s": FREE,
+    # Rules only choose among the models that the user named. The limits of cost are the user's.
+    "runner.escalation.undecided": FREE,
+    "runner.escalation.repeats": FREE,
+    "runner.escalation.errors": FREE,
+    "runner.escalation.no_progress": FREE,
+    "runner.escalation.ask": FREE,
+    "runner.escalation.max_moves": NEVER,
+    "runner.escalation.max_decisions": NEVER,
+    "runner.escalation.max_run_decisions": NEVER,
+    "runner.escalation.max_price": NEVER,
     "workspace.max_file_bytes": Rule(most=FILE_BYTES),
     "workspace.max_files": Rule(most=FILES),
     # Anything weaker loses events in a power cut.

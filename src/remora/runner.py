@@ -8,32 +8,32 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from remora._version import __version__
-from remora.analysis import fold_files
-from remora.context.contracts import make_error_result
+from remora.analysis import RungTally, fold_files
+from remora.checking import AFTER as AFTER
+from remora.checking import BEFORE, Checker, CheckResult, unknown_result
+from remora.checking import judge as judge
+from remora.config import EscalationConfig
 from remora.context.recall import RECALL
-from remora.context.text import one_line
 from remora.errors import AgentError as AgentError
-from remora.errors import DecisionError, RemoraError, ToolError, TraceError
+from remora.errors import CountingFailed, DecisionError, RemoraError, TraceError
+from remora.escalation import Climber, Ladder, OneModel
 from remora.events import (
-    UNRECORDED,
     AgentEndEvent,
     AgentStartEvent,
     Call,
     Event,
+    PacketDelta,
+    PacketUpdateEvent,
     ToolCallEvent,
     ToolResultEvent,
-    is_check,
 )
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
-from remora.subagent import SUBMIT_RESULT_TOOL, CheckRule, SubagentDefinition
+from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.twotrack import ResumeState, TwoTrack, resume_state
 
-_UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
 MAX_CALLS = 16
 """The runner makes at most this many calls of one reply and records a notice about the rest."""
-BEFORE, AFTER = "check-before", "check-after"
-"""The ids of the two calls of an agent's check."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,13 @@ class RunLimits:
 
 
 @dataclass(frozen=True)
-class CheckResult:
-    """The result of an agent's check."""
+class Advice:
+    """A larger model's answer that an agent starts with."""
 
-    count: int | None = None
-    """Number of problems; None if unknown."""
-    problem: str = ""
-    """The check's error message."""
-    notes: tuple[str, ...] = ()
-    """Diagnostics of the check, for people."""
-    seq: int = UNRECORDED
-    """The event that recorded it."""
-
-    @classmethod
-    def of(cls, event: ToolResultEvent) -> CheckResult:
-        """The result that a recorded check holds."""
-        check = event.check
-        return cls(check.get("count"), check.get("problem", ""), tuple(check.get("notes", ())), event.seq)
+    source: str
+    delta: PacketDelta
+    parent: Mapping[str, Any]
+    """The stream of the answer, as `agent_start` names it."""
 
 
 class Runner:
@@ -92,15 +82,19 @@ class Runner:
         tools: Tools,
         workspace: Workspace,
         limits: RunLimits,
+        ladder: Ladder | None = None,
+        rules: EscalationConfig | None = None,
         model: Mapping[str, Any] | None = None,
         past: Sequence[Event] = (),
         problem: RemoraError | None = None,
         resumed: str = "the process that ran it ended",
+        advice: Advice | None = None,
     ) -> None:
         """Prepare a run.
 
-        `model` describes the model in the stream. `past` holds the events of an interrupted run, to resume it, and
-        `resumed` says why. `problem` is why the agent cannot start; the stream records it and ends.
+        `policy` decides, until a rule of `rules` moves the agent to another model of `ladder`. `model` describes the
+        model in the stream. `past` holds the events of an interrupted run, to resume it; `resumed` says why.
+        `problem` is why the agent cannot start; the stream records it and ends.
         """
         self.track = track
         self._definition = definition
@@ -112,10 +106,23 @@ class Runner:
         self._model = model or {}
         self._past = past
         self._problem, self._resumed = problem, resumed
+        self._advice = advice
         self._state = resume_state(past)
         self._failures = self._state.failures
         self._undecided = self._state.undecided
         self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
+        self._checker = Checker(
+            track, definition.check, tools, workspace.take_changes, past, self._state.open_check, self._collect_files
+        )
+        self._tally = RungTally()
+        track.observers.append(self._tally.take)
+        self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
+
+    def _choose_deciding(self, ladder: Ladder | None, rules: EscalationConfig) -> Climber | OneModel:
+        if ladder is None or len(ladder.names) < 2:
+            return OneModel(self._policy)
+        rules = within_limits(rules, self._limits)
+        return Climber(self.track, self._policy, ladder, rules, self._checker.run if self._checker.rule else None)
 
     async def run(self) -> AgentResult:
         """Run the agent and return its result. Every outcome seals the stream, except a failure to write it."""
@@ -124,7 +131,7 @@ class Runner:
             if self._state.ended:
                 return await self._recorded_result(self._state.ended)
             ending = await self._run_turns()
-            check = await self._judge_files(before)
+            check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)))
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
@@ -134,22 +141,46 @@ class Runner:
 
     async def step(self, resumed: ResumeState | None = None) -> Ending | None:
         """Run one turn. Returns None unless the run ends with it."""
-        prompt = await self.track.request(resumed=resumed)
+        await self._deciding.before_turn()
         try:
-            decision = await self._policy.decide(prompt)
+            prompt = await self.track.request(resumed=resumed)
+            decision = await self._deciding.decide(prompt)
         except DecisionError as error:
             return await self._record_undecided(error)
+        except CountingFailed as error:
+            if await self._move_after(self._deciding.after_failure(error.message)):
+                return None
+            raise
         calls = await self.track.response(decision)
         if not calls and not decision.bad:
             return Ending("success", "answered", decision.text)
         self._undecided = 0 if calls else self._undecided + 1
-        return await self._make_calls(calls) or self._limit_reached()
+        return await self._make_calls(calls) or await self._end_turn()
+
+    async def _end_turn(self, resumed: ResumeState | None = None) -> Ending | None:
+        """Move to another model if a rule demands it. The ending if the agent reached a limit."""
+        is_over = resumed is None or not resumed.turn_begun
+        if is_over and await self._move_after(self._deciding.after_turn()):
+            return None
+        return self._limit_reached()
+
+    async def _move_after(self, moving: Awaitable[bool]) -> bool:
+        """Await a move. Another model starts with no failures."""
+        moved = await moving
+        if moved:
+            self._failures = self._undecided = 0
+        return moved
 
     async def _make_calls(self, calls: Sequence[Call]) -> Ending | None:
         for call in calls[:MAX_CALLS]:
             if call.tool == SUBMIT_RESULT_TOOL:
+                if await self._move_after(self._deciding.before_submit(call)):
+                    return None
                 await self.track.submit(call)
                 return Ending("success", "submitted", str(call.args.get("summary", "")))
+            if call.tool == ESCALATE_TOOL:
+                await self._move_after(self._deciding.ask(call))
+                return None
             self._count_result(await self._call(call))
         if len(calls) > MAX_CALLS:
             await self.track.notice("too_many_calls", f"{len(calls)} calls in one reply: {MAX_CALLS} were made")
@@ -186,7 +217,8 @@ class Runner:
             await self._finish_interrupted_call(left.open_call)
         if self.track.packet.turn == 0:
             await self._run_context_tools()
-        if ending := await self._make_calls(left.calls) or self._limit_reached():
+            await self._take_advice()
+        if ending := await self._make_calls(left.calls) or await self._end_turn(left):
             return ending
         return await self.step(left) if left.turn_begun else None
 
@@ -198,11 +230,18 @@ class Runner:
             if call.call_id not in begun:
                 self._collect_files(await self._call(call))
 
+    async def _take_advice(self) -> None:
+        """Record a larger model's answer before the first prompt, once."""
+        advice = self._advice
+        taken = {event.source for event in self._past if isinstance(event, PacketUpdateEvent)}
+        if advice is not None and advice.source not in taken:
+            await self.track.update(advice.source, advice.delta)
+
     async def _finish_interrupted_call(self, intent: ToolCallEvent) -> None:
         """Finish an interrupted call: run it again on its old files if it can only have changed the workspace."""
         call = Call(call_id=intent.call_id, tool=intent.tool, args=intent.args)
         if intent.effects == "outside":
-            self._count_result(await self.track.finish_call(call, _unknown_result, unknown=True))
+            self._count_result(await self.track.finish_call(call, unknown_result, unknown=True))
             return
         await self.track.notice("run_again", f"{call.tool} was interrupted and is run again")
         self._count_result(
@@ -230,6 +269,9 @@ class Runner:
     async def _record_undecided(self, error: DecisionError) -> Ending | None:
         await self.track.undecided(error)
         self._undecided += 1
+        moving = self._deciding.after_turn() if error.ask_again else self._deciding.after_failure(error.message)
+        if await self._move_after(moving):
+            return None
         if error.ask_again and self._undecided <= self._limits.retries:
             return None
         return await self._fail(error.code, error.message)
@@ -261,16 +303,18 @@ class Runner:
             constraints={"max_turns": self._limits.max_turns, "safety": list(self._definition.safety)},
             model={"policy": self._policy.name, **self._model},
             candidates=self._definition.candidate_actions,
+            parent=self._advice.parent if self._advice else None,
         )
-        return await self._check(BEFORE)
+        return await self._checker.run(BEFORE)
 
     async def _resume(self) -> CheckResult:
         """Continue the stream. Runs the first check if the stream has no result of it."""
         await self.track.resume(self._past, self._resumed)
+        await self._deciding.resume()
         first = self._past[0]
         if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it
             return CheckResult(first.check.get("before"))
-        return CheckResult() if self._state.ended else await self._check(BEFORE)
+        return CheckResult() if self._state.ended else await self._checker.run(BEFORE)
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
         if not self.track.begun:
@@ -313,81 +357,19 @@ class Runner:
             head=head,
             last_seq=self.track.last_seq,
             files=fold_files(self._files),
+            decisions=self._tally.rows,
         )
 
     async def count_problems(self) -> int | None:
         """Run the agent's check on the current files and return its count, without recording anything."""
-        rule = self._definition.check
-        if rule is None:
-            return None
-        try:
-            output = await self._tools.call(rule.tool, {})
-        except ToolError:
-            return None
-        known = (await self.track.distill(rule.tool, output.value)).delta.knowledge.get(rule.count)
-        return known.value if known and isinstance(known.value, int) else None
-
-    async def _check(self, call_id: str) -> CheckResult:
-        """Run the agent's check and record it as evidence, or return the result that is already recorded.
-
-        An exception of the tool becomes the check's `problem`.
-        """
-        rule = self._definition.check
-        if rule is None:
-            return CheckResult()
-        for event in self._past:
-            if isinstance(event, ToolResultEvent) and is_check(event) and event.call_id == call_id:
-                return CheckResult.of(event)
-        call, intent = Call(call_id=call_id, tool=rule.tool), self._state.open_check
-        use, changes = self._tool_function(call), self._workspace.take_changes
-        if intent is None or intent.call_id != call_id:
-            event = await self.track.check(call, use, rule.count, changes=changes)
-        elif intent.effects == "outside":
-            event = await self.track.finish_check(call, _unknown_result, rule.count, unknown=True)
-        else:
-            await self.track.notice("run_again", f"{call.tool} was interrupted and is run again")
-            event = await self.track.finish_check(call, use, rule.count, changes=changes)
-        self._collect_files(event)
-        return CheckResult.of(event)
-
-    async def _judge_files(self, before: CheckResult) -> dict[str, Any]:
-        """Judge the run by its files. If no file changed, the first check also counts as the last."""
-        rule = self._definition.check
-        if rule is None:
-            return {}
-        changed = bool(fold_files(self._files))
-        after = await self._check(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(rule, before, after) | self._explain(after, changed=changed)
-
-    def _explain(self, after: CheckResult, *, changed: bool) -> dict[str, Any]:
-        """Explain remaining problems to a person, in the words of tools, never of the model.
-
-        If files changed, the check explains. Otherwise the last tool error or result says why nothing changed.
-        """
-        notes = {"notes": list(after.notes)} if after.notes else {}
-        packet = self.track.packet
-        latest = packet.last_error or (packet.recent_actions[-1].summary if packet.recent_actions else "")
-        why = after.problem if changed else latest or after.problem
-        return notes | ({"why": one_line(why)} if why and after.count != 0 else {})
+        return await self._checker.count_problems()
 
 
-def _unknown_result(**_args: Any) -> dict[str, Any]:
-    return make_error_result(_UNKNOWN_OUTCOME)
-
-
-def judge(rule: CheckRule, before: CheckResult, after: CheckResult) -> dict[str, Any]:
-    """Compare both checks: their counts, the verdict, and the seqs of the events that prove it."""
-    if before.count is None or after.count is None or after.count > before.count:
-        verdict = rule.words.get("failed", "failed")
-    elif after.count == 0:
-        verdict = rule.words.get("clean" if before.count else "was_clean", "clean")
-    elif after.count < before.count:
-        verdict = rule.words.get("partial", "partial")
-    else:
-        verdict = rule.words.get("unchanged", "unchanged")
-    result = {"tool": rule.tool, "key": rule.count, "before": before.count, "after": after.count, "verdict": verdict}
-    evidence = sorted({check.seq for check in (before, after)} - {UNRECORDED})
-    return result | ({"evidence": evidence} if evidence else {})
+def within_limits(rules: EscalationConfig, limits: RunLimits) -> EscalationConfig:
+    """The rules, so that each moves the agent up before the limit of the same count ends it."""
+    most = {"undecided": limits.retries + 1, "repeats": limits.max_repeats, "errors": limits.max_errors}
+    given = {name: getattr(rules, name) for name in most}
+    return rules.model_copy(update={name: min(given[name], limit) for name, limit in most.items()})
 
 
 def __getattr__(name: str) -> Any:

@@ -12,13 +12,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from remora.config import parse_yaml, validate
+from remora.config import EscalationRules, parse_yaml, validate
 from remora.context.contracts import Effects, ToolSpec
 from remora.events import CandidateAction
 from remora.nodes import NodeType
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SUBMIT_RESULT_TOOL = "submit_result"
+ESCALATE_TOOL = "escalate"
+RESERVED_TOOLS = (SUBMIT_RESULT_TOOL, ESCALATE_TOOL)
 FOLLOW_CANDIDATES = "candidates"
 
 SUBMIT_RESULT = ToolSpec(
@@ -28,6 +30,14 @@ SUBMIT_RESULT = ToolSpec(
     effects="none",
 )
 """Offered to every agent. The runner handles it; it is never dispatched as a tool."""
+
+ESCALATE = ToolSpec(
+    name=ESCALATE_TOOL,
+    description="Hand this step to a larger model if you cannot do it, and say in one line why.",
+    parameters={"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
+    effects="none",
+)
+"""Offered below the top of a ladder if the rule `ask` allows it. Like `submit_result`, it is never dispatched."""
 
 
 class _Part(BaseModel):
@@ -105,6 +115,8 @@ class SubagentDefinition(_Part):
     rendering: Literal["json", "markdown", "account"] = "json"
     """The prompt style."""
     check: CheckRule | None = None
+    escalation: EscalationRules = EscalationRules()
+    """When the agent moves to a larger model of the user's ladder. Rules given here replace those of the settings."""
     summarizers: dict[str, str] = Field(default_factory=dict)
     """Summarizers by tool: registered names; for a trusted agent also `file.py:Name` and `package:Name`."""
     script: tuple[str, ...] = ()
@@ -117,8 +129,8 @@ class SubagentDefinition(_Part):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"tool `{twice[0]}` is listed twice")
-        if SUBMIT_RESULT_TOOL in names:
-            raise ValueError(f"`{SUBMIT_RESULT_TOOL}` is always there and is not listed")
+        if reserved := [name for name in RESERVED_TOOLS if name in names]:
+            raise ValueError(f"`{reserved[0]}` is reserved: Remora offers it by itself, and it is not listed")
         return tools
 
     @property

@@ -13,6 +13,7 @@ from remora.sandbox import LocalSpawner, SandboxReport
 from remora.scripts import Script, ScriptPool, ScriptTools, load_scripts
 from remora.subagent import SubagentDefinition, parse_definition
 from remora.workspaces import OverlayWorkspace
+from sandbox.boxes import no_plugins
 
 AGENTS = Path(__file__).parents[2] / "agents"
 NO_SANDBOX = SandboxReport(bwrap_problem="not found", own_problem="not tried")
@@ -66,7 +67,10 @@ def agent_tools(tmp_path: Path, pool: ScriptPool) -> Callable[..., ScriptTools]:
     """Makes an agent's real tools for one definition, such as `pkg/a.py:f`, of a project with the given files."""
 
     def make(agent: str, files: Mapping[str, str | bytes], node_id: str, *, sandbox: bool = True) -> ScriptTools:
-        for name, text in files.items():
+        settings = (
+            {} if {"pyproject.toml", "tox.ini", "setup.cfg"} & set(files) else {"pytest.ini": no_plugins("xdist")}
+        )
+        for name, text in (settings | dict(files)).items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
         found = TreeSitterDiscovery(tmp_path, state_dir=tmp_path / ".agentfs").find([tmp_path])

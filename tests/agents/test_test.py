@@ -115,10 +115,21 @@ MORE_KEPT = [
 
 @needs_sandbox
 @pytest.mark.parametrize("name", [*KEPT, *(pytest.param(name, marks=pytest.mark.faults) for name in MORE_KEPT)])
-async def test_a_written_test_passes_and_notices_changes(agent_tools: Make, tmp_path: Path, name: str) -> None:
-    value = await _all(_shape(agent_tools, name))
+async def test_a_written_test_passes_notices_changes_and_nothing_else_stays(
+    agent_tools: Make, tmp_path: Path, name: str
+) -> None:
+    tools = _shape(agent_tools, name)
+    value = await _call(tools, "analyze_signature")
+    while (action := value["candidate_actions"][0])["tool"] != "run_tests":
+        value = await _call(tools, action["tool"], **action["args"])
+    before = _written(tmp_path)
+    value = await _call(tools, "run_tests", **action["args"])
     assert value["knowledge_delta"]["test_problems"] == 0, value["summary"]
-    ((path, text),) = _written(tmp_path).items()
+    assert value["candidate_actions"][0]["tool"] == "submit_result"
+    assert _written(tmp_path) == before
+    assert (tmp_path / "src/kit/shapes.py").read_text() == SHAPES
+    ((path, text),) = before.items()
+    assert "remora_change" not in text
     assert path == f"tests/test_shapes_{name.replace('.', '_').lower()}.py"
     assert "# Pinned: what the code did when this was written." in text
     assert not (tmp_path / path).exists()
@@ -266,17 +277,6 @@ async def test_without_a_sandbox_only_what_runs_code_is_refused(agent_tools: Mak
     judged = await _call(tools, "run_tests")
     assert (judged["knowledge_delta"]["test_problems"], "sandbox" in judged["error"]) == (1, True)
     assert len(_written(tmp_path)) == 1
-
-
-@needs_sandbox
-async def test_nothing_of_a_run_stays_in_the_workspace(agent_tools: Make, tmp_path: Path) -> None:
-    tools = _shape(agent_tools, "level")
-    await _call(tools, "write_test_file")
-    before = _written(tmp_path)
-    await _call(tools, "run_tests")
-    assert _written(tmp_path) == before
-    assert "remora_change" not in next(iter(before.values()))
-    assert (tmp_path / "src/kit/shapes.py").read_text() == SHAPES
 
 
 LISTS = """from dataclasses import dataclass

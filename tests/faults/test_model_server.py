@@ -167,6 +167,12 @@ FAULTS: dict[str, tuple[Reply, str]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """Loads the client before the first deadline runs: that takes a second on a busy machine."""
+    import openai.resources.chat  # noqa: F401
+
+
 async def outcome(url: str, mode: Mode = "json", deadline_s: float = PLENTY_S) -> str:
     """The code of the error, or the number of calls in the decision."""
     async with ServerPolicy(endpoint(url, mode, deadline_s)) as policy:

@@ -19,14 +19,17 @@ from remora.config import ServerConfig
 from remora.errors import ConfigError
 from remora.gguf import read_layout
 from remora.inference import (
-    SERVED,
-    SMOLLM2,
+    DEFAULT_MODEL,
+    bundled_catalogue,
     encode,
     look,
     sha256_of,
 )
 from remora.inference._encoding import write_q4_0
 
+ENTRY = bundled_catalogue()[DEFAULT_MODEL]
+assert ENTRY.served is not None
+SERVED = ENTRY.served
 F32, Q4_0, Q4_1 = 0, 2, 3
 HALF = st.floats(-4, 4, width=16)
 
@@ -110,16 +113,16 @@ def test_the_default_weights_become_the_same_file_everywhere_once_and_again_wher
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = smollm2()
-    path = encode(tmp_path, source)
+    path = encode(tmp_path, source, SERVED)
     assert look(tmp_path, SERVED).state == "ready"
     before = path.stat().st_mtime_ns
-    assert encode(tmp_path, source) == path
+    assert encode(tmp_path, source, SERVED) == path
     assert path.stat().st_mtime_ns == before
     with path.open("r+b") as file:
         file.seek(1_000_000)
         file.write(b"damage")
     assert look(tmp_path, SERVED).state == "damaged"
-    (path.parent / SMOLLM2.file).symlink_to(source)
+    (path.parent / str(ENTRY.file)).symlink_to(source)
     monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path))
     assert served_weights(ServerConfig()) == path
     assert sha256_of(path) == SERVED.sha256
@@ -128,7 +131,7 @@ def test_the_default_weights_become_the_same_file_everywhere_once_and_again_wher
 def test_what_is_not_as_it_should_be_is_told_and_not_kept(tmp_path: Path) -> None:
     source = model(tmp_path / "other.gguf", {"w": ((32,), Q4_1, bytes(20))})
     with pytest.raises(ConfigError, match=r"re-encoded from .* has SHA-256") as caught:
-        encode(tmp_path / "cache", source)
+        encode(tmp_path / "cache", source, SERVED)
     assert "server.gguf" in (caught.value.hint or "")
     strange = model(tmp_path / "strange.gguf", {"w": ((256,), 14, bytes(210))})
     with pytest.raises(ConfigError, match="type 14, which cannot be re-encoded"):

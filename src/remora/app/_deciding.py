@@ -41,19 +41,22 @@ class Deciders:
     trained_limit: int | None = None
     """Tokens of the prompts that the model was trained on, if longer ones make its choices worse."""
 
+    packet_tokens: int = PACKET_TOKENS
+    """Default budget of the packet, without system text and tools."""
+
     def default_limit(self, fixed: int) -> int:
         """The default prompt limit. `fixed` is the number of tokens of system text and tools."""
-        return self.trained_limit or fixed + PACKET_TOKENS
+        return self.trained_limit or fixed + self.packet_tokens
 
     def limit(self, wanted: int) -> int:
         """The prompt limit: `wanted`, or less if the context window is smaller."""
         return wanted if self.window is None else min(wanted, self.window - self.reserve)
 
-    async def resumed_policy(self, definition: SubagentDefinition, past: Sequence[Event]) -> Policy:
-        """The policy of a resumed agent. A policy without a model gets all past prompts again, to restore its state."""
+    async def resumed_policy(self, definition: SubagentDefinition, past: Sequence[Event], rung: str = "") -> Policy:
+        """The policy of a resumed agent. A policy without a model gets its past prompts again, to restore its state."""
         policy = self.policy(definition)
         if policy.name in NO_MODEL:
-            for prompt in past_prompts(past):
+            for prompt in past_prompts(past, rung):
                 await policy.decide(prompt)
         return policy
 

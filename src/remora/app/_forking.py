@@ -91,7 +91,7 @@ class Forking:
             root=str(project.root),
             paths=(),
             operations=(start.operation,),
-            policy=project.config.server.server,
+            policy=project.server.server,
             model=project.runs.model_name(),
             settings=project.runs.recorded_settings(),
             limit=project.runs.prompt_limit(),

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from remora.app._ladder import LADDER_START
 from remora.app._overrides import RunOverrides
 from remora.app._session import open_session
-from remora.config import RunnerConfig, ServerConfig
+from remora.config import RungConfig, RunnerConfig, ServerConfig
 from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
 from remora.errors import AgentError, ConfigError
@@ -44,8 +45,9 @@ class FunctionGemmaRunner:
     """Runs one agent on one node: `remora.runner.FunctionGemmaRunner`.
 
     The tools are the scripts of the agent that the definition names, on a copy-on-write workspace over the project at
-    `root`; `grail_executor`, if given, runs them instead. Settings other than `server_config` and `runner_config`
-    come from the project. Without `state_dir` the stream is written to a temporary folder and deleted after the run.
+    `root`; `grail_executor`, if given, runs them instead. `escalation` names the models of a ladder above the one of
+    `server_config`. Settings other than these and `runner_config` come from the project. Without `state_dir` the
+    stream is written to a temporary folder and deleted after the run.
     """
 
     definition: SubagentDefinition
@@ -56,6 +58,7 @@ class FunctionGemmaRunner:
     root: Path = Path()
     state_dir: Path | None = None
     grail_executor: Executor | None = None
+    escalation: tuple[str | RungConfig, ...] = ()
 
     def __post_init__(self) -> None:
         self._runner: Runner | None = None
@@ -107,7 +110,10 @@ class FunctionGemmaRunner:
                 forget_own(state_dir)
 
     def _with_settings(self, project: Project) -> Project:
-        project.config = project.config.model_copy(update={"server": self.server_config, "runner": self.runner_config})
+        named = [RungConfig(model=rung) if isinstance(rung, str) else rung for rung in self.escalation]
+        ladder = (RungConfig(model=LADDER_START), *named) if named else ()
+        update = {"server": self.server_config, "runner": self.runner_config, "escalation": ladder}
+        project.config = project.config.model_copy(update=update)
         return project
 
     def _agent(self, project: Project) -> Agent:

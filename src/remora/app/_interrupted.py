@@ -8,6 +8,7 @@ from typing import Any
 
 from remora.analysis import fold_files
 from remora.app._deciding import EMBEDDED, NO_MODEL
+from remora.app._ladder import is_local, rung_names, servers_of
 from remora.app._project import Project
 from remora.errors import ConfigError, TraceNotFound
 from remora.events import (
@@ -24,7 +25,7 @@ from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
 from remora.trace import check_stream_id, read_events
 
-RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns"})
+RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns", "escalation"})
 
 
 class Interrupted:
@@ -40,13 +41,29 @@ class Interrupted:
         is taken from a stream.
         """
         settings = {name: value for name, value in self._read_run(fragment)[0].settings.items() if name in RECORDED}
+        settings["escalation"] = self._recorded_ladder(settings.get("escalation", []))
         server = settings.get("server.server", EMBEDDED)
-        if server in (*NO_MODEL, EMBEDDED, *_local_servers()) or server == self._project.config.server.server:
+        if server in (*NO_MODEL, EMBEDDED, *_local_servers()) or server == self._project.server.server:
             return settings
         raise ConfigError(
             f"The run was started with the server `{server!s:.200}`, which is not yours by your own settings",
             hint="To continue with this server, name it: `remora resume --server URL`",
         )
+
+    def _recorded_ladder(self, recorded: Any) -> list[str] | None:
+        """The run's ladder; None if it is the one of the user's own settings. Raises `ConfigError` if it is not local.
+
+        Like a server, a remote rung or a file is never taken from a stream.
+        """
+        models = [str(model) for model in recorded] if isinstance(recorded, list) else []
+        if models == [rung.model for rung in self._project.config.escalation]:
+            return None
+        if foreign := [model for model in models if not is_local(model)]:
+            raise ConfigError(
+                f"The run was started with the rung `{foreign[0]:.200}`, which is not yours by your own settings",
+                hint="To continue with this ladder, name it: `remora resume --escalate MODEL,MODEL`",
+            )
+        return models
 
     def resume(self, fragment: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
         """The plan of what is left of a run, or of the latest one, and the results of running it."""
@@ -60,9 +77,11 @@ class Interrupted:
             root=start.root,
             paths=start.paths,
             operations=start.operations,
-            policy=self._project.config.server.server,
+            policy=self._project.server.server,
             model=self._project.runs.model_name(),
             limit=self._project.runs.prompt_limit(),
+            ladder=rung_names(self._project.config),
+            servers=servers_of(self._project.config),
             jobs=tuple(self._job(event, start) for event in left),
             taken_up=True,
             ended=tuple(self._past_result(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),
@@ -122,7 +141,7 @@ class Interrupted:
         recorded = past[0].node if past and isinstance(past[0], AgentStartEvent) else scheduled.node
         node = recorded_node(scheduled, recorded) if recorded else self._current_node(scheduled.node_id)
         stage = (scheduled.stage, scheduled.over, scheduled.after)
-        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node, *stage)
+        return Job(start.run_id, scheduled.agent_id, scheduled.operation, node, *stage, answer=scheduled.answer)
 
     def _current_node(self, node_id: str) -> CodeNode:
         """The node in the current project, for an agent that had not started."""

@@ -1,26 +1,23 @@
-"""Model servers: connects to the one that the settings name, or starts the embedded one; manages its weights."""
+"""Model servers: connects to the one that the settings name, or starts the embedded one."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remora.app._deciding import EMBEDDED, TRAINED_LIMIT, Deciders
+from remora.app._catalogue import Chosen, chosen_model, ensure_weights, present_weights, served_weights
+from remora.app._deciding import EMBEDDED, Deciders
 from remora.config import ServerConfig
 from remora.errors import ConfigError
 
 if TYPE_CHECKING:
-    from remora.inference import Endpoint, Kept, Progress
+    from remora.inference import Endpoint
     from remora.ports import Policy, TokenCounter
-
-CACHE_DIR_VARIABLE = "REMORA_CACHE_DIR"
-EMBEDDED_WINDOW = 4096
-"""Default context window of the embedded model: tokens of prompt and reply together."""
 
 
 @asynccontextmanager
@@ -46,69 +43,47 @@ async def _connect(server: ServerConfig) -> AsyncIterator[Deciders]:
 @asynccontextmanager
 async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     from remora.app._adapters import Adapters
-    from remora.inference import PRESETS, EmbeddedPolicy, EmbeddedServer, Endpoint, sha256_of
+    from remora.inference import EmbeddedPolicy, EmbeddedServer, sha256_of
 
+    chosen = chosen_model(server)
     gguf = await asyncio.to_thread(ensure_weights, server)
     served = await asyncio.to_thread(served_weights, server)
     digest = await asyncio.to_thread(sha256_of, gguf)
     base = digest if served == gguf else await asyncio.to_thread(sha256_of, served)
-    adapters = await asyncio.to_thread(Adapters.of, server, base)
-    endpoint = _configure(Endpoint(PRESETS["llamacpp"], "", model=gguf.stem, mode="json"), server)
-    window = server.context or EMBEDDED_WINDOW
+    adapters = await asyncio.to_thread(Adapters.of, _with_own_adapter(server, chosen), base)
+    endpoint = _embedded_endpoint(server, chosen)
+    window = server.context or chosen.entry.window
     child = EmbeddedServer(served, context=window, threads=server.threads, adapters=adapters.paths)
     async with EmbeddedPolicy(child, endpoint, adapter=adapters.for_operation("")) as policy:
         info = {"server": EMBEDDED, "window": window, "sha256": digest, "served": served.name, **adapters.describe()}
         found = _make_deciders(policy, _gguf_counter(gguf), window, endpoint, info)
-        trained = TRAINED_LIMIT if server.gguf is None else None
-        yield replace(found, policy=adapters.choose_policy(policy), trained_limit=trained)
+        yield replace(
+            found,
+            policy=adapters.choose_policy(policy),
+            trained_limit=chosen.entry.prompt_limit,
+            packet_tokens=chosen.entry.packet_tokens,
+        )
 
 
-def ensure_weights(server: ServerConfig, progress: Progress | None = None) -> Path:
-    """The GGUF file of the embedded model. Downloads the default one if it is missing. Blocking."""
-    from remora.inference import check_gguf, present, pull
+def _embedded_endpoint(server: ServerConfig, chosen: Chosen) -> Endpoint:
+    """Request settings: the user's own, else those of the catalogue."""
+    from remora.inference import PRESETS, Endpoint
 
-    gguf = server.gguf or present(cache_dir(os.environ)) or pull(cache_dir(os.environ), progress=progress)
-    check_gguf(gguf)
-    return gguf
-
-
-def served_weights(server: ServerConfig) -> Path:
-    """The GGUF file to serve. The default model is re-encoded for speed; others are used unchanged. Blocking."""
-    from remora.inference import encode
-
-    gguf = ensure_weights(server)
-    # `encode` checks the digest. With a damaged file the bundled adapter would be skipped silently.
-    return gguf if server.gguf is not None else encode(cache_dir(os.environ), gguf)
+    entry, given = chosen.entry, server.model_fields_set
+    own = Endpoint(PRESETS["llamacpp"], "", model=chosen.name, mode="json" if entry.calls == "json" else "tools")
+    endpoint = _configure(own, server)
+    return replace(
+        endpoint,
+        deadline_s=server.deadline_s if "deadline_s" in given else entry.deadline_s,
+        max_tokens=server.max_tokens if "max_tokens" in given else entry.reply_tokens,
+    )
 
 
-def needs_weights(server: ServerConfig) -> bool:
-    """Whether a run with these settings must download weights first."""
-    from remora.inference import present
-
-    return server.server == EMBEDDED and server.gguf is None and present(cache_dir(os.environ)) is None
-
-
-def pull_model(progress: Progress | None = None) -> Path:
-    """Download the default model into the user's cache if it is missing or damaged, and encode it. Blocking."""
-    from remora.inference import encode, pull
-
-    return encode(cache_dir(os.environ), pull(cache_dir(os.environ), progress=progress))
-
-
-def list_models() -> list[Kept]:
-    """List the default model, as downloaded and as served, with the state of each file."""
-    from remora.inference import SERVED, SMOLLM2, look
-
-    return [look(cache_dir(os.environ), weights) for weights in (SMOLLM2, SERVED)]
-
-
-def cache_dir(environment: Mapping[str, str]) -> Path:
-    """The folder for weights."""
-    if environment.get(CACHE_DIR_VARIABLE):
-        return Path(environment[CACHE_DIR_VARIABLE])
-    from platformdirs import user_cache_path
-
-    return user_cache_path("remora", appauthor=False)
+def _with_own_adapter(server: ServerConfig, chosen: Chosen) -> ServerConfig:
+    """The settings with the adapter of the catalogue, unless the user sets another."""
+    if server.adapter != "bundled":
+        return server
+    return server.model_copy(update={"adapter": chosen.entry.adapter})
 
 
 def api_key(server: ServerConfig) -> str:
@@ -154,9 +129,8 @@ def _make_deciders(
 
 def weights_counter(server: ServerConfig) -> TokenCounter | None:
     """The tokenizer of the embedded model's weights. None if they are missing."""
-    from remora.inference import present
-
-    gguf = server.gguf or present(cache_dir(os.environ))
+    chosen = chosen_model(server if server.server == EMBEDDED else ServerConfig(gguf=server.gguf))
+    gguf = chosen.file or present_weights(chosen.entry)
     return _gguf_counter(gguf) if gguf is not None and gguf.is_file() else None
 
 

@@ -23,6 +23,8 @@ class RunOverrides:
     """Runs every tool instead of the agent's own scripts."""
     keep_messages: bool = False
     """Also keep the run as a chat history, for debugging."""
+    rungs: tuple[Deciders, ...] = ()
+    """Opened deciders for the rungs of the ladder above the first, in order. The caller closes them."""
 
 
 NO_OVERRIDES = RunOverrides()

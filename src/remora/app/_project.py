@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.config import CONFIG_FILE, Config, OperationConfig
+from remora.config import CONFIG_FILE, Config, OperationConfig, ServerConfig
 from remora.context.secrets import MIN_SECRET, Secrets
 from remora.errors import ConfigError
 from remora.settings import Settings
@@ -31,6 +31,7 @@ from remora.trace import (
 if TYPE_CHECKING:
     from remora.app._agents import Agents
     from remora.app._changes import ProjectChanges
+    from remora.app._escalating import Escalating
     from remora.app._hub import ProjectHub
     from remora.app._review import Review
     from remora.app._runs import Runs
@@ -58,8 +59,9 @@ class SystemClock:
 class Project:
     """A project, opened with its settings. Its attributes group what you can do with it.
 
-    `runs` plans and runs agents, `review` accepts or rejects their changes, `streams` reads what they did, `agents`
-    finds and loads them, `hub` is the index of the code, `tools` runs single tools.
+    `runs` plans and runs agents, `review` accepts or rejects their changes, `streams` reads what they did,
+    `escalations` hands stuck ones to a larger model, `agents` finds and loads them, `hub` is the index of the code,
+    `tools` runs single tools.
     """
 
     def __init__(
@@ -80,6 +82,13 @@ class Project:
         self.clock = clock or SystemClock()
         self.indexing: Callable[[int, int], None] | None = None
         """Called with bytes read and total bytes while the stream index is updated."""
+
+    @property
+    def server(self) -> ServerConfig:
+        """The server that agents start on: the first rung of the ladder, or the `server` block without one."""
+        from remora.app._ladder import first_server
+
+        return first_server(self.config)
 
     @cached_property
     def agents(self) -> Agents:
@@ -108,6 +117,13 @@ class Project:
         from remora.app._streams import Streams
 
         return Streams(self)
+
+    @cached_property
+    def escalations(self) -> Escalating:
+        """Hands stuck runs to a person or a larger model."""
+        from remora.app._escalating import Escalating
+
+        return Escalating(self)
 
     @cached_property
     def hub(self) -> ProjectHub:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from remora.analysis import (
     REPORTED,
+    AgentComparison,
     AgentReport,
-    Comparison,
     FileReport,
     Price,
     Report,
@@ -65,7 +65,7 @@ class Reports:
         cleaned = [redact_values(agent) for agent in agents]
         return build_report(title, cleaned, prices, currency=settings.currency, searched_losses=losses)
 
-    def compare(self, one: str, other: str) -> Comparison | RunComparison:
+    def compare(self, one: str, other: str) -> AgentComparison | RunComparison:
         """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
         left, right = (self._project.library.find(fragment) for fragment in (one, other))
         kinds = {path.parent.name for path in (left, right)}

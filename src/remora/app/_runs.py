@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from remora.app._deciding import EMBEDDED, NO_MODEL, TRAINED_LIMIT
 from remora.app._decisions import NOT_TAKEN
 from remora.app._interrupted import Interrupted
+from remora.app._ladder import check_ladder, rung_names, servers_of
 from remora.app._merging import Merging
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
@@ -39,8 +41,13 @@ class Runs:
         paths: Sequence[Path],
         operations: Sequence[str],
         only: Callable[[CodeNode], bool] | None = None,
+        answer: str | None = None,
     ) -> Plan:
-        """Plan a run over `paths` without starting it. Raises `ConfigError` if it cannot start."""
+        """Plan a run over `paths` without starting it. Raises `ConfigError` if it cannot start.
+
+        With `answer`, a larger model's recorded answer, only the agent that it is about is planned, and starts with it.
+        """
+        check_ladder(self._project.config)
         wanted = [name for name in operations if self._project.operation(name).enabled]
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
@@ -54,13 +61,28 @@ class Runs:
             root=str(self._project.root),
             paths=tuple(map(str, paths)),
             operations=tuple(definitions),
-            policy=self._project.config.server.server,
+            policy=self._project.server.server,
             model=self.model_name(),
             settings=self.recorded_settings(),
             limit=self.prompt_limit(),
-            jobs=plan_jobs(run_id, nodes, definitions, ids_behind(run_id)),
+            ladder=rung_names(self._project.config),
+            servers=servers_of(self._project.config),
+            jobs=self._answered(plan_jobs(run_id, nodes, definitions, ids_behind(run_id)), answer),
             problems=tuple(discovery.problems),
         )
+
+    def _answered(self, jobs: tuple[Job, ...], answer: str | None) -> tuple[Job, ...]:
+        """The jobs, or only the one that an answer is about."""
+        if answer is None:
+            return jobs
+        found, start = self._project.escalations.read(answer)
+        mine = [job for job in jobs if (job.operation, job.node.node_id) == (start.operation, start.node_id)]
+        if not mine:
+            raise ConfigError(
+                f"The answer is about `{start.operation}` on `{start.node_id:.200}`, which this run does not include",
+                hint=f"Name its file, and the operation with `-o {start.operation}`",
+            )
+        return tuple(replace(job, answer=found.agent_id) for job in mine)
 
     async def run(
         self,
@@ -158,26 +180,38 @@ class Runs:
 
     def recorded_settings(self) -> dict[str, Any]:
         """The settings that a run records, so that it can be resumed."""
-        server, runner = self._project.config.server, self._project.config.runner
+        server, runner = self._project.server, self._project.config.runner
         return {
             "server.server": server.server,
             "server.model": server.model,
+            **({"escalation": [rung.model for rung in self._project.config.escalation]} if self._is_ladder else {}),
             "runner.memory.enabled": runner.memory.enabled,
             "runner.max_turns": runner.max_turns,
         }
 
+    @property
+    def _is_ladder(self) -> bool:
+        return len(self._project.config.escalation) > 1
+
     def model_name(self) -> str:
         """The model that the settings name."""
-        server = self._project.config.server
+        server = self._project.server
         if server.server != EMBEDDED:
             return server.model
-        return server.gguf.stem if server.gguf else "SmolLM2-135M"
+        from remora.app._catalogue import chosen_model
+
+        return chosen_model(server).title
 
     def prompt_limit(self) -> int | None:
         """The prompt limit, if it is known without asking the server for its context window."""
-        server = self._project.config.server
-        trained = server.server in NO_MODEL or (server.server == EMBEDDED and server.gguf is None)
-        return self._project.config.runner.memory.packet_size_limit or (TRAINED_LIMIT if trained else None)
+        server, own = self._project.server, self._project.config.runner.memory.packet_size_limit
+        if own or server.server in NO_MODEL:
+            return own or TRAINED_LIMIT
+        if server.server != EMBEDDED:
+            return None
+        from remora.app._catalogue import chosen_model
+
+        return chosen_model(server).entry.prompt_limit
 
     def _rank(self, name: str) -> int:
         return -self._project.operation(name).priority

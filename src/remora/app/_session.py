@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 from remora.app._deciding import Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import open_hub
+from remora.app._ladder import AgentLadder, Rungs, check_ladder
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._target import Target, contents_after, fork_target, pin_target, restore_target
-from remora.config import RunnerConfig
+from remora.config import EscalationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, reserved_tokens, system_text
 from remora.errors import BudgetError, ConfigError
+from remora.escalation import Rung
 from remora.events import Event, FileChange
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
-from remora.runner import RunLimits, Runner
-from remora.subagent import SUBMIT_RESULT, SubagentDefinition
+from remora.runner import Advice, RunLimits, Runner
+from remora.subagent import ESCALATE, SUBMIT_RESULT, SubagentDefinition
 from remora.trace import FileTrace, KVTraceView
 from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
 
@@ -50,6 +52,8 @@ class Session:
     until: float | None
     """Deadline of the whole run, by the monotonic clock."""
     overrides: RunOverrides = NO_OVERRIDES
+    rungs: Rungs | None = None
+    """The ladder; None without one."""
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
         """Run one agent to its end."""
@@ -75,19 +79,66 @@ class Session:
         target = await self._target(workspace, job, past, forks)
         job = replace(job, node=target.node)
         tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
+        wiring = self._wiring(job, definition, tools.specs, workspace)
         return Runner(
-            TwoTrack.of(self._wiring(job, definition, tools.specs, workspace)),
+            TwoTrack.of(wiring),
             definition,
             job.node,
-            policy=await self.deciders.resumed_policy(definition, past),
+            policy=await self.deciders.resumed_policy(definition, past, self._first_rung),
             tools=tools,
             workspace=workspace,
             limits=self._limits(definition),
-            model=self.deciders.told,
+            ladder=self._ladder(definition, wiring, past),
+            rules=self._rules(definition),
+            model=self.deciders.told | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
             past=past,
             problem=target.problem,
             **({"resumed": resumed} if resumed else {}),
+            advice=self._advice(job),
         )
+
+    def _advice(self, job: Job) -> Advice | None:
+        """The larger model's answer that the agent starts with."""
+        if not job.answer:
+            return None
+        delta = self.project.escalations.delta(job.answer)
+        return Advice(f"escalation {job.answer}", delta, {"agent_id": job.answer, "relation": "escalation"})
+
+    @property
+    def _first_rung(self) -> str:
+        return self.rungs.names[0] if self.rungs else ""
+
+    def _rules(self, definition: SubagentDefinition) -> EscalationConfig:
+        """The rules of the settings, with those that the agent's definition names instead."""
+        own = {name: getattr(definition.escalation, name) for name in definition.escalation.model_fields_set}
+        return self.project.config.runner.escalation.model_copy(update=own)
+
+    def _ladder(self, definition: SubagentDefinition, wiring: Wiring, past: Sequence[Event]) -> AgentLadder | None:
+        """The agent's ladder, if the settings name one."""
+        if self.rungs is None:
+            return None
+        rungs, all_tools = self.rungs, wiring.specs
+        rungs.meter.add_past(list(past), rungs.prices, self._first_rung)
+
+        async def build(name: str, found: Deciders) -> Rung:
+            tools = tuple(tool for tool in all_tools if tool is not ESCALATE or name != rungs.names[-1])
+            beside = tools if found.calling == "native" else ()
+            system = system_text(wiring.secrets.clean(definition.system_prompt), tools, found.calling)
+            limit = rungs.limit(name, found, fixed_tokens(system, found.counter, beside))
+            return Rung(
+                name=name,
+                policy=await found.resumed_policy(definition, past, name),
+                prompts=replace(
+                    wiring.prompts, limit=limit, calling=found.calling, rung=name, memory="packet", keep_messages=False
+                ),
+                counter=found.counter,
+                tools=tools,
+                model=found.told,
+                reply_tokens=found.reserve,
+                price=rungs.price(name),
+            )
+
+        return AgentLadder(rungs, build)
 
     @property
     def is_out_of_time(self) -> bool:
@@ -101,7 +152,7 @@ class Session:
             functions = (function.spec for function in self.project.agents.functions(agent).values())
             own = (*tool_specs(agent.definition, agent.scripts), *functions)
             tools = self.overrides.executor.specs if self.overrides.executor else own
-            self._check_budget(agent.definition, (*tools, *_built_in_tools(agent.definition)))
+            self._check_budget(agent.definition, (*tools, *self._built_in_tools(agent.definition)))
 
     def _check_budget(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> None:
         fixed = self._fixed_tokens(definition, tools)
@@ -169,7 +220,7 @@ class Session:
     ) -> Wiring:
         project, node, deciders = self.project, job.node, self.deciders
         identity = Identity(job.agent_id, job.run_id, job.operation, node.node_id)
-        tools = (*specs, *_built_in_tools(definition))
+        tools = (*specs, *self._built_in_tools(definition))
         return Wiring(
             identity=identity,
             goal=definition.goal.format(node=node.node_id, file=node.file_path.as_posix()),
@@ -181,6 +232,7 @@ class Session:
                 calling=deciders.calling,
                 memory=self._memory(),
                 keep_messages=self.overrides.keep_messages,
+                rung=self._first_rung,
             ),
             writer=self.writer,
             blobs=project.blobs,
@@ -194,6 +246,10 @@ class Session:
             hub=self.hub.seen_by(workspace) if self.hub else None,
             path=project.state_dir / f"{identity.stream_id}.jsonl",
         )
+
+    def _built_in_tools(self, definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
+        asks = self.rungs is not None and self._rules(definition).ask
+        return (*([RECALL] if definition.recall else []), *([ESCALATE] if asks else []), SUBMIT_RESULT)
 
     def _memory(self) -> Memory:
         memory = self.project.config.runner.memory
@@ -222,7 +278,8 @@ async def open_session(
     async with AsyncExitStack() as stack:
         found = overrides.deciders
         if found is None:
-            found = await stack.enter_async_context(deciders(project.config.server))
+            check_ladder(project.config)
+            found = await stack.enter_async_context(deciders(project.server))
         session = Session(
             project=project,
             agents=agents,
@@ -234,9 +291,17 @@ async def open_session(
             view=await stack.enter_async_context(project.trace_view()),
             until=until,
             overrides=overrides,
+            rungs=_rungs(project, found, stack, overrides),
         )
         session.check_budgets()
         yield session
+
+
+def _rungs(project: Project, first: Deciders, stack: AsyncExitStack, overrides: RunOverrides) -> Rungs | None:
+    """The ladder of the settings. A caller that chooses the decider itself has one only if it also gives its rungs."""
+    if len(project.config.escalation) < 2 or (overrides.deciders is not None and not overrides.rungs):
+        return None
+    return Rungs(project.config, first, stack, overrides.rungs)
 
 
 def run_limits(
@@ -252,7 +317,3 @@ def run_limits(
         retries=runner.retries,
         deadline_s=min(deadlines, default=None),
     )
-
-
-def _built_in_tools(definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
-    return (RECALL, SUBMIT_RESULT) if definition.recall else (SUBMIT_RESULT,)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from remora.analysis import (
-    Comparison,
+    AgentComparison,
     Entry,
     Explanation,
     Report,
@@ -22,6 +22,7 @@ from remora.analysis import (
 )
 from remora.app._importing import ChatImport, Imports
 from remora.app._project import Project, counter_of
+from remora.app._what_if import OtherRules, WhatIfRuns
 from remora.context.models import DecisionPacket
 from remora.context.projection import project
 from remora.errors import TraceError
@@ -81,15 +82,21 @@ class Streams:
 
     def _same_counter(self, events: Sequence[Event]) -> tuple[TokenCounter, str]:
         """The counter of the stream's receipts if its tokenizer is available, else an estimate."""
+        asked = next((event for event in events if isinstance(event, ModelRequestEvent)), None)
+        counter = self.recorded_counter(asked)
+        if counter.exact:
+            return counter, "Both counted by the model's own tokenizer."
+        counted = asked is not None and asked.counter.get("exact")
+        return counter, "History is estimated, the packet counted." if counted else "Both estimated the same way."
+
+    def recorded_counter(self, asked: ModelRequestEvent | None) -> TokenCounter:
+        """The counter of a receipt if its tokenizer is available, else an estimate."""
         from remora.app._models import weights_counter
 
-        recorded = next((event.counter for event in events if isinstance(event, ModelRequestEvent)), {})
-        if not recorded.get("exact"):
-            return counter_of(None), "Both estimated the same way."
-        own = weights_counter(self._project.config.server)
-        if own is not None and own.digest == recorded.get("digest"):
-            return own, "Both counted by the model's own tokenizer."
-        return counter_of(None), "History is estimated, the packet counted."
+        if asked is None or not asked.counter.get("exact"):
+            return counter_of(None)
+        own = weights_counter(self._project.server)
+        return own if own is not None and own.digest == asked.counter.get("digest") else counter_of(None)
 
     async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:
         """Compare the tokens that each turn sent with chat history, both counted by the same tokenizer."""
@@ -100,6 +107,10 @@ class Streams:
     async def transcript(self, fragment: str, *, full: bool = False) -> list[Entry]:
         """One agent's run as a conversation: prompts as sent, replies, calls and results."""
         return await transcript(self._project.library.events(fragment), self._project.blobs.get, full=full)
+
+    def what_if(self, other: OtherRules) -> WhatIfRuns:
+        """Compare recorded runs with what other rules make of them. No tool runs, and no model is asked."""
+        return WhatIfRuns(self._project, other)
 
     async def import_chats(
         self, files: Sequence[Path], *, tokenizer: Path | None = None, budget: int | None = None
@@ -128,7 +139,7 @@ class Streams:
         first = next(iter(self._project.library.events(fragment)), None)
         return self._project.runs.settings_of(first.run_id) if first is not None and first.run_id else {}
 
-    def compare(self, one: str, other: str) -> Comparison | RunComparison:
+    def compare(self, one: str, other: str) -> AgentComparison | RunComparison:
         """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
         from remora.app._reports import Reports
 

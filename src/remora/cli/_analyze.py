@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from remora.analysis import sum_rungs
 from remora.app import (
+    LADDER_START,
     NO_MODEL,
     Project,
     default_state_dir,
@@ -56,6 +58,13 @@ Model = Annotated[str | None, typer.Option(help="Name of the model on that serve
 Policy = Annotated[
     str | None, typer.Option(help="Decide without a model: scripted, first-candidate or random", metavar="NAME")
 ]
+Escalate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODELS",
+        help="Models to move up to when stuck, comma-separated: smollm2-135m, ollama#qwen3:4b or URL#MODEL",
+    ),
+]
 NoMemory = Annotated[bool, typer.Option("--no-memory", help="Use plain chat history instead of the packet, to compare")]
 MaxTurns = Annotated[int | None, typer.Option(help="Maximum number of turns for each agent")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only failed agents")]
@@ -68,6 +77,11 @@ def analyze(
     server: Server = None,
     model: Model = None,
     policy: Policy = None,
+    escalate: Escalate = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Run the agent again that a larger model's answer is about, with the answer"),
+    ] = None,
     changed: Annotated[
         str | None,
         typer.Option(metavar="[REF]", help="Only code that differs from a commit or branch; default: the last commit"),
@@ -87,14 +101,15 @@ def analyze(
       remora analyze src/ -o lint,docstring --server ollama --model qwen3:4b
       remora analyze src/ -o lint --changed
       remora analyze src/cart.py -o lint --policy first-candidate --json
+      remora analyze src/ -o lint --escalate ollama#qwen3:4b
     """
     with errors_as_sentences():
-        flags = run_flags(server, policy, model, no_memory, max_turns)
+        flags = run_flags(server, policy, model, no_memory, max_turns, escalate)
         project = open_project(paths[0], state_dir=state_dir, settings=flags)
         if not dry_run:
             project.changes.settle()
         only = project.runs.changed_nodes(changed) if changed else None
-        plan = project.runs.plan(paths, operation_names(operations), only)
+        plan = project.runs.plan(paths, operation_names(operations), only, answer)
         if dry_run:
             print_json({"agents": plan.jobs, "problems": plan.problems}) if json else render.dry_run(plan)
             return
@@ -110,6 +125,7 @@ def resume(
     server: Server = None,
     model: Model = None,
     policy: Policy = None,
+    escalate: Escalate = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
@@ -124,8 +140,8 @@ def resume(
     """
     with errors_as_sentences():
         opened = open_project(project, state_dir=state_dir)
-        given = run_flags(server, policy, model, no_memory=False, max_turns=None)
-        if given["server.server"] is None:
+        given = run_flags(server, policy, model, no_memory=False, max_turns=None, escalate=escalate)
+        if given["server.server"] is None and escalate is None:
             recorded = opened.runs.settings_of(run_id)
             given = recorded | {name: value for name, value in given.items() if value is not None}
         opened = open_project(project, state_dir=state_dir, settings=given)
@@ -138,7 +154,12 @@ def resume(
 
 
 def run_flags(
-    server: str | None, policy: str | None, model: str | None, no_memory: bool, max_turns: int | None
+    server: str | None,
+    policy: str | None,
+    model: str | None,
+    no_memory: bool,
+    max_turns: int | None,
+    escalate: str | None = None,
 ) -> dict[str, Any]:
     """Translate the flags of a run into settings."""
     if policy is not None and policy not in NO_MODEL:
@@ -150,9 +171,22 @@ def run_flags(
     return {
         "server.server": policy or server,
         "server.model": model,
+        "escalation": _ladder(escalate, names_model=bool(server or policy or model)),
         "runner.memory.enabled": False if no_memory else None,
         "runner.max_turns": max_turns,
     }
+
+
+def _ladder(escalate: str | None, *, names_model: bool) -> list[str] | None:
+    """The ladder of the flags: None for the one of the settings.
+
+    It starts with the model of the other flags, or of the settings if only one rung is named. A model that is named
+    without a ladder is used alone.
+    """
+    if escalate is None:
+        return [] if names_model else None
+    rungs = [name.strip() for name in escalate.split(",") if name.strip()]
+    return [LADDER_START, *rungs] if names_model or len(rungs) == 1 else rungs
 
 
 def _run_and_print(
@@ -164,7 +198,8 @@ def _run_and_print(
         render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
     results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
     if json:
-        print_json({"run_id": plan.run_id, "agents": results})
+        decisions = sum_rungs(row for result in results for row in result.decisions)
+        print_json({"run_id": plan.run_id, "agents": results, "decisions": decisions})
     elif quiet:
         for result in results:
             if _is_failed(result):
@@ -176,9 +211,9 @@ def _run_and_print(
 
 def fetch_weights(project: Project, *, quiet: bool) -> None:
     """Download the embedded model's weights if this run needs them and they are missing, with a progress bar."""
-    if needs_weights(project.config.server):
-        with fetching(quiet=quiet) as progress:
-            ensure_weights(project.config.server, progress)
+    if needs_weights(project.server):
+        with fetching(project.runs.model_name(), quiet=quiet) as progress:
+            ensure_weights(project.server, progress)
 
 
 async def _run_with_progress(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool) -> list[AgentResult]:

@@ -17,9 +17,9 @@ import typer
 
 from remora import app
 from remora.cli._console import HERE, ProjectDir, StateDir, errors_as_sentences, slow_progress, tell
+from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._report import Ids, Output
-from remora.cli._trace import Node, Operation, Outcome, Since, Until
 from remora.context.text import number
 from remora.errors import ConfigError
 from remora.trace import Filter

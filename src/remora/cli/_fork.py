@@ -37,7 +37,7 @@ class Forked:
     """A fork that has run."""
 
     result: AgentResult
-    comparison: analysis.Comparison
+    comparison: analysis.AgentComparison
     """With the agent that was forked."""
 
 
@@ -78,7 +78,7 @@ def fork(
         if given["server.server"] is None:
             recorded = opened.streams.settings_of_agent(agent)
             given = recorded | {name: value for name, value in given.items() if value is not None}
-        variants = list(_variants(given, model or (), times, opened.config.server.seed))
+        variants = list(_variants(given, model or (), times, opened.server.seed))
         done: list[Forked] = []
         with slow_progress("forks", quiet=json) as progress:
             for place, flags in enumerate(variants):
@@ -125,7 +125,7 @@ async def _run(project: app.Project, plan: app.ForkPlan) -> AgentResult:
     return result
 
 
-def _agents(found: analysis.Comparison | analysis.RunComparison) -> analysis.Comparison:
+def _agents(found: analysis.AgentComparison | analysis.RunComparison) -> analysis.AgentComparison:
     if isinstance(found, analysis.RunComparison):
         raise ConfigError("Only an agent can be forked: the id is a run's")
     return found

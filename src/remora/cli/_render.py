@@ -14,7 +14,9 @@ from rich.text import Text
 
 from remora import app, events
 from remora._version import __version__
+from remora.analysis import sum_rungs
 from remora.cli._console import json_text, out, say, tell
+from remora.cli._render_rungs import decisions, moves
 from remora.context.text import number, one_line, visible
 from remora.events import short_id
 
@@ -35,11 +37,12 @@ BAR_WIDTH = 60
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
-    local = plan.policy in (*app.NO_MODEL, app.EMBEDDED)
-    network = "not used" if local else f"only {plan.policy}"
+    network = f"only {', '.join(plan.servers)}" if plan.servers else "not used"
     say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
     say(f"{command}      {_agent_counts(plan)} · {limit}")
+    if plan.ladder:
+        say(f"ladder: {' → '.join(plan.ladder)}")
     tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 
@@ -77,6 +80,8 @@ def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "
         say(_verdict_line(summary.check))
     if summary.turns and history:
         _print_comparison(summary.turns[-1], history, how)
+    moves(summary.moves)
+    decisions(summary.decisions)
     say("")
 
 
@@ -143,6 +148,7 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
+    decisions(sum_rungs(row for result in results for row in result.decisions))
     say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
 
 

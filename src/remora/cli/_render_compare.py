@@ -11,7 +11,7 @@ from remora.context.text import one_line
 from remora.events import short_id
 
 if TYPE_CHECKING:
-    from remora.analysis import AgentReport, Comparison, RunComparison, TurnPair, TurnView
+    from remora.analysis import AgentComparison, AgentReport, RunComparison, TurnPair, TurnView
 
 WIDEST = 160
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -22,7 +22,7 @@ def width() -> int:
     return min(out.width, WIDEST)
 
 
-def agents(found: Comparison) -> None:
+def agents(found: AgentComparison) -> None:
     """Print two agents side by side: facts, where they parted, then each turn."""
     columns = Columns(found.left, found.right)
     columns.head()
@@ -83,7 +83,7 @@ class Columns:
         return lines[:6]
 
 
-def _facts(found: Comparison) -> Iterator[tuple[str, str, str]]:
+def _facts(found: AgentComparison) -> Iterator[tuple[str, str, str]]:
     left, right = found.left, found.right
     rows = [
         ("on", left.node_id, right.node_id),
@@ -137,7 +137,7 @@ def _agent_line(agent: AgentReport | None) -> str:
     return f"{short_id(agent.agent_id)}  {_verdict(agent):<18} {agent.turns:>3} turns  {agent.prompt_tokens:>7,} tokens"
 
 
-def forks(found: Sequence[Comparison], options: str) -> None:
+def forks(found: Sequence[AgentComparison], options: str) -> None:
     """Print one line for the agent and for each of its forks, and what to do next."""
     source = found[0].left
     say("")

@@ -25,8 +25,8 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
-from remora.cli._trace import Node, Operation, Outcome, Since, Until
 from remora.context.text import visible
 from remora.trace import Filter
 

@@ -23,8 +23,11 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._escalate import escalate
+from remora.cli._filters import Node, Operation, Outcome, Run, Since, StreamId, Tokenizer, Tool, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._render_transcript import transcript as render_transcript
+from remora.cli._what_if import what_if
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
 
@@ -35,19 +38,10 @@ trace = typer.Typer(
     rich_markup_mode=None,
 )
 
-StreamId = Annotated[str, typer.Argument(help="Agent or run, by the start or end of its id")]
-Run = Annotated[str | None, typer.Option("--run", help="Only this run, by the start or end of its id")]
-Node = Annotated[str | None, typer.Option("--node", help="Only this node, such as src/cart.py:load")]
-Operation = Annotated[str | None, typer.Option("--operation", "-o", help="Only this operation, such as lint")]
-Tool = Annotated[str | None, typer.Option("--tool", help="Only streams or events with this tool")]
-Outcome = Annotated[str | None, typer.Option("--outcome", help="Only with this outcome, such as success or error")]
-Since = Annotated[str | None, typer.Option("--since", help="Only from this time on, such as 2026-11-15T18:00")]
-Tokenizer = Annotated[
-    Path | None, typer.Option(help="GGUF file or `tokenizer.json` to count tokens with; default: an estimate")
-]
 SHOWN = 100
 """Streams that `ls` shows by default."""
-Until = Annotated[str | None, typer.Option("--until", help="Only before this time")]
+
+trace.command("what-if")(what_if)
 
 
 @trace.command()
@@ -82,10 +76,13 @@ def ls(
         opened = app.open_project(project, state_dir=state_dir)
         with indexing_progress(opened, quiet=json):
             library = opened.library
-            rows = library.agents(wanted)
+            if every or (json and limit is None):
+                rows = library.agents(wanted)
+                total = len(rows)
+            else:
+                rows, total = library.newest_agents(wanted, limit=limit or SHOWN)
         tell(library.notices)
-        shown = rows if every or (json and limit is None) else rows[-(limit or SHOWN) :]
-        print_json(shown) if json else render.streams(shown, older=len(rows) - len(shown))
+        print_json(rows) if json else render.streams(rows, older=total - len(rows))
 
 
 @trace.command()
@@ -348,3 +345,6 @@ def transcript(
     with errors_as_sentences():
         entries = asyncio.run(app.open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)
+
+
+trace.command()(escalate)

@@ -25,7 +25,7 @@ from remora.ports import TokenCounter
 Style = Literal["json", "markdown", "account"]
 Calling = Literal["text", "native"]
 """How a model calls tools: `text` lists them in the prompt and asks for JSON; `native` uses the server's API for it."""
-RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-1"}
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2"}
 """The version of each style, as receipts name it."""
 
 MESSAGE_OVERHEAD = 8

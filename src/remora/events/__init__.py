@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remora.app import JsonlEventEmitter
+    from remora.events._base import UNRECORDED, BlobRef, Call, Event, FileChange
     from remora.events._blobs import MAX_BLOB, Reference, references_of
     from remora.events._change import Change, change_of
     from remora.events._codec import canonical, decode, encode, from_record, json_value, readable
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from remora.events._plain import PlainAction, PlainDelta, PlainError, PlainKnowledge
     from remora.events._types import (
         EVENT_TYPES,
-        UNRECORDED,
         AcceptUndoneEvent,
         AgentEndEvent,
         AgentErrorEvent,
@@ -42,10 +42,7 @@ if TYPE_CHECKING:
         AgentResumedEvent,
         AgentScheduledEvent,
         AgentStartEvent,
-        BlobRef,
-        Call,
-        Event,
-        FileChange,
+        EscalationEvent,
         HubUpdateEvent,
         ModelRequestEvent,
         ModelResponseEvent,
@@ -86,6 +83,7 @@ __all__ = [
     "CandidateAction",
     "Change",
     "ErrorDelta",
+    "EscalationEvent",
     "Event",
     "EventEmitter",
     "EventName",
@@ -146,6 +144,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "_base": "UNRECORDED BlobRef Call Event FileChange",
     "_blobs": "MAX_BLOB Reference references_of",
     "_change": "Change change_of",
     "_codec": "canonical decode encode from_record json_value readable",
@@ -158,11 +157,11 @@ _MODULES = {
     "_names": "EventEmitter EventName MemoryEvent NullEventEmitter as_event",
     "_plain": "PlainAction PlainDelta PlainError PlainKnowledge",
     "_types": (
-        "EVENT_TYPES UNRECORDED AcceptUndoneEvent AgentEndEvent AgentErrorEvent AgentFinishedEvent "
-        "AgentResumedEvent AgentScheduledEvent AgentStartEvent BlobRef Call Event FileChange "
-        "HubUpdateEvent ModelRequestEvent ModelResponseEvent NoticeEvent PacketUpdateEvent RunEndEvent "
-        "RunStartEvent SubmitResultEvent ToolCallEvent ToolOutputEvent ToolResultEvent TurnStartEvent "
-        "UnknownEvent UserInputEvent WorkspaceAcceptedEvent WorkspaceRejectedEvent is_check"
+        "EVENT_TYPES AcceptUndoneEvent AgentEndEvent AgentErrorEvent AgentFinishedEvent AgentResumedEvent "
+        "AgentScheduledEvent AgentStartEvent EscalationEvent HubUpdateEvent ModelRequestEvent ModelResponseEvent "
+        "NoticeEvent PacketUpdateEvent RunEndEvent RunStartEvent SubmitResultEvent ToolCallEvent ToolOutputEvent "
+        "ToolResultEvent TurnStartEvent UnknownEvent UserInputEvent WorkspaceAcceptedEvent WorkspaceRejectedEvent "
+        "is_check"
     ),
     "_values": "Inline Packed pack unpack",
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from remora.events._base import Event, readable_delta
 from remora.events._codec import from_record
 from remora.events._delta import PacketDelta, UnreadableDelta
 from remora.events._lines import FORMAT
 from remora.events._plain import PlainDelta, plain_delta
-from remora.events._types import Event, _readable_delta
 
 _TEXTS = itemgetter("ts", "type", "run_id", "agent_id", "operation", "node_id")
 _NEEDS_ALL = "agent_start"
@@ -40,5 +40,5 @@ def change_of(record: dict[str, Any]) -> Change | Event:
     if kind == _NEEDS_ALL or record.get("v") != FORMAT or type(turn) is not int or type(data) is not dict:
         return from_record(record)
     delta = data.get("delta")
-    read = None if delta is None else plain_delta(delta) or _readable_delta(delta)
+    read = None if delta is None else plain_delta(delta) or readable_delta(delta)
     return Change(kind, record["seq"], turn, record["ts"], read, str(data.get("tool", "")))

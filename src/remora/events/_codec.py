@@ -16,8 +16,9 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from remora.errors import TraceError
+from remora.events._base import Event
 from remora.events._lines import FORMAT
-from remora.events._types import EVENT_TYPES, Event, UnknownEvent
+from remora.events._types import EVENT_TYPES, UnknownEvent
 
 UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Converts a record of an older format to the next one. Empty while format 1 is the only one."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
+from remora.events._base import UNRECORDED, Event
 from remora.events._codec import from_record
 from remora.events._lines import FORMAT
-from remora.events._types import UNRECORDED, Event
 
 
 class EventName(StrEnum):
@@ -26,6 +26,7 @@ class EventName(StrEnum):
     SUBMIT_RESULT = "submit_result"
     AGENT_ERROR = "agent_error"
     AGENT_RESUMED = "agent_resumed"
+    ESCALATION = "escalation"
     NOTICE = "notice"
     AGENT_END = "agent_end"
     TOOL_OUTPUT = "tool_output"

@@ -6,100 +6,11 @@ is an event that no writer has recorded yet: its `seq` is -1, and the writer alo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from remora.events._delta import DELTA_VERSION, EVIDENCE_VERSION, PacketDelta, UnreadableDelta
-
-UNRECORDED = -1
-
-
-class BlobRef(BaseModel):
-    """Names bytes in the content-addressed store: `sha256:` and the digest over the uncompressed bytes."""
-
-    model_config = ConfigDict(frozen=True)
-
-    blob: str
-    size: int
-    encoding: Literal["bytes", "utf-8", "json", "exact-json"] = "bytes"
-    """How the bytes hold the value. `exact-json` is JSON with tags for what JSON alone cannot hold."""
-
-
-class FileChange(BaseModel):
-    """One file before and after a tool call. `None` means that it did not exist."""
-
-    model_config = ConfigDict(frozen=True)
-
-    path: str
-    mode: int = 0o644
-    before: str | None = None
-    after: str | None = None
-
-
-class Call(BaseModel):
-    """A tool call that a policy chose."""
-
-    model_config = ConfigDict(frozen=True)
-
-    call_id: str
-    tool: str
-    args: dict[str, Any] = Field(default_factory=dict)
-
-
-def _readable_delta(value: Any) -> Any:
-    """Read a stored delta. An invalid one is kept as `UnreadableDelta`, so that its event is not lost."""
-    if value is None or isinstance(value, PacketDelta | UnreadableDelta):
-        return value
-    version = value.get("v", DELTA_VERSION) if isinstance(value, Mapping) else DELTA_VERSION
-    if version not in (DELTA_VERSION, EVIDENCE_VERSION):
-        known = version if isinstance(version, int) else None
-        return UnreadableDelta(stored=value, problem=f"delta version {version!r} is not known", version=known)
-    try:
-        return PacketDelta.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "delta"
-        return UnreadableDelta(stored=value, problem=f"{place}: {first['msg']}")
-
-
-class Event(BaseModel):
-    """One record of a stream. Order is `seq`, never `ts`."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
-
-    type: str
-    seq: int = UNRECORDED
-    ts: str = ""
-    """When it was recorded: UTC, microseconds, `2026-11-15T18:20:45.123456Z`."""
-    run_id: str = ""
-    agent_id: str = ""
-    operation: str = ""
-    node_id: str = ""
-    turn: int = 0
-    prev: str | None = None
-    """SHA-256 of the previous line's raw bytes; None at `seq` 0."""
-    delta: Annotated[PacketDelta | UnreadableDelta | None, BeforeValidator(_readable_delta)] = None
-    """What this event changes in the Decision Packet. Any event may carry one."""
-
-    ENVELOPE: ClassVar[tuple[str, ...]] = (
-        "seq", "ts", "type", "run_id", "agent_id", "operation", "node_id", "turn", "prev",
-    )  # fmt: skip
-
-    def body(self) -> dict[str, Any]:
-        """What the record has under `data`: the event's own fields, without those at their default."""
-        defaults, values = _own_defaults(type(self)), self.__dict__
-        own = {name: values[name] for name, default in defaults if values[name] != default}
-        return own | self.__pydantic_extra__ if self.__pydantic_extra__ else own
-
-
-@cache
-def _own_defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    """The fields of `data` with their defaults. Cached, because every event needs them."""
-    own = ((name, field) for name, field in kind.model_fields.items() if name not in Event.ENVELOPE)
-    return tuple((name, field.get_default(call_default_factory=True)) for name, field in own)
+from remora.events._base import UNRECORDED, BlobRef, Call, Event, FileChange
 
 
 class AgentStartEvent(Event):
@@ -171,6 +82,8 @@ class ModelRequestEvent(Event):
     offered: tuple[str, ...] = ()
     counter: dict[str, Any] = Field(default_factory=dict)
     renderer: str = ""
+    rung: str = ""
+    """The rung of the ladder that was asked; empty without a ladder."""
 
 
 class ModelResponseEvent(Event):
@@ -254,6 +167,27 @@ class AgentResumedEvent(Event):
     reason: str = ""
 
 
+class EscalationEvent(Event):
+    """The agent moved to another model of its ladder: up when it was stuck, down when that step was done."""
+
+    type: Literal["escalation"] = "escalation"
+    direction: Literal["up", "down"] = "up"
+    source: str = ""
+    """The rung that it left."""
+    target: str = ""
+    """The rung that decides from now on."""
+    rule: str = ""
+    """The rule that moved it, such as `repeats`, `done` or `max_decisions`."""
+    reason: str = ""
+    """The rule with its numbers, as a sentence. In the agent's own words if it asked."""
+    call_id: str = ""
+    """The agent's own call of `escalate`, if it asked."""
+    handed: dict[str, Any] = Field(default_factory=dict)
+    """What the target reads: its prompt limit, and the results of the Long Track that it may be shown, by seq."""
+    model: dict[str, Any] = Field(default_factory=dict)
+    """Facts about the target's model, as in `agent_start`."""
+
+
 class NoticeEvent(Event):
     """Something a reader should know that changes nothing: degraded, truncated, skipped."""
 
@@ -309,6 +243,8 @@ class AgentScheduledEvent(Event):
     """What its workspace begins with: the files as those agents leave them together."""
     after: tuple[str, ...] = ()
     """Those agents: what it changes is for a project that has their changes."""
+    answer: str = ""
+    """The stream of a larger model's answer, which the agent starts with."""
     node: dict[str, Any] = Field(default_factory=dict)
     """Then also what it works on, as in `agent_start`: the project has no such node."""
 
@@ -386,8 +322,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
     for cls in (
         AgentStartEvent, UserInputEvent, TurnStartEvent, HubUpdateEvent, PacketUpdateEvent, ModelRequestEvent,
         ModelResponseEvent, ToolCallEvent, ToolResultEvent, SubmitResultEvent, AgentErrorEvent, AgentResumedEvent,
-        NoticeEvent, AgentEndEvent, ToolOutputEvent, RunStartEvent, AgentScheduledEvent, AgentFinishedEvent,
-        WorkspaceAcceptedEvent, WorkspaceRejectedEvent, AcceptUndoneEvent, RunEndEvent,
+        EscalationEvent, NoticeEvent, AgentEndEvent, ToolOutputEvent, RunStartEvent, AgentScheduledEvent,
+        AgentFinishedEvent, WorkspaceAcceptedEvent, WorkspaceRejectedEvent, AcceptUndoneEvent, RunEndEvent,
     )
 }  # fmt: skip
 """Every type of format 1, by its word."""

@@ -1,24 +1,25 @@
 """Model policies and token counters."""
 
 from remora.inference._adapters import AdapterFile, bundled_adapter, read_adapter
+from remora.inference._catalogue import DEFAULT_MODEL, CallFormat, ModelEntry, bundled_catalogue, read_catalogue
 from remora.inference._counters import GgufCounter, JsonCounter, file_counter
 from remora.inference._embedded import EmbeddedServer, check_gguf
 from remora.inference._embedded_policy import Adapter, EmbeddedPolicy
-from remora.inference._encoding import SERVED, encode
+from remora.inference._encoding import encode
 from remora.inference._policies import FirstCandidatePolicy, RandomPolicy, ScriptedPolicy
 from remora.inference._probe import Probed, counter_for, probe
 from remora.inference._server_counter import ServerCounter
 from remora.inference._server_policy import ServerPolicy
 from remora.inference._servers import PRESETS, Endpoint, Preset, preset_of
 from remora.inference._tokens import EstimatedCounter
-from remora.inference._weights import SMOLLM2, Kept, Progress, Weights, look, present, pull, sha256_of
+from remora.inference._weights import Kept, Progress, Weights, look, present, pull, sha256_of
 
 __all__ = [
+    "DEFAULT_MODEL",
     "PRESETS",
-    "SERVED",
-    "SMOLLM2",
     "Adapter",
     "AdapterFile",
+    "CallFormat",
     "EmbeddedPolicy",
     "EmbeddedServer",
     "Endpoint",
@@ -27,6 +28,7 @@ __all__ = [
     "GgufCounter",
     "JsonCounter",
     "Kept",
+    "ModelEntry",
     "Preset",
     "Probed",
     "Progress",
@@ -36,6 +38,7 @@ __all__ = [
     "ServerPolicy",
     "Weights",
     "bundled_adapter",
+    "bundled_catalogue",
     "check_gguf",
     "counter_for",
     "encode",
@@ -46,5 +49,6 @@ __all__ = [
     "probe",
     "pull",
     "read_adapter",
+    "read_catalogue",
     "sha256_of",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,33 @@ _SPECIAL_TYPES = (3, 4)
 """Token types (control, user-defined) that a server finds in a text before it splits the rest."""
 _BYTE_LEVEL = "gpt2"
 _SPLITS_DIGITS = {"smollm": True, "gpt-2": False}
-"""Pre-tokenizers that are known to give the server's own count."""
+_SPLIT_BY = {
+    "qwen2": (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+}
+"""Pre-tokenizers that are known to give the server's own count: GPT-2's, with or without single digits, or a regex."""
+
+MAX_PIECES = 50_000
+"""Most pieces whose token counts are kept in memory."""
+
+_SIGNS = dict.fromkeys(map(ord, "…–—‘’“”•→"))
+"""Common signs that are neither letters nor digits. Text that has no others beyond ASCII can be split by `_PIECES`."""
+_CONTRACTIONS = "'(?:s|t|re|ve|m|ll|d)"
+_PIECES = {
+    "smollm": re.compile(
+        rf"{_CONTRACTIONS}|[0-9]| ?[A-Za-z]+| ?[^A-Za-z0-9 \t-\r]+|[ \t-\r]+(?![^ \t-\r0-9])|[ \t-\r]+"
+    ),
+    "gpt-2": re.compile(
+        rf"{_CONTRACTIONS}| ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9 \t-\r]+|[ \t-\r]+(?![^ \t-\r])|[ \t-\r]+"
+    ),
+    "qwen2": re.compile(
+        rf"(?i:{_CONTRACTIONS})|[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]| ?[^A-Za-z0-9 \t-\r]+[\r\n]*|[ \t-\r]*[\r\n]+"
+        r"|[ \t-\r]+(?![^ \t-\r])|[ \t-\r]+"
+    ),
+}
+"""How each pre-tokenizer splits such text."""
 
 # UTF-8 cannot encode a lone surrogate. The server's replacement has as many bytes.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -42,6 +69,19 @@ class _FileCounter:
         return len(self._tokenizer.encode(_SURROGATES.sub("\ufffd", text), add_special_tokens=False))
 
 
+class _PieceCounts(dict[str, int]):
+    """Token counts of single pieces, at most `MAX_PIECES`, filled as they are asked for."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+
+    def __missing__(self, piece: str) -> int:
+        if len(self) >= MAX_PIECES:
+            self.clear()
+        tokens = self[piece] = self._count(piece)
+        return tokens
+
+
 class GgufCounter(_FileCounter):
     """Counts like a server of this GGUF file. Raises `ConfigError` for a tokenizer type that it cannot rebuild.
 
@@ -53,6 +93,17 @@ class GgufCounter(_FileCounter):
         found = read_tokenizer(path)
         _check_kind(path, found)
         super().__init__(_byte_level(path, found), f"gguf:{path.name}", _digest_of(found))
+        self._pieces = _PIECES[found.pre]
+        self._special = _special_tokens(found)
+        self._counts = _PieceCounts(super().count)
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`, without those that a chat template adds."""
+        # No token spans two pieces, so the counts of pieces add up. Most pieces are common words.
+        is_plain = text.isascii() or text.translate(_SIGNS).isascii()
+        if not is_plain or any(token in text for token in self._special):
+            return super().count(text)
+        return sum(map(self._counts.__getitem__, self._pieces.findall(text)))
 
 
 class JsonCounter(_FileCounter):
@@ -87,7 +138,7 @@ def file_counter(path: Path | str) -> TokenCounter:
 
 def _check_kind(path: Path, found: GgufTokenizer) -> None:
     kind = found.model if found.model != _BYTE_LEVEL else f"{found.model}, {found.pre or 'default'}"
-    if found.model != _BYTE_LEVEL or found.pre not in _SPLITS_DIGITS:
+    if found.model != _BYTE_LEVEL or found.pre not in (*_SPLITS_DIGITS, *_SPLIT_BY):
         raise ConfigError(
             f"`{path}`: counting with a tokenizer of the kind `{kind}` is not supported yet",
             hint="Name the model's `tokenizer.json` instead, ask its server, or leave it out to count by estimate",
@@ -103,12 +154,23 @@ def _byte_level(path: Path, found: GgufTokenizer) -> Tokenizer:
     except Exception as error:  # as above
         raise ConfigError(f"`{path}`: its vocabulary and merges do not fit together: {error}") from error
     tokenizer: Tokenizer = library.Tokenizer(model)
-    split = library.pre_tokenizers
-    parts = [split.Digits(individual_digits=True)] if _SPLITS_DIGITS[found.pre] else []
-    tokenizer.pre_tokenizer = split.Sequence([*parts, split.ByteLevel(add_prefix_space=False)])
-    special = [token for token, kind in zip(found.tokens, found.types, strict=False) if kind in _SPECIAL_TYPES]
-    tokenizer.add_special_tokens([library.AddedToken(token, normalized=False) for token in special if token])
+    tokenizer.pre_tokenizer = _pre_tokenizer(library, found.pre)
+    tokenizer.add_special_tokens([library.AddedToken(token, normalized=False) for token in _special_tokens(found)])
     return tokenizer
+
+
+def _pre_tokenizer(library: Any, kind: str) -> Any:
+    split = library.pre_tokenizers
+    if kind in _SPLIT_BY:
+        pieces = split.Split(library.Regex(_SPLIT_BY[kind]), behavior="isolated")
+        return split.Sequence([pieces, split.ByteLevel(add_prefix_space=False, use_regex=False)])
+    parts = [split.Digits(individual_digits=True)] if _SPLITS_DIGITS[kind] else []
+    return split.Sequence([*parts, split.ByteLevel(add_prefix_space=False)])
+
+
+def _special_tokens(found: GgufTokenizer) -> list[str]:
+    special = (token for token, kind in zip(found.tokens, found.types, strict=False) if kind in _SPECIAL_TYPES)
+    return [token for token in special if token]
 
 
 def _digest_of(found: GgufTokenizer) -> str:

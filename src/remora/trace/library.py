@@ -115,6 +115,12 @@ class Library:
         with self._index() as index:
             return [info for info in index.find_streams_by(wanted) if info.kind == "traces"]
 
+    def newest_agents(self, wanted: Filter = _EVERYTHING, *, limit: int) -> tuple[list[StreamInfo], int]:
+        """The newest `limit` rows of `agents`, and how many there are in all. Faster than all of them."""
+        wanted = self._named(wanted)
+        with self._index() as index:
+            return index.newest_streams(wanted, limit=limit)
+
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """The newest events that contain every word of `text`."""
         wanted = self._named(wanted)

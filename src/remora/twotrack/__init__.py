@@ -3,20 +3,27 @@
 `remora.runner` drives a `TwoTrack` for our own agents; any other loop can drive one the same way.
 """
 
+from remora.twotrack._handover import Handover
 from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._prompts import Memory, PromptSettings
+from remora.twotrack._rederive import Rederived, Rules, raw_value, rederive
 from remora.twotrack._resume import ResumeState, past_prompts, resume_state
 from remora.twotrack._track import TwoTrack
 from remora.twotrack._wiring import Identity, Wiring
 
 __all__ = [
     "MAX_INLINE",
+    "Handover",
     "Identity",
     "Memory",
     "PromptSettings",
+    "Rederived",
     "ResumeState",
+    "Rules",
     "TwoTrack",
     "Wiring",
     "past_prompts",
+    "raw_value",
+    "rederive",
     "resume_state",
 ]

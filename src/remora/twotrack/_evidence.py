@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from remora.context.evidence import Entry, Reading, agent_said, called, person_said, read_output, words_of
+from remora.context.render import Style
 from remora.context.summarizers import Distilled, raw_result_of, states_outcome
-from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, PacketDelta
+from remora.context.text import one_line
+from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, KnowledgeDelta, PacketDelta
+
+MAX_USER_TEXT = 500
+"""Characters of a person's message in packets of other styles than `account`. The stream has the whole message."""
 
 
-def user_evidence(text: str) -> PacketDelta:
-    """A delta with a person's words."""
-    return with_evidence(PacketDelta(), person_said(0, text))
+def user_delta(text: str, style: Style) -> PacketDelta:
+    """A delta with a person's words: evidence for style `account`, else the knowledge `user`."""
+    if style == "account":
+        return with_evidence(PacketDelta(), person_said(0, text))
+    return PacketDelta(knowledge={"user": KnowledgeDelta(value=one_line(text, MAX_USER_TEXT), pinned=True)})
 
 
 def agent_evidence(text: str, delta: PacketDelta | None) -> PacketDelta | None:

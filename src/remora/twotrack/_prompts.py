@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -21,13 +21,19 @@ from remora.context.render import (
     reserved_tokens,
     system_text,
 )
+from remora.errors import BudgetError
 from remora.events import Event, ModelRequestEvent, NoticeEvent, canonical, digest
 from remora.ports import TokenCounter
 from remora.twotrack._offload import Offloader
 
+if TYPE_CHECKING:
+    from remora.twotrack._handover import Handover
+
 Memory = Literal["packet", "history", "cut history"]
 """What a prompt is built from: the packet, or for comparison the whole chat history, or as much of it as fits."""
 
+DOCUMENT = "document-1"
+"""The renderer of a prompt that is a document instead of a packet."""
 CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
 """Share of our token count below which the server must have truncated the prompt. An estimate may be far too high."""
 
@@ -42,6 +48,9 @@ class PromptSettings:
     memory: Memory = "packet"
     keep_messages: bool = False
     """Also keep the run as a chat history, for debugging."""
+
+    rung: str = ""
+    """The rung of the ladder that these prompts are for, as receipts name it; empty without a ladder."""
 
     @property
     def uses_history(self) -> bool:
@@ -100,14 +109,17 @@ class PromptBuilder:
             self._history.take(event, raw)
 
     async def build(
-        self, packet: DecisionPacket, usable: tuple[ToolSpec, ...]
+        self, packet: DecisionPacket, usable: tuple[ToolSpec, ...], handover: Handover | None = None
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[ToolSpec, ...], ModelRequestEvent]:
-        """Build a prompt: its messages, the tools offered with it, and its receipt, whose large parts are in blobs."""
-        built = self._render(packet)
+        """Build a prompt: its messages, the tools offered with it, and its receipt, whose large parts are in blobs.
+
+        With `handover`, the prompt shows evidence of the Long Track in addition to the packet.
+        """
+        built = self._render(packet.model_copy(update={"evidence": handover.evidence}) if handover else packet)
         self._counted = built.tokens["total"]
         # `recall` is useless if nothing was left out.
         hidden = RECALL if self.settings.style == "account" and not built.left_out else None
-        offered = tuple(tool for tool in usable if tool is not hidden)
+        offered = tuple(tool for tool in usable if tool is not hidden and tool in self._tools)
         receipt = ModelRequestEvent(
             packet_sha256=digest(canonical(packet)),
             prompt_sha256=digest(canonical(built.messages)),
@@ -118,9 +130,35 @@ class PromptBuilder:
             offered=tuple(tool.name for tool in offered),
             counter=_counter_record(self.counter),
             renderer=self.settings.renderer,
+            rung=self.settings.rung,
             turn=packet.turn,
         )
         return built.messages, offered, receipt
+
+    async def build_document(
+        self, packet: DecisionPacket, text: str
+    ) -> tuple[tuple[Mapping[str, Any], ...], ModelRequestEvent]:
+        """Build a prompt whose packet is replaced by a document. Raises `BudgetError` if it is over the limit."""
+        messages = ({"role": "system", "content": self._system}, {"role": "user", "content": text})
+        tokens = {"system": self._fixed, "document": self.counter.count(text)}
+        self._counted = tokens["total"] = sum(tokens.values())
+        if self._counted > self.settings.limit:
+            raise BudgetError(
+                f"The document makes a prompt of {self._counted} tokens: the limit is {self.settings.limit}"
+            )
+        receipt = ModelRequestEvent(
+            packet_sha256=digest(canonical(packet)),
+            prompt_sha256=digest(canonical(messages)),
+            messages=await self._offloader.messages(messages),
+            tokens=tokens,
+            limit=self.settings.limit,
+            offered=tuple(tool.name for tool in self._tools),
+            counter=_counter_record(self.counter),
+            renderer=DOCUMENT,
+            rung=self.settings.rung,
+            turn=packet.turn,
+        )
+        return messages, receipt
 
     def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""

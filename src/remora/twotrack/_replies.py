@@ -24,14 +24,15 @@ class ReplyRecorder:
     ) -> None:
         self._context = context
         self._offloader = offloader
-        self._prompts = prompts
+        self.prompts = prompts
+        """The prompts that the replies answer."""
         self._tools = tools
 
     async def record(self, reply: object) -> tuple[Call, ...]:
         """Record a reply and return its valid calls. Raises `DecisionError` if `reply` is not a reply."""
         decision = reply
         if not isinstance(decision, Decision):
-            in_text = self._prompts.settings.calling == "text"
+            in_text = self.prompts.settings.calling == "text"
             decision = read_reply(reply, self._tools, turn=self._context.packet.turn, in_text=in_text)
         refused = decision.bad[0].error.code if decision.bad and not decision.calls else ""
         await self._record_reply(decision, refused)
@@ -54,9 +55,9 @@ class ReplyRecorder:
             usage=dict(decision.usage),
             finish=decision.finish,
             error=error,
-            delta=agent_evidence(text, delta) if self._prompts.settings.style == "account" else delta,
+            delta=agent_evidence(text, delta) if self.prompts.settings.style == "account" else delta,
         )
-        miscounted = self._prompts.usage_notice(decision.usage)
+        miscounted = self.prompts.usage_notice(decision.usage)
         await self._context.record(answer, *([miscounted] if miscounted else []))
 
     async def _record_bad_call(self, bad: BadCall) -> None:

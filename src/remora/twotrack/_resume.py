@@ -10,6 +10,7 @@ from remora.events import (
     AgentEndEvent,
     AgentErrorEvent,
     Call,
+    EscalationEvent,
     Event,
     ModelRequestEvent,
     ModelResponseEvent,
@@ -81,6 +82,8 @@ def _advance(now: ResumeState, event: Event) -> ResumeState:
             return replace(now, submitted=event, calls=())
         case AgentErrorEvent():
             return replace(now, failed=event)
+        case EscalationEvent():
+            return replace(now, failures=0, undecided=0, calls=())
         case AgentEndEvent():
             return replace(now, ended=event)
     return now
@@ -92,12 +95,12 @@ def _calls_after(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
     return calls[ids.index(call_id) + 1 :] if call_id in ids else calls
 
 
-def past_prompts(events: Iterable[Event]) -> Iterator[Prompt]:
-    """The prompts that a policy has already answered. A policy without a model replays them to restore its state."""
+def past_prompts(events: Iterable[Event], rung: str = "") -> Iterator[Prompt]:
+    """The prompts that a rung's policy has already answered. A policy without a model replays them."""
     packet, asked = EMPTY, None
     for event in events:
         packet = apply(packet, event)
         if isinstance(event, ModelRequestEvent):
-            asked = Prompt((), (), tuple(packet.candidate_actions), event.turn)
+            asked = None if event.rung != rung else Prompt((), (), tuple(packet.candidate_actions), event.turn)
         elif isinstance(event, ModelResponseEvent) and asked is not None:
             yield asked

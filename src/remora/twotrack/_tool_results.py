@@ -74,16 +74,9 @@ class ToolResultBuilder:
     ) -> ToolResultEvent:
         """Build the event of a finished call. Its large parts are already in blobs; the event is not recorded yet."""
         redacted = self._redact(output.value)
-        distilled = await self.distill(call.tool, redacted.value)
-        proposed = self._add_candidates(distilled.delta, known)
-        if self._shows_all or not (states_outcome(redacted.value) or call.tool in self._summarizers):
-            args = self._secrets.clean(call.args)
-            proposed = with_evidence(proposed, call_evidence(call, args, redacted.value, distilled, self._goal))
-        delta = checked(proposed, self._tools, self._extensions, redacted.notes)
-        if changes:
-            self._repeats.forget()
-        raw = redacted.packed.data if isinstance(redacted.packed, Packed) else canonical(redacted.packed.value)
-        delta = self._repeats.note(call.tool, call.args, raw, delta)
+        distilled, delta = await self.derive(
+            call, redacted.value, known, packed=redacted.packed, notes=redacted.notes, changed=bool(changes)
+        )
         stored = await self._stored_fields(redacted, output, changes)
         return ToolResultEvent(
             call_id=call.call_id,
@@ -93,6 +86,28 @@ class ToolResultBuilder:
             delta=delta,
             **stored,
         )
+
+    async def derive(
+        self,
+        call: Call,
+        safe: Any,
+        known: Mapping[str, KnowledgeEntry],
+        *,
+        packed: Inline | Packed,
+        notes: Sequence[str] = (),
+        changed: bool = False,
+    ) -> tuple[Distilled, PacketDelta]:
+        """Distill a result that has no secrets, and derive its delta. `changed` says that the call changed files."""
+        distilled = await self.distill(call.tool, safe)
+        proposed = self._add_candidates(distilled.delta, known)
+        if self._shows_all or not (states_outcome(safe) or call.tool in self._summarizers):
+            args = self._secrets.clean(call.args)
+            proposed = with_evidence(proposed, call_evidence(call, args, safe, distilled, self._goal))
+        delta = checked(proposed, self._tools, self._extensions, notes)
+        if changed:
+            self._repeats.forget()
+        raw = packed.data if isinstance(packed, Packed) else canonical(packed.value)
+        return distilled, self._repeats.note(call.tool, call.args, raw, delta)
 
     async def build_check(
         self, call: Call, output: ToolOutput, changes: Changes, duration_ms: float, key: str
@@ -134,6 +149,11 @@ class ToolResultBuilder:
         """How many times in a row the latest call has given the same result."""
         return self._repeats.times
 
+    def forget_repeats(self) -> None:
+        """Count repeated calls from zero, for another model."""
+        self._repeats.forget()
+        self._repeats.times = 0
+
     async def remember(self, args: dict[str, Any], event: ToolResultEvent) -> None:
         """Add an earlier result of this run to the repeat guard."""
         raw = await self._read_blob(event.raw_ref) if event.raw_ref else canonical(event.raw)
@@ -153,12 +173,15 @@ class ToolResultBuilder:
 
     async def text(self, event: ToolResultEvent) -> str:
         """The raw result of an event, as text."""
-        value = event.raw
-        if event.raw_ref is not None and event.raw_ref.size > MAX_BLOB:
+        return readable(await self.value(event))
+
+    async def value(self, event: ToolResultEvent) -> Any:
+        """The raw result of an event."""
+        if event.raw_ref is None:
+            return event.raw
+        if event.raw_ref.size > MAX_BLOB:
             return f"[{event.raw_ref.size:,} bytes, more than can be looked into]"
-        if event.raw_ref is not None:
-            value = unpack(await self._read_blob(event.raw_ref), event.raw_ref.encoding)
-        return readable(value)
+        return unpack(await self._read_blob(event.raw_ref), event.raw_ref.encoding)
 
     async def _read_blob(self, reference: BlobRef) -> bytes:
         return await self._blobs.get(reference.blob, limit=blob_limit(reference))

@@ -11,50 +11,43 @@ from typing import Any, Self, cast
 from remora._version import __version__
 from remora.context.calls import BadCall, read_call
 from remora.context.checks import Extension
-from remora.context.contracts import ToolLike
+from remora.context.contracts import ToolLike, ToolSpec
 from remora.context.manager import ContextManager
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
 from remora.context.render import Calling, Style
 from remora.context.summarizers import Distilled, Summarizer, is_built_in
-from remora.context.text import one_line
 from remora.errors import DecisionError, RemoraError
 from remora.events import (
     FORMAT,
     AgentEndEvent,
-    AgentErrorEvent,
     AgentResumedEvent,
     AgentStartEvent,
     Call,
     CandidateAction,
+    EscalationEvent,
     Event,
-    KnowledgeDelta,
     ModelRequestEvent,
-    NoticeEvent,
     PacketDelta,
-    SubmitResultEvent,
     ToolCallEvent,
     ToolResultEvent,
     TurnStartEvent,
-    UserInputEvent,
     is_check,
 )
 from remora.ports import Prompt, SummaryGuard, TokenCounter
-from remora.twotrack._evidence import user_evidence
-from remora.twotrack._offload import MAX_INLINE, Offloader
-from remora.twotrack._prompts import PromptBuilder
+from remora.twotrack._handover import Handover
+from remora.twotrack._offload import Offloader
+from remora.twotrack._prompts import PromptBuilder, PromptSettings
 from remora.twotrack._recall import recall_from
+from remora.twotrack._records import Records
 from remora.twotrack._replies import ReplyRecorder
 from remora.twotrack._resume import ResumeState
 from remora.twotrack._tool_results import Changes, ToolResultBuilder, bad_call_result, call_tool, too_large_result
 from remora.twotrack._wiring import Wiring
 
-MAX_USER_TEXT = 500
-"""Characters of a person's message in the packet. The stream has the whole message."""
 
-
-class TwoTrack:
+class TwoTrack(Records):
     """One agent's stream and packet. Nothing enters the packet that is not in the stream first.
 
     `tools` are functions with `@remora.tool`, `ToolSpec`s, or dicts in OpenAI's shape. With `calling="native"` they are
@@ -132,6 +125,12 @@ class TwoTrack:
         self._offloader = Offloader(wiring.blobs, secrets)
         system = secrets.clean(wiring.system_prompt)
         self._prompts = PromptBuilder(system, self.tools, wiring.prompts, wiring.counter, self._offloader)
+        self._system = system
+        self._asked = self._prompts
+        """The prompts of the rung that decides now."""
+        self._handover: Handover | None = None
+        self.observers: list[Callable[[Event], None]] = []
+        """Called with every event of the stream, recorded now or before a resume."""
         for tool, summarizer in wiring.summarizers.items():
             if not is_built_in(summarizer):
                 guard.check(tool, summarizer)
@@ -203,6 +202,8 @@ class TwoTrack:
                 args[event.call_id] = event.args
             if isinstance(event, ToolResultEvent) and not is_check(event):
                 await self._results.remember(args.pop(event.call_id, {}), event)
+            elif isinstance(event, EscalationEvent):
+                self._results.forget_repeats()
             self.context.apply_event(event)
             await self._update_state(event)
         if not isinstance(past[-1], AgentEndEvent):
@@ -222,7 +223,7 @@ class TwoTrack:
         shown = project(drafts, start=self.packet)
         usable = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
         try:
-            messages, offered, receipt = await self._prompts.build(shown, usable)
+            messages, offered, receipt = await self._asked.build(shown, usable, self._handover)
         except RemoraError:
             await self.context.record(*drafts)
             raise
@@ -316,52 +317,43 @@ class TwoTrack:
         (event,) = await self.context.record(draft)
         return cast(ToolResultEvent, event)
 
-    async def notice(self, code: str, message: str) -> None:
-        """Record a notice. It does not change the packet."""
-        await self.context.record(NoticeEvent(code=code, message=message))
-
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The run as a chat history; empty without `keep_messages`, unless prompts are built from it."""
         return self._prompts.messages
+
+    def use_first_rung(self) -> None:
+        """Build prompts for the first model again: from the packet alone, within its limit."""
+        self._asked = self._replies.prompts = self._prompts
+        self._handover = None
+
+    async def use_rung(self, settings: PromptSettings, counter: TokenCounter, tools: Sequence[ToolSpec]) -> Handover:
+        """Build prompts for another model: from the packet, and as much of the Long Track as its limit holds.
+
+        Raises `BudgetError` if the limit is too small, and changes nothing then.
+        """
+        prompts = PromptBuilder(self._system, tools, settings, counter, self._offloader)
+        handover = Handover(self.goal, self._results)
+        if self.last_seq >= 0:
+            await handover.read(self._writer.read(self.identity.stream_id))
+        self._asked = self._replies.prompts = prompts
+        self._handover = handover
+        return handover
+
+    async def escalation(self, event: EscalationEvent) -> None:
+        """Record the move to another model. It starts with no failures and no repeated calls."""
+        self._results.forget_repeats()
+        await self.context.record(event)
 
     @property
     def repeats(self) -> int:
         """How many times in a row the latest call returned the same result."""
         return self._results.repeats
 
-    async def unanswered(self, call: Call, why: str) -> None:
-        """Record a call whose result is unknown: its intent, and why."""
-        args = (await self._offloader.call(call)).args
-        await self.context.record(
-            ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args),
-            NoticeEvent(code="no_result", message=f"{call.tool}: {why}"),
-        )
-
     async def recall(self, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
         events = self._writer.read(self.identity.stream_id)
         return await recall_from(events, self._results, text, seq, lines)
-
-    async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
-        """Record the agent's own report: its call of `submit_result`, a dict, or a line of text."""
-        call_id, report = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
-        fields = {"summary": report} if isinstance(report, str) else dict(report)
-        await self.context.record(SubmitResultEvent(call_id=call_id, result=fields))
-
-    async def user(self, text: str) -> None:
-        """Record a person's message. Style `account` shows it as evidence; other styles as knowledge `user`."""
-        message = self._secrets.clean(text)
-        if self._prompts.settings.style == "account":
-            delta = user_evidence(message)
-        else:
-            known = KnowledgeDelta(value=one_line(message, MAX_USER_TEXT), pinned=True)
-            delta = PacketDelta(knowledge={"user": known})
-        await self.context.record(UserInputEvent(**await self._offloader.text(message), delta=delta))
-
-    async def fail(self, code: str, message: str) -> None:
-        """Record the error that stopped the agent."""
-        await self.context.record(AgentErrorEvent(code=code, message=message[:MAX_INLINE]))
 
     async def end(self, event: AgentEndEvent) -> str:
         """Seal the stream and return its head."""
@@ -393,6 +385,10 @@ class TwoTrack:
     async def _update_state(self, event: Event) -> None:
         """Update the state beside the packet: last seq, largest prompt, chat history."""
         self.last_seq = event.seq
+        for observe in self.observers:
+            observe(event)
+        if self._handover is not None:
+            await self._handover.take(event)
         if isinstance(event, ModelRequestEvent):
             self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))
         if self._prompts.settings.uses_history and not is_check(event):

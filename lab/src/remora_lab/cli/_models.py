@@ -64,7 +64,7 @@ def models_of(
 def fetch_weights(rows: Iterable[TableRow], models: Models, *, quiet: bool) -> None:
     """The weights are there, if one of the rows asks the embedded model."""
     if any(row.decides == "embedded" for row in rows) and needs_weights(models.embedded):
-        with fetching(quiet=quiet) as progress:
+        with fetching("the embedded model", quiet=quiet) as progress:
             ensure_weights(models.embedded, progress)
 
 

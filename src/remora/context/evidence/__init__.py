@@ -1,6 +1,7 @@
 """Evidence: messages, calls and outputs of a run, bounded in size and rendered as a short account."""
 
 from remora.context.evidence._account import Account, write_account
+from remora.context.evidence._calls import call_line
 from remora.context.evidence._entries import Entry, agent_said, called, person_said
 from remora.context.evidence._failure import says_failed
 from remora.context.evidence._memory import Evidence, Known, remember
@@ -15,6 +16,7 @@ __all__ = [
     "Known",
     "Reading",
     "agent_said",
+    "call_line",
     "called",
     "person_said",
     "read_output",

@@ -5,16 +5,16 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
 from remora.context.evidence._text import by_key, entry_lines, grouped
 from remora.context.evidence._words import weigh
-from remora.context.evidence._worth import Piece, ends_of, goal_words, pieces_of
+from remora.context.evidence._worth import Judge, Piece, goal_words
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -30,6 +30,8 @@ NOTES = 30
 SAMPLE = 1_200
 """Characters of the sample that calibrates the token estimate."""
 TRIES = 4
+KNOWN_TRIES = 6
+"""Entries whose identifiers do not fit, after which no more are tried."""
 FULL = 0.95
 """An account that uses this share of the budget is good enough: no further attempt."""
 
@@ -81,8 +83,12 @@ class _Writer:
         self._goal = goal.strip()
         self._evidence = evidence
         self._entries = evidence.entries
-        self._budget = budget
-        self._ends = ends_of(self._entries)
+        judge = Judge(self._entries, goal_words(self._goal))
+        self._first = sorted(judge.pieces(budget), key=attrgetter("worth"), reverse=True)
+        self._later = sorted(self._first, key=attrgetter("later"), reverse=True)
+        self._ends = judge.ends
+        self._lines = sum([entry.height + entry.omitted for entry in self._entries])
+        """The number of lines of all entries."""
 
     def sample(self) -> str:
         """Part of the text, to calibrate the token estimate."""
@@ -93,7 +99,7 @@ class _Writer:
         """Write the account for about `target` tokens. Returns it with the counts of what was left out."""
         task, weight = task_text(self._goal, target * TASK_SHARE, self._used)
         room = target - weight - NOTES
-        chosen: list[set[int]] = [set() for _ in self._entries]
+        chosen: dict[int, set[int]] = {}
         left = self._choose(
             self._first, chosen, room * FIRST_FILL, {name: room * part for name, part in SHARES.items()}
         )
@@ -108,47 +114,41 @@ class _Writer:
         calls = [entry.words for entry in self._entries if entry.speaker == "call"]
         return frozenset[str]().union(*calls[-12:])
 
-    @cached_property
-    def _first(self) -> list[Piece]:
-        pieces = pieces_of(self._entries, self._ends, goal_words(self._goal), self._budget)
-        return sorted(pieces, reverse=True)
-
-    @cached_property
-    def _later(self) -> list[Piece]:
-        return sorted(self._first, key=lambda piece: piece.later, reverse=True)
-
     def _choose(
-        self, pieces: Iterable[Piece], chosen: list[set[int]], left: float, limits: Mapping[str, float]
+        self, pieces: Iterable[Piece], chosen: dict[int, set[int]], left: float, limits: Mapping[str, float]
     ) -> float:
         """Add the pieces that fit, most valuable first, each kind within its limit. Returns the tokens left."""
-        spent: dict[str, float] = dict.fromkeys(limits, 0.0)
+        rest = dict(limits)
         for piece in pieces:
-            cost = piece.cost
+            _, _, index, line, cost, share = piece
             if cost > left:
                 if left < 4:
                     break
                 continue
-            shown = chosen[piece.entry]
-            if piece.line in shown:
+            shown = chosen.get(index)
+            around: Sequence[int] = ()
+            if shown is None or line not in shown:
+                around = self._around(index, line, shown or ())
+                cost += sum([self._cost(index, at) for at in around])
+            else:
                 continue
-            around = self._around(piece, shown)
-            cost += sum(self._cost(piece.entry, at) for at in around)
-            share = piece.share
-            if cost > left or (share in spent and spent[share] + cost > limits[share]):
+            if cost > left or (share in rest and cost > rest[share]):
                 continue
-            shown.add(piece.line)
+            if shown is None:
+                shown = chosen[index] = set()
+            shown.add(line)
             shown.update(around)
             left -= cost
-            if share in spent:
-                spent[share] += cost
+            if share in rest:
+                rest[share] -= cost
         return left
 
-    def _around(self, piece: Piece, shown: set[int]) -> list[int]:
-        """Lines that a piece requires: the head of its entry and its parent lines."""
+    def _around(self, index: int, line: int, shown: Collection[int]) -> list[int]:
+        """Lines that a line requires: the head of its entry and its parent lines."""
         needed: list[int] = []
-        if piece.line >= 0:
-            view = self._entries[piece.entry].view
-            at = view[piece.line].parent
+        if line >= 0:
+            view = self._entries[index].view
+            at = view[line].parent
             while at not in shown:
                 needed.append(at)
                 if at < 0:
@@ -160,65 +160,67 @@ class _Writer:
         entry = self._entries[index]
         return entry.weight if at < 0 else entry.view[at].weight
 
-    def _known(self, chosen: list[set[int]], left: float, shown: set[str]) -> tuple[dict[int, str], float]:
+    def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[dict[int, str], float]:
         """Identifiers that are not shown yet, by entry, newest outputs first."""
         found: dict[int, str] = {}
+        tries = KNOWN_TRIES
         for index in range(len(self._entries) - 1, -1, -1):
-            if left < 8:
-                break
             entry = self._entries[index]
-            new = [pair for pair in entry.identifiers if pair[1].lower() not in shown]
+            if left < 8 or not tries:
+                break
+            new = [(key, value) for key, value, words in entry.known if not words <= shown]
             if not new:
                 continue
             text = by_key(new)
-            cost = weigh(text) + 2 + (0 if -1 in chosen[index] else entry.weight)
-            if cost <= left:
-                found[index] = text
-                chosen[index].add(-1)
-                shown.update(value.lower() for _, value in new)
-                left -= cost
+            cost = weigh(text) + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
+            if cost > left:
+                tries -= 1
+                continue
+            found[index] = text
+            chosen.setdefault(index, set()).add(-1)
+            shown.update(*(words for _, _, words in entry.known))
+            left -= cost
         return found, left
 
-    def _shown(self, chosen: list[set[int]]) -> set[str]:
+    def _shown(self, chosen: Mapping[int, set[int]]) -> set[str]:
         shown: set[str] = set()
-        for entry, lines in zip(self._entries, chosen, strict=True):
-            if lines:
-                shown |= entry.words
-                shown.update(*(entry.view[at].words for at in lines if at >= 0))
+        for index, lines in chosen.items():
+            entry = self._entries[index]
+            view = entry.view
+            shown |= entry.words
+            shown.update(*[view[at].words for at in lines if at >= 0])
         return shown
 
     def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:
         """Identifiers of outputs that were dropped: those that calls used first, then the newest."""
         if not self._evidence.ledger or room < 8:
             return "", left
-        items = [item for item in reversed(self._evidence.ledger) if item.value.lower() not in shown]
-        items.sort(key=lambda item: not item.used)
         pairs: list[tuple[str, str]] = []
-        for item in items:
-            cost = weigh(item.value) + 5
-            if cost > room:
-                break
-            room -= cost
-            left -= cost
-            pairs.append((item.key, f"{item.value} #{item.seq}"))
+        for used in (True, False):
+            for item in reversed(self._evidence.ledger):
+                if item.used is not used or item.value.lower() in shown:
+                    continue
+                cost = weigh(item.value) + 5
+                if cost > room:
+                    break
+                room -= cost
+                left -= cost
+                pairs.append((item.key, f"{item.value} #{item.seq}"))
         return (f"Earlier: {by_key(pairs)}" if pairs else ""), left
 
     def _text(
-        self, task: str, chosen: Sequence[set[int]], known: Mapping[int, str], ledger: str
+        self, task: str, chosen: Mapping[int, set[int]], known: Mapping[int, str], ledger: str
     ) -> tuple[str, Mapping[str, int]]:
         parts = [*([f"Task: {task}"] if task else []), *([ledger] if ledger else [])]
-        hidden = Counter[str]()
-        for index, entry in enumerate(self._entries):
-            if not chosen[index]:
-                hidden["items"] += 1
-                hidden["lines"] += len(entry.view) + entry.omitted
-                continue
+        hidden = self._lines
+        for index in sorted(chosen):
+            entry = self._entries[index]
             lines, gone = entry_lines(entry, chosen[index], self._ends[index], known.get(index, ""))
-            hidden["lines"] += gone + entry.omitted
+            hidden -= entry.height - gone
             parts += lines
-        hidden["items"] += self._evidence.dropped
-        hidden["task"] = int(task != self._goal)
-        left_out = {name: number for name, number in hidden.items() if number}
+        items = len(self._entries) - len(chosen) + self._evidence.dropped
+        counts = {"items": items, "lines": hidden, "task": int(task != self._goal)}
+        left_out = {name: number for name, number in counts.items() if number}
         return "\n".join([*grouped(parts), *_note(left_out)]), left_out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -13,7 +13,7 @@ import orjson
 from remora.context.evidence._calls import call_line
 from remora.context.evidence._identifiers import Identifiers
 from remora.context.evidence._reading import Reading, visible_line
-from remora.context.evidence._words import identifiers_in, weigh, words_of
+from remora.context.evidence._words import Lexed, lex, weigh, words_of
 
 BRIEF = 80
 """Most characters of an output that is shown in the line of its call."""
@@ -83,7 +83,27 @@ class Entry:
 
     @cached_property
     def all_words(self) -> frozenset[str]:
-        return self.words.union(words_of(self.brief), *(line.words for line in self.view))
+        return self.words.union(words_of(self.brief), *[line.words for line in self.view])
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All words that are ids, numbers or names in code."""
+        return frozenset([word for word in self.all_words if not word.isalpha()])
+
+    @cached_property
+    def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
+        """Its identifiers: key, value, and the words of the value."""
+        return tuple(
+            [
+                (key, value, frozenset((value.lower(),)) if value.isalnum() else words_of(value))
+                for key, value in self.identifiers
+            ]
+        )
+
+    @cached_property
+    def height(self) -> int:
+        """The number of lines in `view`."""
+        return len(self.given) + (0 if self.brief else len(self.lines))
 
     @cached_property
     def tool(self) -> str:
@@ -114,23 +134,46 @@ class Entry:
     @cached_property
     def view(self) -> tuple[Line, ...]:
         """Lines of long arguments, then those of the output."""
-        found: list[Line] = []
+        texts = (*self.given, *(() if self.brief else self.lines))
+        parents = self._parents(texts)
+        heads = set(parents)
         seen: set[str] = set()
+        view: list[Line] = []
+        for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
+            fresh = frozenset([name for name in names if name not in seen]) if names else _NONE
+            seen.update(names)
+            view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
+        return tuple(view)
+
+    @cached_property
+    def lexed(self) -> list[Lexed]:
+        """The analysis of the lines of long arguments, then of the output."""
+        return lex((*self.given, *self.lines))
+
+    def shortened(self, text: str, given: Sequence[int], lines: Sequence[int], **changes: Any) -> Entry:
+        """A copy with the given text, and only these lines of long arguments and of the output."""
+        kept_given, kept_lines = tuple(self.given[at] for at in given), tuple(self.lines[at] for at in lines)
+        entry = replace(self, text=text, given=kept_given, lines=kept_lines, level=self.level + 1, **changes)
+        if "lexed" in self.__dict__:  # lines that were analysed need not be analysed again
+            start = len(self.given)
+            entry.__dict__["lexed"] = [self.lexed[at] for at in (*given, *(start + at for at in lines))]
+        return entry
+
+    def _parents(self, texts: Sequence[str]) -> list[int]:
+        """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
+        indented = len(texts) if self.kind == "records" else len(self.given)
+        parents = [-1] * len(texts)
         open_: list[tuple[int, int]] = []
-        for index, text in enumerate((*self.given, *(() if self.brief else self.lines))):
-            indent = len(text) - len(text.lstrip(" ")) if self.kind == "records" or index < len(self.given) else 0
+        for index, text in enumerate(texts[:indented]):
+            indent = len(text) - len(text.lstrip(" "))
             while open_ and open_[-1][0] >= indent:
                 open_.pop()
-            parent = open_[-1][1] if open_ else -1
+            parents[index] = open_[-1][1] if open_ else -1
             open_.append((indent, index))
-            words = words_of(text)
-            fresh = frozenset(identifiers_in(text) - seen)
-            seen |= words
-            found.append(Line(text, words, weigh(text) + 1, parent, False, fresh))
-        parents = {line.parent for line in found}
-        return tuple(line._replace(heads=True) if at in parents else line for at, line in enumerate(found))
+        return parents
 
 
+_NONE = frozenset[str]()
 _FIELDS = fields(Entry)
 
 

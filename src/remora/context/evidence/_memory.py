@@ -7,9 +7,10 @@ outputs, each with its key and its event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import orjson
 
@@ -68,42 +69,42 @@ def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset(
     """Add an entry, within the bounds. When older entries are shortened, lines with words of `goal` are preferred."""
     ledger = _mark_used(evidence.ledger, entry) if entry.speaker == "call" and evidence.ledger else evidence.ledger
     grown = Evidence((*evidence.entries, entry), ledger, evidence.dropped)
+    grown.__dict__["size"] = evidence.size + entry.size  # no need to add up all entries again
     return _shrink(grown, goal) if grown.size > MAX_BYTES or len(grown.entries) > MAX_ENTRIES else grown
 
 
 def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
     """Shrink the evidence to well within its bounds, so that most turns need not shrink it again."""
-    entries, gone = list(evidence.entries), list[Entry]()
+    entries: list[Entry | None] = list(evidence.entries)
+    gone = list[Entry]()
+    size, over = evidence.size, 0
     if len(entries) > MAX_ENTRIES:
         over = len(entries) - MAX_ENTRIES * 7 // 8
-        entries, gone = entries[over:], entries[:over]
-    dropped = evidence.dropped + len(gone)
-    focus = goal.union(*(entry.words for entry in entries))
-    size = sum(entry.size for entry in entries)
-    while size > MAX_BYTES * 7 // 8 and (index := _next(entries)) is not None:
-        old = entries[index]
-        new = _shorter(old, focus)
+        gone += evidence.entries[:over]
+        size -= sum(entry.size for entry in gone)
+    focus = goal.union(*(entry.words for entry in evidence.entries[over:]))
+    entries = entries[over:]
+    for index, old in _oldest_first(entries):
+        if size <= MAX_BYTES * 7 // 8:
+            break
+        new = entries[index] = _shorter(old, focus)
         if old.level == 0:
             gone.append(old)
-        if new is None:
-            del entries[index]
-            dropped += 1
-        else:
-            entries[index] = new
         size += (new.size if new else 0) - old.size
+    kept = tuple(entry for entry in entries if entry is not None)
+    dropped = evidence.dropped + len(evidence.entries) - len(kept)
     news = [Known(key, value, entry.seq) for entry in gone for key, value in entry.identifiers if entry.level == 0]
-    return Evidence(tuple(entries), _bounded_ledger((*evidence.ledger, *news)), dropped)
+    return Evidence(kept, _bounded_ledger((*evidence.ledger, *news)), dropped)
 
 
-def _next(entries: list[Entry]) -> int | None:
-    """The entry to shorten next: the oldest of the least shortened ones, messages of people last."""
-    older = range(len(entries) - NEWEST)
+def _oldest_first(entries: Sequence[Entry | None]) -> Iterator[tuple[int, Entry]]:
+    """The entries in the order in which they are shortened: least shortened and oldest first, people's words last."""
     for level in (0, 1, 2):
         for speakers in (("call", "agent"), ("user",)):
-            for index in older:
-                if entries[index].level == level and entries[index].speaker in speakers:
-                    return index
-    return None
+            for index in range(len(entries) - NEWEST):
+                entry = entries[index]
+                if entry is not None and entry.level == level and entry.speaker in speakers:
+                    yield index, entry
 
 
 def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
@@ -111,16 +112,19 @@ def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
         return None
     clipped = clip(entry.text, SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2)
     if entry.speaker != "call":
-        lines, _ = bounded(entry.lines, focus, SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2)
-        return replace(entry, lines=tuple(lines), level=entry.level + 1)
+        return entry.shortened(
+            entry.text, (), _kept(entry, "lines", focus, SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2)
+        )
     if entry.level == 1:
-        gone = entry.omitted + len(entry.lines)
-        return replace(entry, text=clipped, given=(), lines=(), omitted=gone, identifiers=(), level=entry.level + 1)
-    given, _ = bounded(entry.given, focus, SHORT_OUTPUT // 2)
-    lines, left_out = bounded(entry.lines, focus, SHORT_OUTPUT)
-    return replace(
-        entry, text=clipped, given=tuple(given), lines=tuple(lines), omitted=entry.omitted + left_out, level=1
-    )
+        return entry.shortened(clipped, (), (), omitted=entry.omitted + len(entry.lines), identifiers=())
+    given = _kept(entry, "given", focus, SHORT_OUTPUT // 2)
+    lines = _kept(entry, "lines", focus, SHORT_OUTPUT)
+    return entry.shortened(clipped, given, lines, omitted=entry.omitted + len(entry.lines) - len(lines))
+
+
+def _kept(entry: Entry, name: Literal["given", "lines"], focus: frozenset[str], limit: int) -> list[int]:
+    start = len(entry.given) if name == "lines" else 0
+    return bounded(getattr(entry, name), limit, lambda at: len(entry.lexed[start + at].words & focus))
 
 
 def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:

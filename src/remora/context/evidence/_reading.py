@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,8 +56,10 @@ def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[s
         kind, lines = _read_text(parsed)
     else:
         kind, lines = "records", record_lines(parsed, args)
-    kept, omitted = bounded(_clean(lines), focus, MAX_BYTES)
-    return Reading(kind, tuple(kept), says_failed(parsed), omitted, identifiers(parsed, kind, kept))
+    lines = _clean(lines)
+    chosen = bounded(lines, MAX_BYTES, (lambda at: len(words_of(lines[at]) & focus)) if focus else None)
+    kept = tuple(lines[at] for at in chosen)
+    return Reading(kind, kept, says_failed(parsed), len(lines) - len(kept), identifiers(parsed, kind, kept))
 
 
 def _parsed(value: Any) -> Any:
@@ -122,30 +124,31 @@ def _clean(lines: Sequence[str]) -> list[str]:
     return found
 
 
-def bounded(lines: Sequence[str], focus: frozenset[str], limit: int) -> tuple[list[str], int]:
-    """As many lines as fit into `limit` bytes: from the start, from the end, and those with words of `focus`."""
-    sizes = [len(line.encode(errors="replace")) + 1 for line in lines]
-    if sum(sizes) <= limit:
-        return list(lines), 0
+def bounded(lines: Sequence[str], limit: int, rank: Callable[[int], int] | None = None) -> list[int]:
+    """The indices of as many lines as fit into `limit` bytes: from the start, from the end, and those ranked highest.
+
+    `rank` gives the rank of a line by its index; 0 for lines that are not preferred.
+    """
+    sizes = [len(line) if line.isascii() else len(line.encode(errors="replace")) for line in lines]
+    if sum(sizes) + len(sizes) <= limit:
+        return list(range(len(lines)))
     chosen: set[int] = set()
     room = limit
     for order, share in (
         (range(len(lines)), 0.4),
         (range(len(lines) - 1, -1, -1), 0.65),
-        (_by_focus(lines, focus), 1.0),
+        (_by_rank(len(lines), rank) if rank else (), 1.0),
         (range(len(lines)), 1.0),
     ):
         for index in order:
-            if limit - room + sizes[index] > limit * share:
+            if limit - room + sizes[index] + 1 > limit * share:
                 break
             if index not in chosen:
                 chosen.add(index)
-                room -= sizes[index]
-    return [lines[index] for index in sorted(chosen)], len(lines) - len(chosen)
+                room -= sizes[index] + 1
+    return sorted(chosen)
 
 
-def _by_focus(lines: Sequence[str], focus: frozenset[str]) -> list[int]:
-    if not focus:
-        return []
-    shared = {index: len(words_of(line) & focus) for index, line in enumerate(lines)}
-    return sorted((index for index, count in shared.items() if count), key=lambda index: -shared[index])
+def _by_rank(number: int, rank: Callable[[int], int]) -> list[int]:
+    ranks = {index: found for index in range(number) if (found := rank(index))}
+    return sorted(ranks, key=lambda index: -ranks[index])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from remora.context.evidence._entries import Entry, Line
+from remora.context.evidence._entries import Entry
 
 ONE_LINE = 120
 """A call and its output share a line if they are shorter than this."""
@@ -38,21 +38,22 @@ def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[l
 
 
 def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[str], int]:
+    view = entry.view
     shown: list[str] = []
-    gone, gap = 0, list[Line]()
-    for at, line in enumerate(entry.view):
-        if at in chosen:
-            if len(gap) == 1 and shown and gap[0].weight <= SHORT_GAP:
-                shown.append(gap[0].text)
-                gone -= 1
-            elif gap:
-                shown.append(GAP)
-            shown.append(line.text)
-            gap = []
-        elif at < end and line.words:
-            gone += 1
-            gap.append(line)
-    return [*shown, *([GAP] if gap and shown else [])], gone
+    hidden, last = 0, -1
+    for at in sorted(chosen):
+        if at < 0:
+            continue
+        gap = [line for line in view[last + 1 : min(at, end)] if line.words]
+        if len(gap) == 1 and shown and gap[0].weight <= SHORT_GAP:
+            shown.append(gap[0].text)
+        elif gap:
+            shown.append(GAP)
+            hidden += len(gap)
+        shown.append(view[at].text)
+        last = at
+    rest = sum(1 for line in view[last + 1 : end] if line.words)
+    return [*shown, *([GAP] if rest and shown else [])], hidden + rest
 
 
 def grouped(parts: Iterable[str]) -> Iterator[str]:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+import string
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-_WORD = re.compile(r"[a-z0-9_]{3,}|(?<![a-z0-9_])[0-9]{2}(?![a-z0-9_])")
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
-_TOKEN = re.compile(r"[A-Za-z]{1,6}|[^A-Za-z\s]|\n|  +")
+_HUMP = re.compile(r"[a-z0-9][A-Z]")
+_NAME = re.compile(r"\w+")
+_LETTERS = string.ascii_letters.encode()
+_WORD_OR_SPACE = bytes(byte if byte in _LETTERS + b"0123456789_\n" else 32 for byte in range(256))
+_LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS + b"\n" else 32 for byte in range(256))
+_LETTERS_AND_BLANKS = _LETTERS + b" \t\v\f\r"
 
 _COMMON = (
     "the and for are was were with that this from have has had not but you your can will would should all any one",
@@ -18,17 +25,27 @@ COMMON = frozenset(word for line in _COMMON for word in line.split())
 """Stop words: too common to show that two texts are related."""
 
 
+class Lexed(NamedTuple):
+    """What one line consists of."""
+
+    words: frozenset[str]
+    """As `words_of` returns them."""
+    identifiers: list[str]
+    """Words that are ids or names in code, in lower case."""
+    weight: int
+    """As `weigh` returns it."""
+
+
 def words_of(text: str) -> frozenset[str]:
     """Words for comparing texts, in lower case, without stop words. Names with underscores also count by part."""
-    found = set(_WORD.findall(text.lower()))
-    if "_" in text:
+    return _words(text.lower().encode("ascii", "replace").translate(_WORD_OR_SPACE).decode())
+
+
+def _words(spaced: str) -> frozenset[str]:
+    found = {word for word in spaced.split() if len(word) > 2 or (len(word) == 2 and word.isdigit())}
+    if "_" in spaced:
         found.update([part for word in found if "_" in word for part in word.split("_") if len(part) > 2])
     return frozenset(found - COMMON)
-
-
-def identifiers_in(text: str) -> set[str]:
-    """Identifiers, such as ids and names in code, in lower case like `words_of`."""
-    return {name.lower() for name in _IDENTIFIER.findall(text) if len(name) > 2}
 
 
 def is_identifier(text: str) -> bool:
@@ -37,5 +54,32 @@ def is_identifier(text: str) -> bool:
 
 
 def weigh(text: str) -> int:
-    """Estimate the tokens of a text: one for a sign or digit, one for every six letters of a word."""
-    return len(_TOKEN.findall(text))
+    """Estimate the tokens of a text: one for a sign, digit or indent, one for every six letters of a word."""
+    data = text.encode("ascii", "replace")
+    return _weigh(data.translate(_LETTERS_OR_SPACE), data.translate(None, _LETTERS_AND_BLANKS), text)
+
+
+def _weigh(spaced: bytes, signs: bytes, text: str) -> int:
+    return len(signs) + sum([-(-len(word) // 6) for word in spaced.split()]) + ("  " in text)
+
+
+def lex(lines: Sequence[str]) -> list[Lexed]:
+    """Analyse lines. Works on all of them at once, because every output passes through here."""
+    text = "\n".join(lines)
+    data = text.encode("ascii", "replace")
+    lower = text.lower().encode("ascii", "replace").translate(_WORD_OR_SPACE).decode().split("\n")
+    if len(lower) != len(lines):
+        return [each for line in lines for each in lex([line.replace("\n", " ")])]
+    spaced = data.translate(_LETTERS_OR_SPACE).split(b"\n")
+    signs = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
+    return [
+        Lexed(words := _words(low), _identifiers(words, line), _weigh(letters, marks, line))
+        for line, low, letters, marks in zip(lines, lower, spaced, signs, strict=True)
+    ]
+
+
+def _identifiers(words: Iterable[str], line: str) -> list[str]:
+    found = [word for word in words if not word.isalpha() and not word.isdigit()]
+    if _HUMP.search(line):
+        found += [name.lower() for name in _NAME.findall(line) if _HUMP.search(name)]
+    return found

@@ -63,49 +63,67 @@ class Piece(NamedTuple):
     share: str
 
 
-def pieces_of(entries: Sequence[Entry], ends: Sequence[int], goal: frozenset[str], budget: int) -> list[Piece]:
-    """All pieces of the entries, each entry up to its end."""
-    return list(_Judge(entries, ends, goal).pieces(budget))
-
-
-class _Judge:
+class Judge:
     """Scores the lines of one state of the evidence, newest first."""
 
-    def __init__(self, entries: Sequence[Entry], ends: Sequence[int], goal: frozenset[str]) -> None:
+    def __init__(self, entries: Sequence[Entry], goal: frozenset[str]) -> None:
         self._entries = entries
-        self._ends = ends
-        calls = [entry for entry in entries if entry.speaker == "call"]
-        said = [entry for entry in entries if entry.speaker != "call"]
+        calls = [entry for entry in entries if entry.speaker == "call"][-MANY:]
+        said = [entry for entry in entries[-MANY:] if entry.speaker != "call"]
         hot = frozenset[str]().union(*(entry.words for entry in (*said[-2:], *calls[-2:])))
-        common = max(3, len(calls[-MANY:]) // 3)
-        spread = Counter(word for entry in calls[-MANY:] for word in entry.all_words & hot)
-        self._hot = frozenset(word for word in hot if spread[word] <= common)
-        self._hotter = self._hot & said[-1].words if said else frozenset()
-        self._warm = goal.union(*(entry.words for entry in entries[-MANY:] if entry.speaker != "agent"))
+        spread = Counter[str]()
+        for entry in calls:
+            spread.update(entry.all_words & hot)
+        common = max(3, len(calls) // 3)
+        self._hot = frozenset([word for word in hot if spread[word] <= common])
+        self._scores = self._word_scores(goal, said)
         texts = " ".join(entry.said for entry in (*said[-1:], *calls[-1:]))
         self._numbers = {int(number) for number in _NUMBER.findall(texts)[-NUMBERS:]}
         self._covered: set[str] = set()
         self._repeated: set[str] = set()
+        self.ends = [entry.height for entry in entries]
+        """For each entry, the end of its lines without a tail that the next output repeats, such as a shell prompt."""
+
+    def _word_scores(self, goal: frozenset[str], said: Sequence[Entry]) -> dict[str, float]:
+        warm = goal.union(*(entry.words for entry in self._entries[-MANY:] if entry.speaker != "agent"))
+        scores = dict.fromkeys(warm, WARM)
+        for word in self._hot:
+            scores[word] = scores.get(word, 0.0) + HOT
+        for word in self._hot & said[-1].words if said else ():
+            scores[word] += HOTTER
+        return scores
 
     def pieces(self, budget: int) -> Iterator[Piece]:
-        seen, ranks = 0, Counter[str]()
-        scale = min(4.0, 1000 / max(1, budget))
+        """All pieces that could be worth showing within the budget."""
+        seen, scale = 0, min(4.0, 1000 / max(1, budget))
+        room = {"user": budget, "call": budget}
+        ranks = {"user": 0, "agent": 0, "call": 0}
+        age, after = 0, Entry(0, "user", "")
         for index in range(len(self._entries) - 1, -1, -1):
-            entry, age = self._entries[index], ranks["call"]
-            if entry.speaker == "call":
-                worth = CALL - CALL_DECAY * scale * age
-                yield Piece(worth, worth - LATER["call"], index, -1, entry.weight, "call")
-                ranks["call"] += 1
-            if not entry.view:
+            entry = self._entries[index]
+            speaker = entry.speaker
+            at = age
+            if speaker == "call":
+                age += 1
+                worth = CALL - CALL_DECAY * scale * at
+                if room["call"] > 0:
+                    room["call"] -= entry.weight
+                    yield Piece(worth, worth - LATER["call"], index, -1, entry.weight, "call")
+            if not entry.height:
                 continue
-            base, share = self._base(entry, index, ranks[f"{entry.speaker} said"])
-            ranks[f"{entry.speaker} said"] += 1
-            if seen > budget * HORIZON and share not in ("user", "call"):
+            if speaker == "call":
+                self.ends[index] -= _same_end(entry.lines, after.lines)
+                after = entry
+            base, share = self._base(entry, index, ranks[speaker])
+            ranks[speaker] += 1
+            if room.get(share, 0) <= 0 if share in room else seen > budget * HORIZON:
                 continue
+            if share == "user":
+                room["user"] -= entry.view_weight
             seen += min(budget, entry.view_weight)
             decay = USER_DECAY * scale if share == "user" else LINE_DECAY
-            yield from self._lines(index, base - decay * age, share)
-            self._covered |= entry.all_words
+            yield from self._lines(index, base - decay * at, share)
+            self._covered |= entry.names
 
     def _base(self, entry: Entry, index: int, rank: int) -> tuple[float, str]:
         """The base score of the entry's lines, and the share that they count towards."""
@@ -113,49 +131,37 @@ class _Judge:
             return (NEWEST_USER, "") if rank == 0 else (USER, "user")
         if entry.speaker == "agent":
             return (AGENT_NEWEST if rank == 0 else AGENT_OLDER, "agent")
-        if sum(line.weight for line in entry.view[: self._ends[index]]) <= SMALL_OUTPUT:
+        end = self.ends[index]
+        if end <= SMALL_OUTPUT and sum([line.weight for line in entry.view[:end]]) <= SMALL_OUTPUT:
             return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
     def _lines(self, index: int, base: float, share: str) -> Iterator[Piece]:
-        entry = self._entries[index]
-        shared = entry.all_words & self._hot
-        base += min(MOST_RELATED, RELATED * len(shared)) + (FAILED if entry.failed else 0)
+        entry, score = self._entries[index], self._scores
+        covered, repeated = self._covered, self._repeated
+        shared = len(entry.all_words & self._hot)
+        base += min(MOST_RELATED, RELATED * shared) + (FAILED if entry.failed else 0)
         less = LATER[share]
         numbers = self._numbers if entry.kind == "code" else ()
         # In messages and short outputs, lines without words, such as `ok`, also count.
         shows_all = entry.speaker != "call" or share == "call"
-        for at, line in enumerate(entry.view[: self._ends[index]]):
-            if line.heads or not (line.words or (shows_all and line.text.strip())):
+        for at, (text, words, weight, _, heads, fresh) in enumerate(entry.view[: self.ends[index]]):
+            if heads or not (words or (shows_all and text.strip())):
                 continue
-            worth = base + WARM * len(line.words & self._warm) - LENGTH * line.weight
-            if shared:
-                worth += HOT * len(line.words & shared) + HOTTER * len(line.words & self._hotter)
-            if line.fresh:
-                worth += FRESH * min(MOST_FRESH, len(line.fresh - self._covered))
-            if line.text in self._repeated:
+            worth = base + sum([score[word] for word in words if word in score]) - LENGTH * weight
+            if fresh:
+                worth += FRESH * min(MOST_FRESH, len(fresh - covered))
+            if text in repeated:
                 worth -= REPEATED
             else:
-                self._repeated.add(line.text)
-            if entry.failed and _ERROR.search(line.text) and not _LINE_NUMBER.match(line.text):
+                repeated.add(text)
+            if entry.failed and _ERROR.search(text) and not _LINE_NUMBER.match(text):
                 worth += ERROR
-            if numbers and (match := _LINE_NUMBER.match(line.text)):
-                distance = min(abs(int(match[1]) - number) for number in numbers)
+            if numbers and (match := _LINE_NUMBER.match(text)):
+                number = int(match[1])
+                distance = min([abs(number - other) for other in numbers])
                 worth += max(0.0, NEAR - NEAR_DECAY * distance)
-            yield Piece(worth, worth - less, index, at, line.weight, share)
-
-
-def ends_of(entries: Sequence[Entry]) -> list[int]:
-    """For each entry, the end of its lines without a tail that the next output repeats, such as a shell prompt."""
-    found = [len(entry.view) for entry in entries]
-    after: Entry | None = None
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
-        if entry.speaker == "call" and entry.view:
-            if after is not None:
-                found[index] -= _same_end(entry.lines, after.lines)
-            after = entry
-    return found
+            yield Piece(worth, worth - less, index, at, weight, share)
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:

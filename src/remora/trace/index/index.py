@@ -100,6 +100,13 @@ class TraceIndex:
         """The matching streams, in the order of recording; with `tool`, those that used it."""
         return self._ask(lambda view: [_info(stream) for stream in view.streams(wanted)])
 
+    def newest_streams(
+        self, wanted: Filter = _EVERYTHING, *, kind: StreamKind = "traces", limit: int
+    ) -> tuple[list[StreamInfo], int]:
+        """The newest `limit` matching streams, in the order of recording, and how many match in all."""
+        rows, total = self._ask(lambda view: view.newest(wanted, kind, limit))
+        return [_info(stream) for stream in rows], total
+
     def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """The newest matching events that contain every word of `text`, newest stream first.
 
@@ -136,7 +143,7 @@ class TraceIndex:
     ) -> None:
         self.close()
 
-    def _ask(self, question: Callable[[View], list[T]], *, text: bool = False) -> list[T]:
+    def _ask(self, question: Callable[[View], T], *, text: bool = False) -> T:
         """Answer from index and streams together. Ask again if the index turns out to be wrong."""
         with self._lock:
             reread: set[str] = set()

@@ -24,7 +24,7 @@ from remora import events
 from remora.context.text import one_line
 from remora.errors import ConfigError, TraceError
 from remora.events import timestamp
-from remora.trace.files.lines import parse
+from remora.trace.files.lines import StreamKind, parse
 from remora.trace.index.database import SHIFT
 from remora.trace.index.fill import EventRow, Owner, StreamRow, Texts, event_row, known_streams, line_at
 
@@ -245,10 +245,23 @@ class View:
     def streams(self, wanted: Filter) -> list[StreamRow]:
         """The matching streams in the order of recording; with `tool`, `type` or `turn`, those with such an event."""
         condition = stream_condition(wanted)
-        holding = self._holding(Filter(tool=wanted.tool, type=wanted.type, turn=wanted.turn))
+        holding = self._holding(_of_events(wanted))
         found = [row for source in self._sources for row in self._stream_rows(source, condition)]
         kept = (row for row in found if holding is None or row.stream_id in holding)
-        return sorted(kept, key=lambda row: (row.sort_key, row.stream_id))
+        return sorted(kept, key=_by_start)
+
+    def newest(self, wanted: Filter, kind: StreamKind, limit: int) -> tuple[list[StreamRow], int]:
+        """The newest `limit` matching streams of this kind in the order of recording, and how many match in all."""
+        if _of_events(wanted) != Filter() or any(source.outdated for source in self._sources):
+            every = [row for row in self.streams(wanted) if row.kind == kind]
+            return every[-limit:], len(every)
+        condition = stream_condition(wanted)
+        where, values = f"s WHERE {condition.sql} AND s.kind = ?", (*condition.values, kind)
+        last = f"{where} ORDER BY s.sort_key DESC, s.stream_id DESC LIMIT ?"
+        count = f"SELECT count(*) FROM streams {where}"  # noqa: S608 (values are bound)
+        found = [row for source in self._sources for row in known_streams(source.db, last, (*values, limit)).values()]
+        total = sum(source.db.execute(count, values).fetchone()[0] for source in self._sources)
+        return sorted(found, key=_by_start)[-limit:], total
 
     def read(self, at: Located, texts: Texts | None = None) -> tuple[Found, str] | None:
         """Read the event and (with `texts`) its text. None, and the stream is stale, if it differs."""
@@ -297,6 +310,15 @@ class View:
     def _stream_rows(self, source: Source, condition: Condition) -> list[StreamRow]:
         found = known_streams(source.db, f"s WHERE {condition.sql}", condition.values)
         return [row for row in found.values() if row.id not in source.outdated]
+
+
+def _of_events(wanted: Filter) -> Filter:
+    """The part of a filter that streams have no column for."""
+    return Filter(tool=wanted.tool, type=wanted.type, turn=wanted.turn)
+
+
+def _by_start(row: StreamRow) -> tuple[str, str]:
+    return row.sort_key, row.stream_id
 
 
 def _by_place(at: Located) -> tuple[str, int]:

@@ -1,0 +1,35 @@
+"""Print who decided what: moves between models, and the decisions of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from remora.cli._console import say
+from remora.context.text import one_line
+
+if TYPE_CHECKING:
+    from remora.analysis import RungRow
+
+MAX_NAME = 48
+
+
+def moves(lines: Iterable[str]) -> None:
+    """Print each move between models."""
+    for line in lines:
+        say(f"Ladder {one_line(line, 180)}")
+
+
+def decisions(rows: Sequence[RungRow]) -> None:
+    """Print the share of decisions, tokens and seconds of each model, if there is more than one."""
+    if len(rows) < 2:
+        return
+    total = sum(row.decisions for row in rows)
+    say("Who decided:")
+    for row in rows:
+        undecided = f", {row.undecided} without a call" if row.undecided else ""
+        share = f"{row.decisions:>4} of {total} decisions ({row.decisions / total:.0%})"
+        say(
+            f" {one_line(row.rung, MAX_NAME):<24} {share}  "
+            f"{row.prompt_tokens:>8,} tokens in  {row.reply_tokens:>7,} out  {row.seconds:>7.1f} s{undecided}"
+        )

@@ -1,0 +1,137 @@
+"""`remora trace what-if`: recorded runs by other rules."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Annotated
+
+import typer
+
+from remora import analysis, app
+from remora.cli import _render_what_if as render
+from remora.cli._console import (
+    HERE,
+    SOME_FAILED,
+    JsonFlag,
+    ProjectDir,
+    StateDir,
+    errors_as_sentences,
+    print_json,
+    slow_progress,
+    tell,
+)
+from remora.cli._filters import Node, Operation, Outcome, Since, Tokenizer, Tool, Until
+from remora.context.render import RENDERERS, Style
+from remora.errors import ConfigError
+from remora.trace import Filter
+from remora.twotrack import Rules
+
+
+def what_if(
+    streams: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN|AGENT|FILE]...", help="Runs, agents or files; default: all")
+    ] = None,
+    summarizer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOOL=NAME", help="Summarize this tool with NAME, package.module:Name or file.py:Name"),
+    ] = None,
+    style: Annotated[str | None, typer.Option(help="Render as json, markdown or account; default: as recorded")] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Tokens of the packet, beside system text and tools; default: the recorded limit"),
+    ] = None,
+    only_render: Annotated[
+        bool, typer.Option("--only-render", help="Keep what was distilled; only render it again")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show how each changed prompt differs")] = False,
+    max_changed: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Fail if more of the prompts change, such as 0.1"),
+    ] = None,
+    max_evidence_loss: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Fail if recall or grounded turns fall by more, such as 0.01"),
+    ] = None,
+    max_token_growth: Annotated[
+        float | None, typer.Option(min=0, metavar="SHARE", help="Fail if packets grow by more, such as 0.05")
+    ] = None,
+    node: Node = None,
+    operation: Operation = None,
+    tool: Tool = None,
+    outcome: Outcome = None,
+    since: Since = None,
+    until: Until = None,
+    tokenizer: Tokenizer = None,
+    json: JsonFlag = False,
+    project: ProjectDir = HERE,
+    state_dir: StateDir = None,
+) -> None:
+    """Apply today's rules, or others, to recorded runs, and compare every prompt with the recorded one.
+
+    Distills every recorded result again, folds and renders. No tool runs, no model is asked, and nothing is written.
+    The figures before and after: tokens of the packets, recall (of the identifiers and numbers that calls took from the
+    past, the share that the prompt showed) and grounded turns (none was missing).
+
+    Exit code 1 if a limit that you set is exceeded, or if a run could not be compared.
+
+    \b
+    Examples:
+      remora trace what-if
+      remora trace what-if 7GX2KQF --budget 500 --diff
+      remora trace what-if --since 2026-10-15 --summarizer search=tools.py:Search --max-evidence-loss 0.01
+    """
+    with errors_as_sentences():
+        other = app.OtherRules(
+            rules=Rules(style=_style(style), budget=budget, only_render=only_render),
+            summarizers=_summarizers(summarizer or ()),
+            tokenizer=tokenizer,
+            diffs=diff,
+        )
+        wanted = Filter(None, node, operation, tool, outcome, since, until)
+        total, failed = asyncio.run(
+            _compare(app.open_project(project, state_dir=state_dir), other, streams or [], wanted, json=json)
+        )
+        limits = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth)
+        breaches = limits.breaches(total)
+        tell(breaches)
+    raise typer.Exit(SOME_FAILED if breaches or failed else 0)
+
+
+async def _compare(
+    project: app.Project, other: app.OtherRules, names: list[str], wanted: Filter, *, json: bool
+) -> tuple[analysis.WhatIf, int]:
+    """Compare and print. Returns the totals, and how many runs could not be compared."""
+    total, rows, problems = analysis.WhatIf(), [], []
+    runs = project.streams.what_if(other)
+    with slow_progress("runs", quiet=json) as progress:
+        async with aclosing(runs.compare(names, wanted, progress)) as found:
+            async for row in found:
+                total = total.plus(row)
+                problems += [f"{row.agent_id} was not compared: {row.problem}"] if row.problem else []
+                rows += [row] if json or row.changed else []
+    tell((*runs.notices, *problems))
+    if json:
+        print_json({"total": render.figures(total), "agents": [render.figures(row) for row in rows]})
+    else:
+        render.what_if(rows, total)
+    return total, len(problems)
+
+
+def _style(name: str | None) -> Style | None:
+    if name is None:
+        return None
+    found = next((style for style in RENDERERS if style == name), None)
+    if found is None:
+        raise ConfigError(f"`--style {name}` is not known: expected {', '.join(RENDERERS)}")
+    return found
+
+
+def _summarizers(pairs: list[str] | tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        tool, _, name = pair.partition("=")
+        if not tool or not name:
+            raise ConfigError(f"`--summarizer {pair}`: expected TOOL=NAME, such as search=tools.py:Search")
+        found[tool] = name
+    return found

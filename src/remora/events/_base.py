@@ -1,0 +1,98 @@
+"""The base of all events: the record's envelope, its delta, and the values that events share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from remora.events._delta import DELTA_VERSION, EVIDENCE_VERSION, PacketDelta, UnreadableDelta
+
+UNRECORDED = -1
+
+
+class BlobRef(BaseModel):
+    """Names bytes in the content-addressed store: `sha256:` and the digest over the uncompressed bytes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    blob: str
+    size: int
+    encoding: Literal["bytes", "utf-8", "json", "exact-json"] = "bytes"
+    """How the bytes hold the value. `exact-json` is JSON with tags for what JSON alone cannot hold."""
+
+
+class FileChange(BaseModel):
+    """One file before and after a tool call. `None` means that it did not exist."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    mode: int = 0o644
+    before: str | None = None
+    after: str | None = None
+
+
+class Call(BaseModel):
+    """A tool call that a policy chose."""
+
+    model_config = ConfigDict(frozen=True)
+
+    call_id: str
+    tool: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+def readable_delta(value: Any) -> Any:
+    """Read a stored delta. An invalid one is kept as `UnreadableDelta`, so that its event is not lost."""
+    if value is None or isinstance(value, PacketDelta | UnreadableDelta):
+        return value
+    version = value.get("v", DELTA_VERSION) if isinstance(value, Mapping) else DELTA_VERSION
+    if version not in (DELTA_VERSION, EVIDENCE_VERSION):
+        known = version if isinstance(version, int) else None
+        return UnreadableDelta(stored=value, problem=f"delta version {version!r} is not known", version=known)
+    try:
+        return PacketDelta.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "delta"
+        return UnreadableDelta(stored=value, problem=f"{place}: {first['msg']}")
+
+
+class Event(BaseModel):
+    """One record of a stream. Order is `seq`, never `ts`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+
+    type: str
+    seq: int = UNRECORDED
+    ts: str = ""
+    """When it was recorded: UTC, microseconds, `2026-11-15T18:20:45.123456Z`."""
+    run_id: str = ""
+    agent_id: str = ""
+    operation: str = ""
+    node_id: str = ""
+    turn: int = 0
+    prev: str | None = None
+    """SHA-256 of the previous line's raw bytes; None at `seq` 0."""
+    delta: Annotated[PacketDelta | UnreadableDelta | None, BeforeValidator(readable_delta)] = None
+    """What this event changes in the Decision Packet. Any event may carry one."""
+
+    ENVELOPE: ClassVar[tuple[str, ...]] = (
+        "seq", "ts", "type", "run_id", "agent_id", "operation", "node_id", "turn", "prev",
+    )  # fmt: skip
+
+    def body(self) -> dict[str, Any]:
+        """What the record has under `data`: the event's own fields, without those at their default."""
+        defaults, values = _own_defaults(type(self)), self.__dict__
+        own = {name: values[name] for name, default in defaults if values[name] != default}
+        return own | self.__pydantic_extra__ if self.__pydantic_extra__ else own
+
+
+@cache
+def _own_defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
+    """The fields of `data` with their defaults. Cached, because every event needs them."""
+    own = ((name, field) for name, field in kind.model_fields.items() if name not in Event.ENVELOPE)
+    return tuple((name, field.get_default(call_default_factory=True)) for name, field in own)

@@ -1,0 +1,216 @@
+"""Derives the deltas and prompts of a recorded run again, by other rules. No tool runs, and no model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from remora.context.budget import check_limit
+from remora.context.contracts import ToolSpec
+from remora.context.projection import EMPTY, PROJECTOR, apply
+from remora.context.render import RENDERERS, Style, fixed_tokens, render_within, reserved_tokens
+from remora.errors import TraceError
+from remora.events import (
+    DELTA_VERSION,
+    AgentStartEvent,
+    BlobRef,
+    Call,
+    Event,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    PacketDelta,
+    ToolCallEvent,
+    ToolResultEvent,
+    UserInputEvent,
+    is_check,
+    pack,
+    readable,
+    unpack,
+)
+from remora.ports import BlobStore, blob_limit
+from remora.twotrack._evidence import agent_evidence, user_delta
+from remora.twotrack._tool_results import ToolResultBuilder
+from remora.twotrack._wiring import Wiring
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What to change. The defaults apply today's rules with the recorded style and limit."""
+
+    style: Style | None = None
+    """How prompts are rendered; None: as they were."""
+    budget: int | None = None
+    """Tokens of the packet, beside system text and tools; None: the recorded limit of the whole prompt."""
+    projector: str = PROJECTOR
+    only_render: bool = False
+    """Keep the recorded deltas: only the fold and the rendering are done again."""
+
+
+@dataclass(frozen=True)
+class Rederived:
+    """One event of a run, as recorded and by other rules."""
+
+    recorded: Event
+    """Its prompt is complete: texts in blobs are read."""
+    event: Event
+    text: str = ""
+    """The raw result of a tool, as text."""
+    problem: str = ""
+    """Why the recorded delta was kept."""
+
+
+async def rederive(events: Iterable[Event], wiring: Wiring, rules: Rules) -> AsyncIterator[Rederived]:
+    """Yield every event of a recorded run with the delta and the prompt that these rules give it.
+
+    Summarizers, their guard, candidate rules, extensions, blobs and counter are those of `wiring`. Raises
+    `ProjectionStopped`, and `BudgetError` if a packet of this style cannot fit.
+    """
+    run: _Run | None = None
+    for event in events:
+        if isinstance(event, AgentStartEvent):
+            run = _Run(event, wiring, rules)
+        if run is not None:
+            yield await run.take(event)
+
+
+class _Run:
+    """One run, derived again event by event."""
+
+    def __init__(self, start: AgentStartEvent, wiring: Wiring, rules: Rules) -> None:
+        self._rules = rules
+        self._style: Style = rules.style or style_of(start.renderer)
+        self._tools = _specs(start.tools)
+        self._extensions = dict(wiring.extensions)
+        settings = replace(wiring.prompts, style=self._style)
+        self._wiring = replace(
+            wiring, goal=start.goal, tools=self._tools, prompts=settings, extensions=self._extensions
+        )
+        self._results = ToolResultBuilder(self._wiring, self._tools, self._wiring.summarizers)
+        self._calls: dict[str, Call] = {}
+        self._packet = EMPTY
+        self._system: tuple[str, int] | None = None
+
+    async def take(self, event: Event) -> Rederived:
+        derived = await self._derive(event)
+        self._packet = apply(self._packet, derived.event)
+        return derived
+
+    async def _derive(self, event: Event) -> Rederived:
+        match event:
+            case AgentStartEvent():
+                return Rederived(event, event.model_copy(update={"projector": self._rules.projector}))
+            case ToolCallEvent(call_id=call_id, tool=tool, args=args):
+                self._calls[call_id] = Call(call_id=call_id, tool=tool, args=args)
+            case ToolResultEvent():
+                return await self._result(event)
+            case ModelRequestEvent():
+                recorded = await _whole_prompt(event, self._wiring.blobs)
+                return Rederived(recorded, self._request(recorded))
+            case UserInputEvent() if not self._rules.only_render:
+                return await self._user(event)
+            case ModelResponseEvent() if not self._rules.only_render:
+                return self._reply(event)
+            case _:
+                pass
+        return Rederived(event, event)
+
+    async def _result(self, event: ToolResultEvent) -> Rederived:
+        call = self._calls.pop(event.call_id, Call(call_id=event.call_id, tool=event.tool, args={}))
+        try:
+            value = await raw_value(event, self._wiring.blobs)
+        except TraceError as error:
+            return Rederived(event, event, problem=f"The result at seq {event.seq} is kept as it was: {error.message}")
+        text = readable(value)
+        if is_check(event) or self._rules.only_render:
+            return Rederived(event, event, text)
+        if isinstance(event.delta, PacketDelta):  # their schemas may be known only to the program that recorded them
+            self._extensions |= {key: {} for key in event.delta.extensions if key not in self._extensions}
+        _, delta = await self._results.derive(
+            call, value, self._packet.knowledge, packed=pack(value), changed=bool(event.files)
+        )
+        return Rederived(event, event.model_copy(update={"delta": delta}), text)
+
+    async def _user(self, event: UserInputEvent) -> Rederived:
+        text = event.text
+        if event.text_ref is not None:
+            data = await self._wiring.blobs.get(event.text_ref.blob, limit=blob_limit(event.text_ref))
+            text = data.decode(errors="replace")
+        return Rederived(event, event.model_copy(update={"delta": user_delta(text, self._style)}))
+
+    def _reply(self, event: ModelResponseEvent) -> Rederived:
+        """The agent's own words are evidence in style `account`. Other changes of a reply are kept."""
+        recorded = event.delta if isinstance(event.delta, PacketDelta) else None
+        kept = recorded.model_copy(update={"v": DELTA_VERSION, "evidence": None}) if recorded else None
+        only_bad_calls = bool(event.error) and not event.calls and (kept is None or kept.error is None)
+        words = event.text if self._style == "account" and not only_bad_calls else ""
+        return Rederived(event, event.model_copy(update={"delta": agent_evidence(words, _or_none(kept))}))
+
+    def _request(self, event: ModelRequestEvent) -> ModelRequestEvent:
+        """The prompt for the packet as it is now. System text and tools stay as recorded."""
+        system = str(event.messages[0].get("content", "")) if event.messages else ""
+        fixed = self._fixed(system)
+        limit = event.limit if self._rules.budget is None else fixed + self._rules.budget
+        count = self._wiring.counter.count
+        check_limit(fixed, limit, reserved_tokens(self._style, count))
+        built = render_within(self._packet, system, fixed, limit=limit, count=count, style=self._style)
+        return event.model_copy(
+            update={
+                "messages": tuple(dict(message) for message in built.messages),
+                "tokens": built.tokens,
+                "limit": limit,
+                "left_out": built.left_out,
+                "renderer": RENDERERS[self._style],
+            }
+        )
+
+    def _fixed(self, system: str) -> int:
+        if self._system is None or self._system[0] != system:
+            listed = all(f'"name":"{tool.name}"' in system for tool in self._tools)
+            self._system = (system, fixed_tokens(system, self._wiring.counter, () if listed else self._tools))
+        return self._system[1]
+
+
+def style_of(renderer: str) -> Style:
+    """The style of a recorded renderer's version; `account` for chat history, which is no style of a packet."""
+    name = renderer.partition("-")[0]
+    return cast(Style, name) if name in RENDERERS else "account"
+
+
+async def raw_value(event: ToolResultEvent, blobs: BlobStore) -> Any:
+    """What the tool returned. Raises `TraceError` if its blob is gone."""
+    if event.raw_ref is None:
+        return event.raw
+    return unpack(await blobs.get(event.raw_ref.blob, limit=blob_limit(event.raw_ref)), event.raw_ref.encoding)
+
+
+async def _whole_prompt(event: ModelRequestEvent, blobs: BlobStore) -> ModelRequestEvent:
+    messages = tuple([await _whole_message(message, blobs) for message in event.messages])
+    return event.model_copy(update={"messages": messages})
+
+
+async def _whole_message(message: Mapping[str, Any], blobs: BlobStore) -> dict[str, Any]:
+    if "content_ref" not in message:
+        return dict(message)
+    reference = BlobRef.model_validate(message["content_ref"])
+    data = await blobs.get(reference.blob, limit=blob_limit(reference))
+    return {name: value for name, value in message.items() if name != "content_ref"} | {
+        "content": data.decode(errors="replace")
+    }
+
+
+def _specs(tools: Iterable[Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
+    """The recorded tools. What is no tool, in a damaged or foreign stream, is left out."""
+    found = []
+    for tool in tools:
+        try:
+            found.append(ToolSpec.model_validate(tool))
+        except ValidationError:
+            continue
+    return tuple(found)
+
+
+def _or_none(delta: PacketDelta | None) -> PacketDelta | None:
+    return delta if delta is not None and delta != PacketDelta() else None

@@ -1,0 +1,147 @@
+"""The model check writes prompts and scores answers. No model is asked here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # `benchmarks` is not installed
+
+from benchmarks.evidence.answers import call_key, read_call, score_answers  # noqa: E402
+from benchmarks.evidence.messages import closed, message_text, newest  # noqa: E402
+from benchmarks.evidence.offered import derive_tools  # noqa: E402
+from hypothesis import given  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from remora.analysis import AssistantTurn, Chat  # noqa: E402
+from remora.events import Call  # noqa: E402
+
+CALL = {"name": "lookup", "arguments": {"city": "Ulm", "limit": 2}}
+arguments = st.dictionaries(
+    st.text(max_size=8), st.recursive(st.text(max_size=20) | st.integers(-9, 9), st.lists, max_leaves=5), max_size=4
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CALL),
+        f"```json\n{json.dumps(CALL, indent=1)}\n```",
+        f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>",
+        f"<tool_call>{json.dumps(CALL)}",
+        f"I think {{so}}: {json.dumps(CALL)} is best",
+        json.dumps({"type": "function", "function": CALL | {"arguments": json.dumps(CALL["arguments"])}}),
+        json.dumps({"tool": "lookup", "args": CALL["arguments"]}),
+    ],
+)
+def test_a_call_is_read_in_every_usual_shape(text: str) -> None:
+    assert read_call(text) == ("lookup", CALL["arguments"])
+
+
+@pytest.mark.parametrize("text", ["", "Which city?", "{}", '{"name": "lookup"}', '{"name": "lookup", "arguments": 3}'])
+def test_an_answer_without_a_call_is_none(text: str) -> None:
+    assert read_call(text) is None
+
+
+@given(arguments)
+def test_every_call_in_a_fence_is_read_as_it_was_written(args: dict[str, Any]) -> None:
+    text = json.dumps({"name": "x", "arguments": args})
+    fenced = f"<tool_call>\n{text}\n</tool_call>" if "```" in text else f"```json\n{text}\n```"
+    assert read_call(fenced) == ("x", args)
+
+
+@given(arguments)
+def test_the_order_of_arguments_makes_no_other_call(args: dict[str, Any]) -> None:
+    assert call_key("x", args) == call_key("x", dict(reversed(args.items())))
+
+
+def row(memory: str, grounded: bool | None = True) -> dict[str, Any]:
+    tools = derive_tools([chat(Call(call_id="1", tool="lookup", args=CALL["arguments"]))])
+    earlier = [call_key("lookup", {"city": "Bonn", "limit": 2})]
+    shown = {"tokens": 10, "grounded": grounded, "recall": 1.0, "earlier": earlier}
+    return {"suite": "s", "id": "a#1", "memory": memory, "tools": tools, "gold": [CALL], **shown}
+
+
+def chat(*calls: Call) -> Chat:
+    return Chat("a", "", "", "Find it", (), (AssistantTurn("", calls),))
+
+
+def test_exact_valid_and_repeated_calls_are_told_apart() -> None:
+    answers = {
+        "exact": CALL,
+        "repeated": {"name": "lookup", "arguments": {"city": "Bonn", "limit": 2}},
+        "incomplete": {"name": "lookup", "arguments": {"city": "Ulm"}},
+        "unknown": {"name": "guess", "arguments": {}},
+    }
+    texts = {("a#1", memory): json.dumps(call) for memory, call in answers.items()}
+    scores = {memory: kept for (_, memory), kept in score_answers(map(row, answers), texts).items()}
+    found = {name: (kept.exact, kept.tool, kept.valid, kept.repeated) for name, kept in scores.items()}
+    assert found == {
+        "exact": (1, 1, 1, 0),
+        "repeated": (0, 1, 1, 1),
+        "incomplete": (0, 1, 0, 0),
+        "unknown": (0, 0, 0, 0),
+    }
+
+
+def test_a_result_whose_call_was_cut_off_still_names_its_tool() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "lookup", "arguments": "{}" + " " * 200}}
+    history = [
+        {"role": "user", "content": "Find it"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "name": "lookup", "content": "12345"},
+    ]
+    kept = closed(newest(history, 50, len))
+    assert [message["role"] for message in kept] == ["user", "user"]
+    assert "lookup" in message_text(kept[1])
+    assert "12345" in message_text(kept[1])
+
+
+def test_derived_tools_require_what_every_call_has() -> None:
+    calls = [{"city": "Ulm", "at": [{"day": 1}]}, {"city": "Bonn", "at": [{"day": 2.5, "hour": 3}], "limit": 1}]
+    (tool,) = derive_tools([chat(*(Call(call_id="1", tool="lookup", args=args) for args in calls))])
+    schema = tool["function"]["parameters"]
+    assert schema["required"] == ["city", "at"]
+    assert schema["properties"]["limit"] == {"type": "integer"}
+    assert schema["properties"]["at"]["items"]["required"] == ["day"]
+    assert schema["properties"]["at"]["items"]["properties"]["day"] == {"type": "number"}
+
+
+def test_prompts_and_scores_go_from_logs_to_a_table(tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "lookup", "arguments": '{"city": "Ulm"}'}}
+    again = {"id": "2", "type": "function", "function": {"name": "book", "arguments": '{"room": "R-77312"}'}}
+    messages = [
+        {"role": "system", "content": "You book rooms."},
+        {"role": "user", "content": "A room in Ulm, please"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": '{"rooms": ["R-77312"]}'},
+        {"role": "assistant", "content": None, "tool_calls": [again]},
+        {"role": "tool", "tool_call_id": "2", "content": '{"booked": true}'},
+    ]
+    (tmp_path / "desk").mkdir()
+    (tmp_path / "desk" / "log.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
+    prompts, answers = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    decide("write", "--data", str(tmp_path / "desk"), "--out", str(prompts))
+    rows = [json.loads(line) for line in prompts.read_text(encoding="utf-8").splitlines()]
+    assert {row["memory"] for row in rows if row["grounded"] is False} == {"task only"}
+    texts = [
+        {"id": row["id"], "memory": row["memory"], "text": json.dumps(row["gold"][0] if row["grounded"] else {})}
+        for row in rows
+    ]
+    answers.write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
+    scores = {row["memory"]: row["exact"] for row in json.loads(decide("score", "--json", str(prompts), str(answers)))}
+    assert scores.pop("task only") == 0.5
+    assert set(scores.values()) == {1.0}
+
+
+def decide(*argv: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.evidence.decide", *argv]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
