@@ -180,6 +180,8 @@ def _words(kind: Any) -> str:
     origin = typing.get_origin(kind)
     if kind in plain:
         return plain[kind]
+    if origin is typing.Annotated:
+        return _words(parts[0])  # the rest are validators
     if origin is Literal:
         return " or ".join(f"`{part}`" for part in parts)
     if origin is tuple:
