@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from remora.app._settings import read_settings
-from remora.config import Config, config_values, setting_paths
+from remora.config import NOT_FOR_REPOSITORIES, Config, config_values, setting_paths
 from remora.errors import ConfigError, DefinitionError
 from remora.repository import FOR_REPOSITORIES
 from remora.settings import Layer, environment_layer, flag_layer, merged, nested
@@ -164,7 +164,7 @@ def test_an_absurd_number_is_refused_for_everyone(path: str, value: Any) -> None
 
 
 def test_the_defaults_are_what_a_repository_may_set() -> None:
-    default = Config().model_dump(mode="json", exclude={"server", "sandbox"})
+    default = Config().model_dump(mode="json", exclude=set(NOT_FOR_REPOSITORIES))
     del default["runner"]["memory"]["enabled"]
     config_values(orjson.dumps(default).decode(), "remora.yaml", of_repository=True)
 
