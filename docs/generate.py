@@ -185,6 +185,8 @@ def _words(kind: Any) -> str:
         return _words(parts[0])
     if kind in plain:
         return plain[kind]
+    if origin is typing.Annotated:
+        return _words(parts[0])  # the rest are validators
     if origin is Literal:
         return " or ".join(f"`{part}`" for part in parts)
     if origin is Annotated:

@@ -12,7 +12,7 @@ import pytest
 import remora
 from remora.app._project import project_root
 from remora.app._settings import read_settings
-from remora.config import Config, config_values, setting_paths
+from remora.config import NOT_FOR_REPOSITORIES, Config, config_values, setting_paths
 from remora.errors import ConfigError, DefinitionError
 from remora.repository import FOR_REPOSITORIES
 from remora.settings import Layer, environment_layer, flag_layer, merged, nested
@@ -166,10 +166,13 @@ def test_an_absurd_number_is_refused_for_everyone(path: str, value: Any) -> None
 
 
 def test_the_defaults_are_what_a_repository_may_set() -> None:
-    default = Config().model_dump(mode="json", exclude={"server", "escalation", "retention", "sandbox"})
-    del default["runner"]["memory"]["enabled"]
-    for limit in ("max_moves", "max_decisions", "max_run_decisions", "max_price"):
-        del default["runner"]["escalation"][limit]
+    default = Config().model_dump(mode="json")
+    for path in NOT_FOR_REPOSITORIES:
+        *blocks, name = path.split(".")
+        inner = default
+        for block in blocks:
+            inner = inner[block]
+        del inner[name]
     config_values(orjson.dumps(default).decode(), "remora.yaml", of_repository=True)
 
 

@@ -242,6 +242,24 @@ class HubConfig(_Block):
     """`auto` updates the index during a run if no daemon does; `read` only reads it."""
 
 
+class PriceConfig(_Block):
+    """What one model costs."""
+
+    input: float = Field(default=0.0, ge=0, le=1e9)
+    """Price of a million tokens of prompts."""
+    output: float = Field(default=0.0, ge=0, le=1e9)
+    """Price of a million tokens of replies."""
+
+
+class ReportConfig(_Block):
+    """Settings of `remora trace report`."""
+
+    prices: dict[str, PriceConfig] = Field(default_factory=dict)
+    """Prices by the name of the model, as streams record it. Without one, reports leave the cost out."""
+    currency: str = Field(default="USD", max_length=16)
+    """The currency of the prices."""
+
+
 class Config(_Block):
     """All settings of a project."""
 
@@ -261,6 +279,7 @@ class Config(_Block):
     retention: RetentionConfig = RetentionConfig()
     watch: WatchConfig = WatchConfig()
     hub: HubConfig = HubConfig()
+    report: ReportConfig = ReportConfig()
 
 
 NOT_FOR_REPOSITORIES = tuple(name for name, rule in FOR_REPOSITORIES.items() if rule.never)

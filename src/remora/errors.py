@@ -33,6 +33,7 @@ RemoraError                    stops the run; has a message and a hint
 │   ├── KVConflict             the record was changed concurrently; nothing was written
 │   ├── KVDamaged              the file is damaged or not a key-value file of Remora
 │   └── KVRecordInvalid        a record does not match its model
+├── ExportRefused              an endpoint did not take the exported spans
 └── WorkspaceError             a path is outside the workspace, or a file cannot be changed
     └── WorkspaceConflict      the project was changed in the same lines; nothing was overwritten
 """
@@ -304,6 +305,10 @@ class KVRecordInvalid(KVError):
         super().__init__(f"{key[:80]!r} is not a `{model}`: {'; '.join(problems)}")
         self.key = key
         self.problems = tuple(problems)
+
+
+class ExportRefused(RemoraError):
+    """An endpoint did not take the exported spans, or cannot be reached."""
 
 
 class WorkspaceError(RemoraError):

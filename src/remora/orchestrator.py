@@ -46,6 +46,8 @@ class Plan:
     """Results of the jobs that finished before the interruption."""
     is_over: bool = False
     """Whether the run already finished, so that nothing is left to do."""
+    parent: Mapping[str, Any] | None = None
+    """For a fork: the agent that it forks, and after which turn."""
     ladder: tuple[str, ...] = ()
     """The models that an agent may move up to, first to last; empty without a ladder."""
     servers: tuple[str, ...] = ()
@@ -184,6 +186,7 @@ def _run_start(plan: Plan) -> RunStartEvent:
         policy=plan.policy,
         limits={"prompt_tokens": plan.limit} if plan.limit else {},
         settings=dict(plan.settings),
+        parent=dict(plan.parent) if plan.parent else None,
     )
 
 

@@ -100,6 +100,8 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "watch.debounce_ms": Rule(most=QUIET_MS),
     "hub.enabled": FREE,
     "hub.mode": FREE,
+    # What you pay is not for a clone to say.
+    "report": NEVER,
 }
 """Rules by path; `*` matches any name. A rule for a block applies to everything in it."""
 

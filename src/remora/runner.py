@@ -87,12 +87,13 @@ class Runner:
         model: Mapping[str, Any] | None = None,
         past: Sequence[Event] = (),
         problem: RemoraError | None = None,
+        resumed: str = "the process that ran it ended",
         advice: Advice | None = None,
     ) -> None:
         """Prepare a run.
 
         `policy` decides, until a rule of `rules` moves the agent to another model of `ladder`. `model` describes the
-        model in the stream. `past` holds the events of an interrupted run, to resume it.
+        model in the stream. `past` holds the events of an interrupted run, to resume it; `resumed` says why.
         `problem` is why the agent cannot start; the stream records it and ends.
         """
         self.track = track
@@ -104,7 +105,7 @@ class Runner:
         self._limits = limits
         self._model = model or {}
         self._past = past
-        self._problem = problem
+        self._problem, self._resumed = problem, resumed
         self._advice = advice
         self._state = resume_state(past)
         self._failures = self._state.failures
@@ -308,7 +309,7 @@ class Runner:
 
     async def _resume(self) -> CheckResult:
         """Continue the stream. Runs the first check if the stream has no result of it."""
-        await self.track.resume(self._past, "the process that ran it ended")
+        await self.track.resume(self._past, self._resumed)
         await self._deciding.resume()
         first = self._past[0]
         if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it

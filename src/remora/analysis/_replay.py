@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from remora.analysis._fork import inherited_seq
 from remora.context.models import DecisionPacket
 from remora.context.projection import EMPTY, apply, project
-from remora.events import Change, Event, ModelRequestEvent, PacketDelta, PlainDelta, canonical, digest
+from remora.events import AgentStartEvent, Change, Event, ModelRequestEvent, PacketDelta, PlainDelta, canonical, digest
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,14 @@ class Explanation:
 
 def replay(events: Iterable[Event], to: int | None = None) -> Replay:
     """Fold up to turn `to`, or all events, and compare every receipt. Raises `ProjectionStopped`."""
-    packet, receipts, different = EMPTY, 0, None
+    packet, receipts, different, inherited = EMPTY, 0, None, -1
     for event in events:
         if to is not None and event.turn > to:
             break
-        if isinstance(event, ModelRequestEvent) and event.packet_sha256:
+        if isinstance(event, AgentStartEvent):
+            inherited = inherited_seq(event)
+        # A receipt that a fork inherited is for its parent's packet, which has another agent id.
+        if isinstance(event, ModelRequestEvent) and event.packet_sha256 and event.seq > inherited:
             receipts += 1
             if different is None and event.packet_sha256 != digest(canonical(packet)):
                 different = event.seq

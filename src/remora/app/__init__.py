@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
     from remora.app._escalating import Answer
+    from remora.app._forking import ForkPlan
     from remora.app._functiongemma import FunctionGemmaRunner
     from remora.app._grail import GrailExecutor
     from remora.app._hub import hub_around
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from remora.app._tools import ToolRun
     from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, latest_stream, local_parent, local_wiring
+    from remora.otlp import send_spans
 
 __all__ = [
     "EMBEDDED",
@@ -52,6 +54,7 @@ __all__ = [
     "Agents",
     "Answer",
     "Deciders",
+    "ForkPlan",
     "FunctionGemmaRunner",
     "GrailExecutor",
     "Imported",
@@ -89,6 +92,7 @@ __all__ = [
     "pull_model",
     "sandbox_name",
     "sandbox_report",
+    "send_spans",
     "served_weights",
     "user_config_dir",
     "weights_counter",
@@ -99,6 +103,7 @@ _MODULES = {
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_escalating": "Answer",
+    "_forking": "ForkPlan",
     "_functiongemma": "FunctionGemmaRunner",
     "_grail": "GrailExecutor",
     "_hub": "hub_around",
@@ -116,5 +121,6 @@ _MODULES = {
     "_tools": "ToolRun",
     "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter latest_stream local_parent local_wiring",
+    "remora.otlp": "send_spans",
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -71,6 +71,7 @@ class Interrupted:
         start, events = self._read_run(fragment)
         ended = {event.agent_id for event in events if isinstance(event, AgentFinishedEvent)}
         left = [e for e in events if isinstance(e, AgentScheduledEvent) and e.agent_id not in ended]
+        self._check_fork(start, left)
         stages = {event.agent_id: event.stage for event in events if isinstance(event, AgentScheduledEvent)}
         plan = Plan(
             run_id=start.run_id,
@@ -88,6 +89,11 @@ class Interrupted:
             is_over=not left and any(isinstance(e, RunEndEvent) and e.outcome == "finished" for e in events),
         )
         return plan, self._project.runs.run(plan, lambda job: self._project.runs.past_events(job.agent_id))
+
+    def _check_fork(self, start: RunStartEvent, left: Sequence[AgentScheduledEvent]) -> None:
+        """A fork that has no stream yet cannot be resumed: it would begin from nothing."""
+        if start.parent and not all(self._past_events(event.agent_id) for event in left):
+            raise ConfigError("The fork was interrupted before it began", hint="Run `remora fork` again")
 
     def _read_run(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
         self._project.check_own_state()
@@ -129,7 +135,7 @@ class Interrupted:
     def _job(self, scheduled: AgentScheduledEvent, start: RunStartEvent) -> Job:
         past = self._project.runs.past_events(scheduled.agent_id)
         recorded = past[0].node if past and isinstance(past[0], AgentStartEvent) else scheduled.node
-        node = _recorded_node(scheduled, recorded) if recorded else self._current_node(scheduled.node_id)
+        node = recorded_node(scheduled, recorded) if recorded else self._current_node(scheduled.node_id)
         stage = (scheduled.stage, scheduled.over, scheduled.after)
         return Job(start.run_id, scheduled.agent_id, scheduled.operation, node, *stage, answer=scheduled.answer)
 
@@ -149,7 +155,7 @@ def _local_servers() -> tuple[str, ...]:
     return tuple(PRESETS)
 
 
-def _recorded_node(scheduled: AgentScheduledEvent, recorded: Mapping[str, Any]) -> CodeNode:
+def recorded_node(scheduled: AgentScheduledEvent, recorded: Mapping[str, Any]) -> CodeNode:
     """The node as recorded in the stream."""
     try:
         return CodeNode(

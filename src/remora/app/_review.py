@@ -18,6 +18,7 @@ from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
     AgentScheduledEvent,
     FileChange,
+    RunStartEvent,
     ToolResultEvent,
     WorkspaceRejectedEvent,
     next_id,
@@ -222,7 +223,7 @@ class Review:
         decided = self._decisions()
         if fragment is not None and not self._project.library.is_run(fragment):
             return list(_read_open([self._project.library.find(fragment)], decided, progress, named=True))
-        runs = self._project.library.runs() if fragment is None else [self._project.library.find(fragment)]
+        runs = self._runs() if fragment is None else [self._project.library.find(fragment)]
         if not runs:
             raise TraceNotFound(f"No run in {self._project.state_dir}", hint="Run `remora analyze PATH -o lint` first")
         *earlier, latest = runs
@@ -235,6 +236,10 @@ class Review:
             if found := list(_read_open(streams, decided, progress, named=False)):
                 return found
         return []
+
+    def _runs(self) -> list[Path]:
+        """All runs but those of forks, whose changes are accepted only if the user names them."""
+        return [run for run in self._project.library.runs() if not _is_fork(run)]
 
     def _decisions(self) -> Decisions:
         return decisions(self._project.library.picked_events(DECIDING))
@@ -294,6 +299,11 @@ class Contents:
         if len(self._last) > MAX_CACHED:
             self._last.pop(next(iter(self._last)))
         return self._last[digest]
+
+
+def _is_fork(run: Path) -> bool:
+    first = next(iter(pick_events(run, ("run_start",))), None)
+    return isinstance(first, RunStartEvent) and first.parent is not None
 
 
 def _reverse(change: FileChange) -> FileChange:

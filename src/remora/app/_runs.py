@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from remora.ports import AgentResult, Job
 from remora.trace import check_stream_id, new_stream_id, read_events
 
 if TYPE_CHECKING:
+    from remora.app._forking import ForkPlan
     from remora.sandbox import SandboxReport
 
 
@@ -65,7 +66,7 @@ class Runs:
             operations=tuple(definitions),
             policy=self._project.server.server,
             model=self.model_name(),
-            settings=self._recorded_settings(),
+            settings=self.recorded_settings(),
             limit=self.prompt_limit(),
             ladder=rung_names(self._project.config),
             servers=servers_of(self._project.config),
@@ -126,6 +127,21 @@ class Runs:
         """The plan of what is left of a run, or of the latest one, and the results of running it."""
         return Interrupted(self._project).resume(run)
 
+    def plan_fork(self, agent: str, at: int, *, say: str = "", knowledge: Mapping[str, Any] | None = None) -> ForkPlan:
+        """Plan a new agent that goes on where `agent` was after turn `at`, with the same packet and files.
+
+        `say` is what a person says to it, `knowledge` what its packet holds in addition. Raises `ConfigError`.
+        """
+        from remora.app._forking import Forking
+
+        return Forking(self._project).plan(agent, at, say=say, knowledge=knowledge)
+
+    def fork(self, plan: ForkPlan) -> AsyncIterator[AgentResult]:
+        """Run a fork to its end, in a run of its own. Accepts nothing."""
+        from remora.app._forking import Forking
+
+        return Forking(self._project).run(plan)
+
     def watch(self, paths: Sequence[Path], operations: Sequence[str]) -> AsyncIterator[Plan]:
         """Yield a plan after each pause in editing, for the changed nodes. The first plan is empty."""
         from remora.app._watching import Watcher
@@ -175,7 +191,8 @@ class Runs:
 
         shutil.rmtree(workspace_folder(self._project.state_dir, agent_id), ignore_errors=True)
 
-    def _recorded_settings(self) -> dict[str, Any]:
+    def recorded_settings(self) -> dict[str, Any]:
+        """The settings that a run records, so that it can be resumed."""
         server, runner = self._project.server, self._project.config.runner
         return {
             "server.server": server.server,

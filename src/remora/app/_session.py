@@ -13,7 +13,7 @@ from remora.app._hub import open_hub
 from remora.app._ladder import AgentLadder, Rungs, check_ladder
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
-from remora.app._target import Target, contents_after, pin_target, restore_target
+from remora.app._target import Target, contents_after, fork_target, pin_target, restore_target
 from remora.config import EscalationConfig, RunnerConfig
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
@@ -21,7 +21,7 @@ from remora.context.recall import RECALL
 from remora.context.render import fixed_tokens, reserved_tokens, system_text
 from remora.errors import BudgetError, ConfigError
 from remora.escalation import Rung
-from remora.events import Event
+from remora.events import Event, FileChange
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
 from remora.runner import Advice, RunLimits, Runner
 from remora.subagent import ESCALATE, SUBMIT_RESULT, SubagentDefinition
@@ -66,12 +66,17 @@ class Session:
             await self.view.catch_up(only=[f"traces/{result.agent_id}"])
         return result
 
-    async def runner(self, job: Job, past: Sequence[Event] = ()) -> Runner:
-        """Build the runner of one agent. With `past`, it resumes from the state that these events describe."""
+    async def runner(
+        self, job: Job, past: Sequence[Event] = (), *, forks: Sequence[FileChange] | None = None, resumed: str = ""
+    ) -> Runner:
+        """Build the runner of one agent. With `past`, it resumes from the state that these events describe.
+
+        `forks` are all changes of the agent that it forks; `resumed` says why it resumes.
+        """
         agent = self.agents[job.operation]
         definition = self.overrides.definition(agent.definition)
         workspace = self.project.workspace(job.agent_id)
-        target = await self._target(workspace, job, past)
+        target = await self._target(workspace, job, past, forks)
         job = replace(job, node=target.node)
         tools = self.overrides.executor or self.overrides.tools(self._tools(agent, job, workspace, target.base))
         wiring = self._wiring(job, definition, tools.specs, workspace)
@@ -88,6 +93,7 @@ class Session:
             model=self.deciders.told | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
             past=past,
             problem=target.problem,
+            **({"resumed": resumed} if resumed else {}),
             advice=self._advice(job),
         )
 
@@ -181,9 +187,13 @@ class Session:
             return self.deciders.limit(memory.history_limit or UNLIMITED)
         return self.deciders.limit(memory.packet_size_limit or self.deciders.default_limit(fixed))
 
-    async def _target(self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event]) -> Target:
+    async def _target(
+        self, workspace: OverlayWorkspace, job: Job, past: Sequence[Event], forks: Sequence[FileChange] | None
+    ) -> Target:
         project = self.project
         over = await contents_after(job.over, project.blobs)
+        if forks is not None:
+            return await fork_target(workspace, job.node, past, project.blobs, over, forks)
         if past:
             return await restore_target(workspace, job.node, past, project.blobs, over)
         await workspace.restore(over)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from remora.analysis import (
+    AgentComparison,
     Entry,
     Explanation,
+    Report,
+    RunComparison,
     StreamSummary,
     TokenReport,
     chat_tokens,
@@ -33,6 +36,14 @@ from remora.events import (
     unpack,
 )
 from remora.ports import TokenCounter, blob_limit
+from remora.trace import Filter
+
+ExportKind = Literal["otel", "atif", "openai", "csv"]
+"""The formats that streams can be exported to."""
+
+
+def no_progress(_done: int, _total: int) -> None:
+    """Show nothing."""
 
 
 class Streams:
@@ -119,6 +130,47 @@ class Streams:
         """
         settings = ImportSettings(tokenizer, budget, packets, format)
         return await LogImport(self._project, settings, progress).run(files)
+
+    async def report(
+        self,
+        ids: Sequence[str] = (),
+        wanted: Filter | None = None,
+        *,
+        losses: bool = True,
+        progress: Callable[[int, int], None] = no_progress,
+    ) -> Report:
+        """Report on these agents and runs; by default on the latest run, with a filter on all matching agents."""
+        from remora.app._reports import Reports
+
+        return await Reports(self._project).report(ids, wanted, losses=losses, progress=progress)
+
+    def settings_of_agent(self, fragment: str) -> dict[str, Any]:
+        """The settings of the run of an agent; none if it had no run."""
+        first = next(iter(self._project.library.events(fragment)), None)
+        return self._project.runs.settings_of(first.run_id) if first is not None and first.run_id else {}
+
+    def compare(self, one: str, other: str) -> AgentComparison | RunComparison:
+        """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
+        from remora.app._reports import Reports
+
+        return Reports(self._project).compare(one, other)
+
+    def export(
+        self,
+        kind: ExportKind,
+        ids: Sequence[str] = (),
+        wanted: Filter | None = None,
+        *,
+        content: bool = False,
+        progress: Callable[[int, int], None] = no_progress,
+    ) -> AsyncIterator[str]:
+        """Yield the text of an export, one part for each agent; by default of the latest run.
+
+        `content` adds prompts, replies and results to `otel`, which leaves them out by convention.
+        """
+        from remora.app._exports import Exports
+
+        return Exports(self._project).export(kind, ids, wanted, content=content, progress=progress)
 
     async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
         events = list(self._project.library.events(fragment))

@@ -76,6 +76,32 @@ async def restore_target(
     return Target(node, base, TargetChanged(message, hint="Run the agent again on the new text"))
 
 
+async def fork_target(
+    workspace: OverlayWorkspace,
+    node: CodeNode,
+    past: Sequence[Event],
+    blobs: BlobStore,
+    over: Mapping[str, bytes],
+    changes: Sequence[FileChange],
+) -> Target:
+    """Restore the workspace of a fork as it was after its `past`.
+
+    `over` has the files as they were before the agent, where the project has changed since. `changes` are all changes
+    of the agent that is forked: they hold the old text of its target, if it ever wrote it.
+    """
+    written = fold_files(change for event in past if isinstance(event, ToolResultEvent) for change in event.files)
+    await workspace.restore({**over, **await contents_after(written, blobs)})
+    target = node.file_path.as_posix()
+    before = next((change.before for change in changes if change.path == target), None)
+    if before is not None:
+        return Target(node, await blobs.get(before))
+    base = over[target] if target in over else await _pin(workspace, node)
+    if not node.digest or (base is not None and hashlib.sha256(base).hexdigest() == node.digest):
+        return Target(node, base)
+    message = f"`{target}` was saved since the agent read it, and its stream does not hold the old text"
+    return Target(node, base, TargetChanged(message, hint="Run the agent again on the new text"))
+
+
 async def _pin(workspace: OverlayWorkspace, node: CodeNode) -> bytes | None:
     try:
         return await workspace.pin(node.file_path.as_posix())

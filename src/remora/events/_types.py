@@ -242,6 +242,8 @@ class RunStartEvent(Event):
     limits: dict[str, Any] = Field(default_factory=dict)
     settings: dict[str, Any] = Field(default_factory=dict)
     """Who decided and how, by the paths of the settings: what a resume needs to go on in the same way."""
+    parent: dict[str, Any] | None = None
+    """For a fork: the agent that it forks, and after which turn."""
 
 
 class AgentScheduledEvent(Event):

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
         user_state_home,
     )
     from remora.trace.files.reader import Position, Record, read_events, read_lines, read_records
-    from remora.trace.files.skim import pick_events, read_changes
+    from remora.trace.files.skim import pick_events, read_changes, read_picked
     from remora.trace.files.state import find_streams, new_stream_id, resolve
     from remora.trace.files.stream import SyncMode
     from remora.trace.files.writer import FileTrace, StreamEmitter
     from remora.trace.index.index import StreamInfo, TraceIndex
     from remora.trace.index.query import Filter, Found, Hit
     from remora.trace.index.update import CatchUp
-    from remora.trace.library import Library
+    from remora.trace.library import Intact, Library
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
     from remora.trace.retention.scan import is_locked
@@ -61,6 +61,7 @@ __all__ = [
     "Found",
     "HeadCounts",
     "Hit",
+    "Intact",
     "KVTraceView",
     "Library",
     "MemoryBlobs",
@@ -99,6 +100,7 @@ __all__ = [
     "read_changes",
     "read_events",
     "read_lines",
+    "read_picked",
     "read_records",
     "resolve",
     "standing",
@@ -114,14 +116,14 @@ _MODULES = {
     "files.memory": "MemoryBlobs MemoryTrace",
     "files.ownership": "Standing check_state_dir claim forget_own make_own private_folder standing user_state_home",
     "files.reader": "Position Record read_events read_lines read_records",
-    "files.skim": "pick_events read_changes",
+    "files.skim": "pick_events read_changes read_picked",
     "files.state": "find_streams new_stream_id resolve",
     "files.stream": "SyncMode",
     "files.writer": "FileTrace StreamEmitter",
     "index.index": "StreamInfo TraceIndex",
     "index.query": "Filter Found Hit",
     "index.update": "CatchUp",
-    "library": "Library",
+    "library": "Intact Library",
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
     "retention.scan": "is_locked",

@@ -18,6 +18,7 @@ from remora.events import (
     ToolCallEvent,
     ToolResultEvent,
     TurnStartEvent,
+    UserInputEvent,
     is_check,
 )
 from remora.ports import Prompt
@@ -75,6 +76,8 @@ def _advance(now: ResumeState, event: Event) -> ResumeState:
         case ToolResultEvent(outcome=outcome):
             failures = now.failures + 1 if outcome in ("error", "unknown") else 0
             return replace(now, open_call=None, failures=failures)
+        case UserInputEvent():  # a person asks for more: what ended the run, or nearly did, no longer counts
+            return replace(now, calls=(), answer=None, submitted=None, failures=0, undecided=0)
         case SubmitResultEvent():
             return replace(now, submitted=event, calls=())
         case AgentErrorEvent():

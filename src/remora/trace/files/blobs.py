@@ -131,6 +131,10 @@ class FileBlobs:
         """Read a blob and check its digest. Raises `TraceError` if it is missing, damaged, or larger than `limit`."""
         return await self._threads.run(self._get, digest, limit)
 
+    def read(self, digest: str, *, limit: int = MAX_BLOB) -> bytes:
+        """Like `get`, in the calling thread."""
+        return self._get(digest, limit)
+
     def prove(self, digest: str, limit: int) -> BlobProof:
         """Check the digest of a blob without holding its bytes; decompress at most `limit` of them."""
         for name in self._names(digest):

@@ -121,18 +121,34 @@ _TYPE_ENDS = 100
 
 def pick_events(path: Path, types: Collection[str]) -> Iterator[Event]:
     """Yield the events of these types, oldest first, up to the first damage. `verify` reports damage."""
-    wanted = re.compile(b'","type":"(?:%s)"' % b"|".join(re.escape(name.encode()) for name in types))
-    skim = Skim(path)
     try:
-        for lines in skim:
-            for line in lines:
-                if wanted.search(line, 0, _TYPE_ENDS):
-                    event = events.from_record(parse(line).fields or {})
-                    if event.type in types:
-                        yield event
-        yield from (event for event in read_events(path, start=skim.here, torn_ok=True) if event.type in types)
+        yield from read_picked(path, types, torn_ok=True)
     except TraceError:
         return
+
+
+def read_picked(path: Path, types: Collection[str], *, torn_ok: bool = False) -> Iterator[Event]:
+    """Yield the events of these types, oldest first. Raises `TraceDamaged` at the first damage, as `read_events`.
+
+    Every line is checked by the hash chain, but only those of these types are parsed.
+    """
+    wanted = re.compile(b'","type":"(?:%s)"' % b"|".join(re.escape(name.encode()) for name in types))
+    skim, seq = Skim(path), 0
+    for lines in skim:
+        for number, line in enumerate(lines, start=seq):
+            if wanted.search(line, 0, _TYPE_ENDS):
+                event = _decode(path, number, line)
+                if event.type in types:
+                    yield event
+        seq += len(lines)
+    yield from (event for event in read_events(path, start=skim.here, torn_ok=torn_ok) if event.type in types)
+
+
+def _decode(path: Path, seq: int, line: bytes) -> Event:
+    try:
+        return events.from_record(parse(line).fields or {})
+    except TraceError as error:
+        raise TraceDamaged(path, line=seq + 1, seq=seq, problem=str(error)) from error
 
 
 _STARTS = b'_start"'

@@ -1,0 +1,47 @@
+"""Forks: which events a new stream inherits from another, up to the end of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from remora.errors import ConfigError
+from remora.events import (
+    AgentEndEvent,
+    AgentErrorEvent,
+    AgentStartEvent,
+    Event,
+    SubmitResultEvent,
+    is_check,
+    short_id,
+)
+
+FORK = "fork"
+"""The relation of a fork to its parent."""
+
+
+def inherited_seq(start: AgentStartEvent) -> int:
+    """The seq of the last event that a fork inherited; -1 for a stream that is no fork."""
+    parent = start.parent or {}
+    seq = parent.get("seq") if parent.get("relation") == FORK else None
+    return seq if isinstance(seq, int) else -1
+
+
+def inherited_events(events: Sequence[Event], at: int) -> list[Event]:
+    """The events up to the end of turn `at`, without what ended the run. Raises `ConfigError` for an unknown turn."""
+    start = events[0] if events else None
+    if not isinstance(start, AgentStartEvent):
+        raise ConfigError("Only an agent's stream can be forked: expected one that begins with `agent_start`")
+    last = max(event.turn for event in events)
+    if not 0 <= at <= last:
+        turns = f"it has turns 1 to {last}" if last else "it has no turn"
+        raise ConfigError(
+            f"Agent {short_id(start.agent_id)} cannot be forked at turn {at}: {turns}",
+            hint="`--at 0` forks it before its first turn",
+        )
+    kept: list[Event] = []
+    for event in events:
+        ends = isinstance(event, SubmitResultEvent | AgentErrorEvent | AgentEndEvent)
+        if event.turn > at or ends or (is_check(event) and event.turn):
+            break
+        kept.append(event)
+    return kept

@@ -1,0 +1,1 @@
+"""Streams in the formats of other programs: OpenTelemetry spans, ATIF trajectories, chat JSONL, CSV."""

@@ -1,0 +1,66 @@
+"""A stream with everything that an export needs: its events, and the texts that lie in blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from remora.analysis._fork import inherited_seq
+from remora.events import AgentEndEvent, AgentStartEvent, Event, ModelRequestEvent, canonical
+
+
+@dataclass(frozen=True)
+class CompleteStream:
+    """One agent's events with the texts behind them."""
+
+    events: Sequence[Event]
+    system: str = ""
+    """The constant first message of its prompts."""
+    raws: Mapping[int, str] = field(default_factory=dict)
+    """The full result of each tool call, by seq."""
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """The full text of messages that lie in blobs, by seq."""
+
+    @property
+    def start(self) -> AgentStartEvent:
+        """Its first event; an empty one if the stream has none."""
+        return next((event for event in self.events if isinstance(event, AgentStartEvent)), AgentStartEvent())
+
+    @property
+    def end(self) -> AgentEndEvent | None:
+        """Its last event, if it is sealed."""
+        return next((event for event in reversed(self.events) if isinstance(event, AgentEndEvent)), None)
+
+    @property
+    def model(self) -> str:
+        """The model or policy that decided, as recorded at the start."""
+        model = self.start.model
+        return str(model.get("name") or model.get("model") or model.get("policy") or "")
+
+    @property
+    def inherited(self) -> int:
+        """The seq of the last event that a fork inherited; -1 if none."""
+        return inherited_seq(self.start)
+
+    def text(self, event: Any) -> str:
+        """The full text of a reply or of a person's message."""
+        return self.texts.get(event.seq, event.text)
+
+    def prompt(self, event: ModelRequestEvent) -> list[dict[str, Any]]:
+        """The messages of a prompt as far as the receipt holds them inline, the system text included."""
+        messages = []
+        for message in event.messages:
+            content = (
+                self.system if message.get("role") == "system" and "content_ref" in message else message.get("content")
+            )
+            messages.append({**{k: v for k, v in message.items() if k != "content_ref"}, "content": content or ""})
+        return messages
+
+
+def json_text(value: Any) -> str:
+    """A value as compact JSON."""
+    try:
+        return canonical(value).decode()
+    except TypeError:  # nested deeper than the encoder allows
+        return repr(value)

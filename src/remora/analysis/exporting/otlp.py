@@ -1,0 +1,238 @@
+"""A stream as OpenTelemetry spans, by the semantic conventions for generative AI, as OTLP/JSON.
+
+One span `invoke_agent` for the agent; in it one span `chat` for each request to a model and one span `execute_tool` for
+each tool call. Ids are derived from the stream, so that a second export gives the same spans. The agents of one run
+share a trace. A fork links to its parent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from remora._version import __version__
+from remora.analysis.exporting.complete import CompleteStream, json_text
+from remora.events import (
+    AgentErrorEvent,
+    Event,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    NoticeEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+)
+
+INTERNAL, CLIENT = 1, 3
+ERROR = 2
+Json = dict[str, Any]
+
+
+def otlp(streams: Iterable[CompleteStream], *, content: bool = False) -> Json:
+    """An OTLP trace export request with the spans of these streams. `content` adds prompts, replies and results."""
+    spans = [span for stream in streams for span in agent_spans(stream, content=content)]
+    resource = {"attributes": _attributes({"service.name": "remora", "service.version": __version__})}
+    scope = {"name": "remora", "version": __version__}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}]}
+
+
+def agent_spans(stream: CompleteStream, *, content: bool = False) -> list[Json]:
+    """The spans of one agent, its own first. What a fork inherited is left out: it is in its parent's trace."""
+    own = [event for event in stream.events if event.seq == 0 or event.seq > stream.inherited]
+    if not own:
+        return []
+    trace_id = trace_id_of(stream.start.run_id or stream.start.agent_id)
+    agent_id = span_id_of(stream.start.agent_id, 0)
+    return [_agent_span(stream, own, trace_id, agent_id), *_Spans(stream, trace_id, agent_id, content=content).of(own)]
+
+
+def trace_id_of(name: str) -> str:
+    """A trace id of 32 hexadecimal digits."""
+    return hashlib.sha256(f"remora trace {name}".encode()).hexdigest()[:32]
+
+
+def span_id_of(agent_id: str, seq: int) -> str:
+    """A span id of 16 hexadecimal digits."""
+    return hashlib.sha256(f"remora span {agent_id} {seq}".encode()).hexdigest()[:16]
+
+
+def _agent_span(stream: CompleteStream, own: Sequence[Event], trace_id: str, span_id: str) -> Json:
+    start, end = stream.start, stream.end
+    failed = end is not None and end.outcome in ("error", "degraded", "cancelled")
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": _provider(stream),
+        "gen_ai.agent.id": start.agent_id,
+        "gen_ai.agent.name": start.operation or "agent",
+        "gen_ai.request.model": stream.model,
+        "gen_ai.conversation.id": start.run_id or start.agent_id,
+        "remora.node_id": start.node_id,
+        "remora.goal": start.goal,
+        "remora.outcome": end.outcome if end else "unsealed",
+        "remora.verdict": end.verdict if end else "",
+        "error.type": (end.reason or end.outcome) if end and failed else "",
+    }
+    span = _span(trace_id, span_id, "", f"invoke_agent {start.operation or 'agent'}", INTERNAL, own[0].ts, own[-1].ts)
+    span["attributes"] = _attributes(attributes)
+    span["events"] = [_span_event(event) for event in own if isinstance(event, NoticeEvent | AgentErrorEvent)]
+    if failed and end:
+        span["status"] = {"code": ERROR, "message": end.summary or end.reason}
+    parent = start.parent or {}
+    if isinstance(parent.get("agent_id"), str):
+        span["links"] = [
+            {
+                "traceId": trace_id_of(str(parent.get("run_id") or parent["agent_id"])),
+                "spanId": span_id_of(parent["agent_id"], 0),
+                "attributes": _attributes({"remora.relation": str(parent.get("relation", ""))}),
+            }
+        ]
+    return span
+
+
+class _Spans:
+    """The spans inside an agent's."""
+
+    def __init__(self, stream: CompleteStream, trace_id: str, parent: str, *, content: bool) -> None:
+        self._stream = stream
+        self._trace_id = trace_id
+        self._parent = parent
+        self._content = content
+
+    def of(self, own: Sequence[Event]) -> list[Json]:
+        asked: ModelRequestEvent | None = None
+        calls: dict[str, ToolCallEvent] = {}
+        spans = []
+        for event in own:
+            match event:
+                case ModelRequestEvent():
+                    asked = event
+                case ModelResponseEvent() if asked is not None:
+                    spans.append(self._chat(asked, event))
+                    asked = None
+                case ToolCallEvent(call_id=call_id):
+                    calls[call_id] = event
+                case ToolResultEvent(call_id=call_id) if call_id in calls:
+                    spans.append(self._tool(calls.pop(call_id), event))
+                case _:
+                    pass
+        return spans
+
+    def _chat(self, asked: ModelRequestEvent, reply: ModelResponseEvent) -> Json:
+        model = reply.model or self._stream.model
+        usage = reply.usage
+        span = self._inner(asked.seq, f"chat {model}".strip(), CLIENT, asked.ts, reply.ts)
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": _provider(self._stream),
+            "gen_ai.request.model": self._stream.model,
+            "gen_ai.response.model": reply.model,
+            "gen_ai.response.finish_reasons": [reply.finish] if reply.finish else None,
+            "gen_ai.usage.input_tokens": usage.get("prompt_tokens", asked.tokens.get("total")),
+            "gen_ai.usage.output_tokens": usage.get("completion_tokens"),
+            "remora.turn": asked.turn,
+            "remora.prompt_limit": asked.limit or None,
+            "remora.prompt_sha256": asked.prompt_sha256,
+            "error.type": reply.error,
+        }
+        if self._content:
+            attributes |= self._messages(asked, reply)
+        span["attributes"] = _attributes(attributes)
+        if reply.error:
+            span["status"] = {"code": ERROR, "message": reply.error}
+        return span
+
+    def _messages(self, asked: ModelRequestEvent, reply: ModelResponseEvent) -> Json:
+        prompt = self._stream.prompt(asked)
+        system = [{"type": "text", "content": item["content"]} for item in prompt if item["role"] == "system"]
+        shown = [
+            {"role": item["role"], "parts": [{"type": "text", "content": item["content"]}]}
+            for item in prompt
+            if item["role"] != "system"
+        ]
+        text = self._stream.text(reply)
+        parts: list[Json] = [{"type": "text", "content": text}] if text else []
+        parts += [
+            {"type": "tool_call", "id": call.call_id, "name": call.tool, "arguments": call.args} for call in reply.calls
+        ]
+        answer = [{"role": "assistant", "parts": parts, "finish_reason": reply.finish or "stop"}]
+        return {
+            "gen_ai.system_instructions": json_text(system),
+            "gen_ai.input.messages": json_text(shown),
+            "gen_ai.output.messages": json_text(answer),
+        }
+
+    def _tool(self, call: ToolCallEvent, result: ToolResultEvent) -> Json:
+        failed = result.outcome in ("error", "unknown")
+        span = self._inner(call.seq, f"execute_tool {call.tool}", INTERNAL, call.ts, result.ts)
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.tool,
+            "gen_ai.tool.call.id": call.call_id,
+            "gen_ai.tool.type": "function",
+            "remora.turn": call.turn,
+            "remora.outcome": result.outcome,
+            "remora.purpose": call.purpose,
+            "remora.duration_ms": result.duration_ms,
+            "error.type": result.outcome if failed else "",
+        }
+        if self._content:
+            attributes["gen_ai.tool.call.arguments"] = json_text(call.args)
+            attributes["gen_ai.tool.call.result"] = self._stream.raws.get(result.seq, "")
+        span["attributes"] = _attributes(attributes)
+        if failed:
+            span["status"] = {"code": ERROR, "message": result.outcome}
+        return span
+
+    def _inner(self, seq: int, name: str, kind: int, start: str, end: str) -> Json:
+        span_id = span_id_of(self._stream.start.agent_id, seq)
+        return _span(self._trace_id, span_id, self._parent, name, kind, start, end)
+
+
+def _span(trace_id: str, span_id: str, parent: str, name: str, kind: int, start: str, end: str) -> Json:
+    first = nanoseconds(start)
+    span: Json = {"traceId": trace_id, "spanId": span_id}
+    if parent:
+        span["parentSpanId"] = parent
+    return span | {
+        "name": name,
+        "kind": kind,
+        "startTimeUnixNano": str(first),
+        "endTimeUnixNano": str(max(first, nanoseconds(end))),
+    }
+
+
+def _span_event(event: NoticeEvent | AgentErrorEvent) -> Json:
+    attributes = _attributes({"remora.code": event.code, "remora.message": event.message})
+    return {"timeUnixNano": str(nanoseconds(event.ts)), "name": event.type, "attributes": attributes}
+
+
+def nanoseconds(ts: str) -> int:
+    """A timestamp of an event since 1970; 0 if it has none."""
+    try:
+        moment = datetime.fromisoformat(ts)
+    except ValueError:
+        return 0
+    return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000
+
+
+def _provider(stream: CompleteStream) -> str:
+    return str(stream.start.model.get("policy") or "remora")
+
+
+def _attributes(values: Json) -> list[Json]:
+    """Attributes in OTLP's form. Empty values are left out."""
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value not in (None, "")]
+
+
+def _value(value: Any) -> Json:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case float():
+            return {"doubleValue": value}
+        case list() | tuple():
+            return {"arrayValue": {"values": [_value(item) for item in value]}}
+    return {"stringValue": str(value)}

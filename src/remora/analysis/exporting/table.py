@@ -1,0 +1,90 @@
+"""Turns as CSV: one row for each call, and one for each turn without a call."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from io import StringIO
+
+from remora.analysis.exporting.complete import CompleteStream, json_text
+from remora.context.text import one_line
+from remora.events import (
+    Call,
+    Event,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    PacketDelta,
+    ToolResultEvent,
+    is_check,
+)
+
+COLUMNS = (
+    "agent_id", "run_id", "operation", "node_id", "turn", "seq", "time", "model", "prompt_tokens", "prompt_limit",
+    "output_tokens", "left_out", "tool", "arguments", "outcome", "duration_ms", "raw_bytes", "summary",
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    out = StringIO()
+    csv.writer(out, lineterminator="\n").writerows([_safe(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def turn_rows(stream: CompleteStream) -> Iterator[tuple[object, ...]]:
+    """The rows of one stream, by `COLUMNS`."""
+    asked: ModelRequestEvent | None = None
+    reply: ModelResponseEvent | None = None
+    calls: dict[str, Call] = {}
+    for event in stream.events:
+        match event:
+            case ModelRequestEvent():
+                asked = event
+            case ModelResponseEvent():
+                reply, calls = event, {call.call_id: call for call in event.calls}
+                for call in event.calls or (None,):
+                    if call is None or call.tool == "submit_result":
+                        yield _row(stream, event, asked, reply, call)
+            case ToolResultEvent() if not is_check(event) and event.turn:
+                yield _row(stream, event, asked, reply, calls.get(event.call_id))
+            case _:
+                pass
+
+
+def _row(
+    stream: CompleteStream,
+    event: Event,
+    asked: ModelRequestEvent | None,
+    reply: ModelResponseEvent | None,
+    call: Call | None,
+) -> tuple[object, ...]:
+    result = event if isinstance(event, ToolResultEvent) else None
+    usage = reply.usage if reply else {}
+    delta = result.delta if result and isinstance(result.delta, PacketDelta) else None
+    return (
+        event.agent_id,
+        event.run_id,
+        event.operation,
+        event.node_id,
+        event.turn,
+        event.seq,
+        event.ts,
+        (reply.model if reply else "") or stream.model,
+        usage.get("prompt_tokens", asked.tokens.get("total", "") if asked else ""),
+        asked.limit if asked else "",
+        usage.get("completion_tokens", ""),
+        " ".join(f"{name}={count}" for name, count in asked.left_out.items()) if asked else "",
+        result.tool if result else call.tool if call else "",
+        json_text(call.args) if call else "",
+        result.outcome if result else (reply.error if reply and reply.error else "submitted" if call else "answered"),
+        result.duration_ms if result else "",
+        len(stream.raws.get(result.seq, "").encode(errors="replace")) if result else "",
+        one_line(delta.action.summary if delta and delta.action else ""),
+    )
+
+
+def _safe(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

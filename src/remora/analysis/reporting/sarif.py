@@ -1,0 +1,136 @@
+"""A report as SARIF 2.1.0, for code scanning and for editors.
+
+Each problem that an agent left is a result: those that its last check lists with a line, else one for the node. An
+agent that failed or was interrupted is a result too. Proposed changes are results of level `note`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from remora._version import __version__
+from remora.analysis.reporting import words
+from remora.analysis.reporting.agent import AgentReport
+from remora.analysis.reporting.totals import Report
+from remora.events import short_id
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+Json = dict[str, Any]
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+def sarif(report: Report) -> Json:
+    """The report as a SARIF log with one run."""
+    results = [result for agent in report.agents for result in _results(agent)]
+    rules = sorted({str(result["ruleId"]) for result in results})
+    for result in results:
+        result["ruleIndex"] = rules.index(str(result["ruleId"]))
+    driver = {
+        "name": "Remora",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(name) for name in rules],
+    }
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "columnKind": "unicodeCodePoints",
+                "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The project's root folder"}}},
+                "invocations": [{"executionSuccessful": not report.statuses.get("failed")}],
+                "results": results,
+            }
+        ],
+    }
+
+
+def _rule(name: str) -> Json:
+    operation, _, problem = name.removeprefix("remora/").partition("/")
+    return {
+        "id": name,
+        "name": f"{operation}/{problem}",
+        "shortDescription": {"text": f"Operation {operation}: {problem.replace('_', ' ')}"},
+    }
+
+
+def _results(agent: AgentReport) -> Iterator[Json]:
+    operation = agent.operation or "agent"
+    if agent.status == "failed":
+        told = f"The agent {short_id(agent.agent_id)} failed: {agent.why or words.verdict_text(agent)}"
+        yield _result(agent, f"remora/{operation}/failed", "error", told)
+    elif agent.status == "unsealed":
+        yield _result(agent, f"remora/{operation}/unsealed", "warning", "The agent's run was interrupted")
+    elif agent.problems:
+        for item in agent.problems:
+            rule = f"remora/{operation}/{item['code'] or 'problem'}"
+            yield _result(agent, rule, "warning", f"{item['code']}: {item['message']}", item)
+    elif agent.status in ("partial", "unchanged"):
+        told = words.verdict_text(agent) + (f". {agent.why}" if agent.why else "")
+        yield _result(agent, f"remora/{operation}/{agent.check.get('key') or 'partial'}", "warning", told)
+    open_files = [file for file in agent.files if file.decision == "open"]
+    if open_files and agent.status != "failed":
+        told = f"{words.verdict_text(agent)}. Proposed changes: `remora diff {short_id(agent.agent_id)}`"
+        yield _result(agent, f"remora/{operation}/proposed", "note", told)
+
+
+def _result(agent: AgentReport, rule: str, level: str, told: str, item: Mapping[str, Any] | None = None) -> Json:
+    result: Json = {
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": _plain(told)},
+        "partialFingerprints": {"remoraNode/v1": f"{agent.operation}:{agent.node_id}:{rule}"},
+        "properties": {"agent": agent.agent_id, "run": agent.run_id, "evidence": words.evidence_text(agent)},
+    }
+    if place := _location(agent, item):
+        result["locations"] = [place]
+    return result
+
+
+def _location(agent: AgentReport, item: Mapping[str, Any] | None) -> Json | None:
+    file = agent.node.get("file")
+    if not isinstance(file, str) or not file:
+        return None
+    physical: Json = {"artifactLocation": {"uri": quote(file, safe="/~"), "uriBaseId": "SRCROOT"}}
+    if item is not None:
+        diff = next((each.diff for each in agent.files if each.path == file and each.decision == "open"), "")
+        physical["region"] = {"startLine": line_before(diff, item["row"]), "startColumn": item["column"]}
+    elif region := _lines(agent.node.get("lines")):
+        physical["region"] = region
+    return {"physicalLocation": physical}
+
+
+def _lines(lines: Any) -> Json | None:
+    if not isinstance(lines, Sequence) or len(lines) != 2 or not all(isinstance(line, int) for line in lines):
+        return None
+    first = max(1, lines[0])
+    return {"startLine": first, "endLine": max(first, lines[1])}
+
+
+def _plain(text: str) -> str:
+    """Text without SARIF's embedded links."""
+    return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+
+
+def line_before(diff: str, line: int) -> int:
+    """The line of the old file that became `line` of the new one, by a unified diff. An added line maps to its hunk."""
+    shift = 0
+    old = new = 0
+    inside = 0
+    for text in diff.split("\n"):
+        if inside <= 0 and (hunk := _HUNK.match(text)):
+            old, new = int(hunk[1]), int(hunk[3])
+            inside = int(hunk[2] or 1) + int(hunk[4] or 1)
+            if line < new:
+                break
+        elif inside > 0 and text[:1] in (" ", "+", "-"):
+            inside -= 2 if text[0] == " " else 1
+            if text[0] != "-" and new == line:
+                return max(1, old)
+            old, new = old + (text[0] != "+"), new + (text[0] != "-")
+            shift = old - new
+    return max(1, line + shift)

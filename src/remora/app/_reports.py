@@ -1,0 +1,174 @@
+"""Reports on agents, from the streams of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from remora.analysis import (
+    REPORTED,
+    AgentComparison,
+    AgentReport,
+    FileReport,
+    Price,
+    Report,
+    RunComparison,
+    build_report,
+    compare,
+    compare_runs,
+    report_agent,
+    view_turns,
+)
+from remora.app._decisions import DECIDING, Decisions, decisions
+from remora.app._project import Project
+from remora.app._review import Contents
+from remora.context.patterns import redact_values
+from remora.errors import ConfigError, TraceError, TraceNotFound
+from remora.events import BlobRef, FileChange, ModelRequestEvent, ToolResultEvent, canonical, short_id, unpack
+from remora.ports import blob_limit
+from remora.trace import Filter, Intact, check_stream_id, pick_events, read_events, read_picked
+
+MAX_DIFFS = 200
+"""Agents whose diffs are part of a report."""
+Progress = Callable[[int, int], None]
+
+
+class Reports:
+    """Reports on the agents of a project."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._systems: dict[str, str] = {}
+
+    async def report(
+        self,
+        fragments: Sequence[str] = (),
+        wanted: Filter | None = None,
+        *,
+        losses: bool = True,
+        progress: Progress,
+    ) -> Report:
+        """Report on these agents and runs; by default on the latest run, with a filter on all matching agents.
+
+        Text that looks like a secret is redacted. Raises `TraceNotFound` if there is no such agent.
+        """
+        title, paths = self.choose(fragments, wanted)
+        decided = decisions(self._project.library.picked_events(DECIDING))
+        agents = []
+        for place, path in enumerate(paths):
+            progress(place, len(paths))
+            agents.append(_with_decisions(self._agent(path, losses=losses), decided))
+        agents[:MAX_DIFFS] = [await self._with_diffs(agent) for agent in agents[:MAX_DIFFS]]
+        settings = self._project.config.report
+        prices = {name: Price(price.input, price.output) for name, price in settings.prices.items()}
+        cleaned = [redact_values(agent) for agent in agents]
+        return build_report(title, cleaned, prices, currency=settings.currency, searched_losses=losses)
+
+    def compare(self, one: str, other: str) -> AgentComparison | RunComparison:
+        """Compare two agents turn by turn, or two runs agent by agent. Raises `ConfigError` for one of each."""
+        left, right = (self._project.library.find(fragment) for fragment in (one, other))
+        kinds = {path.parent.name for path in (left, right)}
+        if len(kinds) > 1:
+            raise ConfigError(f"`{one}` and `{other}` are an agent and a run: expected two agents or two runs")
+        if kinds == {"runs"}:
+            agents = [[self._agent(path, losses=False) for path in self.agents_of(run)] for run in (left, right)]
+            return redact_values(compare_runs(left.stem, agents[0], right.stem, agents[1]))
+        reports = [self._agent(path, losses=False) for path in (left, right)]
+        turns = [view_turns(Intact(read_events(path))) for path in (left, right)]
+        return redact_values(compare(reports[0], turns[0], reports[1], turns[1]))
+
+    def choose(self, fragments: Sequence[str], wanted: Filter | None) -> tuple[str, list[Path]]:
+        """A title, and the streams of these agents and runs; by default of the latest run."""
+        library = self._project.library
+        if fragments:
+            if wanted is not None and wanted != Filter():
+                raise ConfigError("Filters and ids cannot be combined: expected one of them")
+            found = [library.find(fragment) for fragment in fragments]
+            paths = [path for each in found for path in self.agents_of(each)]
+            names = ", ".join(short_id(path.stem) for path in found[:5]) + ("…" if len(found) > 5 else "")
+            kind = "Run" if any(path.parent.name == "runs" for path in found) else "Agent"
+            return f"{kind} {names}", list(dict.fromkeys(paths))
+        if wanted is None or wanted == Filter():
+            runs = library.runs()
+            if runs:
+                return f"Run {short_id(runs[-1].stem)}", self.agents_of(runs[-1])
+        rows = library.agents(wanted or Filter())
+        if not rows:
+            raise TraceNotFound("There is no agent to report on", hint="`remora analyze` runs agents")
+        since = f" since {wanted.since}" if wanted and wanted.since else ""
+        return f"All agents{since}", [self._project.state_dir / f"{row.stream_id}.jsonl" for row in rows]
+
+    def agents_of(self, path: Path) -> list[Path]:
+        """The streams of a run's agents in the order of the run; an agent's stream itself.
+
+        Raises `TraceError` for a recorded name that points outside the folder.
+        """
+        if path.parent.name != "runs":
+            return [path]
+        names = [f"traces/{event.agent_id}" for event in pick_events(path, ("agent_scheduled",))]
+        for name in names:
+            check_stream_id(name)
+        streams = (self._project.state_dir / f"{name}.jsonl" for name in names)
+        return [stream for stream in streams if stream.exists()]
+
+    def _agent(self, path: Path, *, losses: bool) -> AgentReport:
+        events = Intact(read_picked(path, REPORTED))
+        found = report_agent(events, system=self._system, raw_text=self._raw_text if losses else None)
+        damage = events.damage.message if events.damage else ""
+        return replace(found, agent_id=found.agent_id or path.stem, damage=damage)
+
+    def _system(self, request: ModelRequestEvent) -> str:
+        """The constant first message of a prompt, read once for each text."""
+        reference = next((message.get("content_ref") for message in request.messages[:1]), None)
+        if not isinstance(reference, dict) or not isinstance(reference.get("blob"), str):
+            return ""
+        digest = reference["blob"]
+        if digest not in self._systems:
+            self._systems[digest] = self._read_text(digest, reference)
+        return self._systems[digest]
+
+    def _read_text(self, digest: str, reference: dict[str, object]) -> str:
+        try:
+            limit = blob_limit(BlobRef.model_validate(reference))
+            return self._project.blobs.read(digest, limit=limit).decode(errors="replace")
+        except (TraceError, ValueError):
+            return ""
+
+    def _raw_text(self, event: ToolResultEvent) -> str:
+        try:
+            value = event.raw
+            if event.raw_ref is not None:
+                data = self._project.blobs.read(event.raw_ref.blob, limit=blob_limit(event.raw_ref))
+                value = unpack(data, event.raw_ref.encoding)
+            return value if isinstance(value, str) else canonical(value).decode()
+        except (TraceError, TypeError, ValueError):
+            return ""  # pruned or unreadable: no word can be found in it
+
+    async def _with_diffs(self, agent: AgentReport) -> AgentReport:
+        contents = Contents(self._project.blobs)
+        files = [replace(file, diff=await self._diff(contents, file.change)) for file in agent.files]
+        return replace(agent, files=tuple(files))
+
+    async def _diff(self, contents: Contents, change: FileChange) -> str:
+        from remora.workspaces import unified
+
+        try:
+            return self._project.secrets.clean(unified([await contents.change(change)]))
+        except TraceError as error:
+            return f"[cannot be shown: {error.message}]"
+
+
+def _with_decisions(agent: AgentReport, decided: Decisions) -> AgentReport:
+    """The agent with what the user decided about each file."""
+    if not agent.files:
+        return agent
+    undecided = {change.path for change in decided.open(agent.agent_id, [file.change for file in agent.files])}
+    return replace(agent, files=tuple(_decided(agent.agent_id, file, undecided, decided) for file in agent.files))
+
+
+def _decided(agent_id: str, file: FileReport, undecided: Collection[str], decided: Decisions) -> FileReport:
+    if file.path in undecided:
+        return file
+    accepted = decided.is_accepted(agent_id, file.path)
+    return replace(file, decision="accepted" if accepted else "rejected")

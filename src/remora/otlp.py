@@ -1,0 +1,68 @@
+"""Sends OTLP/JSON to an OpenTelemetry endpoint that the user names."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import orjson
+
+from remora.errors import ConfigError, ExportRefused
+
+PATH = "/v1/traces"
+TIMEOUT_S = 30.0
+MAX_REPLY = 2000
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: spans go to the named endpoint or nowhere."""
+
+    def redirect_request(self, *_args: Any) -> None:
+        return None
+
+
+def send_spans(endpoint: str, request: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> str:
+    """Send one export request and return the URL that took it. Raises `ConfigError` or `ExportRefused`."""
+    url = traces_url(endpoint)
+    message = urllib.request.Request(  # noqa: S310 - `traces_url` allows only http and https
+        url,
+        data=orjson.dumps(request),
+        headers={**(headers or {}), "Content-Type": "application/json", "User-Agent": "remora"},
+        method="POST",
+    )
+    opener = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(message, timeout=TIMEOUT_S) as reply:
+            _check_reply(url, reply.read(MAX_REPLY))
+    except urllib.error.HTTPError as error:
+        said = error.read(MAX_REPLY).decode(errors="replace")
+        raise ExportRefused(f"`{url}` answered {error.code} {error.reason}: {said}".rstrip(": ")) from error
+    except (OSError, HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        hint = "Is a collector listening there? OTLP/HTTP usually has port 4318"
+        raise ExportRefused(f"`{url}` cannot be reached: {why}", hint=hint) from error
+    return url
+
+
+def traces_url(endpoint: str) -> str:
+    """The URL for spans: `endpoint` itself if it has a path, else with `/v1/traces`. Raises `ConfigError`."""
+    parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"`{endpoint}` is not an endpoint: expected a URL such as `http://localhost:4318`")
+    return urlunsplit(parts._replace(path=PATH if parts.path in ("", "/") else parts.path, fragment=""))
+
+
+def _check_reply(url: str, data: bytes) -> None:
+    """Raises `ExportRefused` if the endpoint took only a part of the spans."""
+    try:
+        found = orjson.loads(data) if data else {}
+    except orjson.JSONDecodeError:
+        return  # some endpoints answer in other formats; the status says that they took it
+    partial = found.get("partialSuccess") if isinstance(found, dict) else None
+    rejected = partial.get("rejectedSpans") if isinstance(partial, dict) else None
+    if isinstance(partial, dict) and rejected and str(rejected) != "0":
+        raise ExportRefused(f"`{url}` refused {rejected} spans: {partial.get('errorMessage', 'no reason given')}")

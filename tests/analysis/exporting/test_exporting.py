@@ -1,0 +1,157 @@
+"""Exports of recorded streams, read back by what reads them elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from remora.analysis import (
+    COLUMNS,
+    AssistantTurn,
+    Chat,
+    CompleteStream,
+    atif,
+    chat,
+    csv_text,
+    otlp,
+    read_chats,
+    turn_rows,
+)
+from remora.analysis.exporting.complete import json_text
+from remora.analysis.exporting.otlp import nanoseconds
+from remora.events import (
+    AgentStartEvent,
+    Call,
+    Event,
+    ModelRequestEvent,
+    ModelResponseEvent,
+    SubmitResultEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    UserInputEvent,
+)
+from remora.trace import read_events
+
+GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("format-1*.jsonl"))
+
+
+def golden() -> list[CompleteStream]:
+    streams = [list(read_events(path)) for path in GOLDEN]
+    return [
+        CompleteStream(
+            events, "You fix errors.", {e.seq: f"result {e.seq}" for e in events if isinstance(e, ToolResultEvent)}
+        )
+        for events in streams
+        if isinstance(events[0], AgentStartEvent)
+    ]
+
+
+def test_every_golden_stream_can_be_exported_to_every_format() -> None:
+    streams = golden()
+    assert len(streams) >= 3
+    for stream in streams:
+        assert len(atif(stream)["steps"]) > 2
+        assert chat(stream)["messages"][0] == {"role": "system", "content": "You fix errors."}
+        assert otlp([stream], content=True)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        assert list(turn_rows(stream))
+
+
+def test_a_chat_that_was_exported_is_imported_with_the_same_calls_and_results() -> None:
+    for stream in golden():
+        (read,) = read_chats("chat.jsonl", json_text(chat(stream)).encode())
+        assert isinstance(read, Chat), read
+        made = [event for event in stream.events if isinstance(event, ModelResponseEvent) and not event.error]
+        turns = [step for step in read.steps if isinstance(step, AssistantTurn)]
+        assert [[(c.tool, c.args) for c in turn.calls] for turn in turns] == [
+            [(c.tool, c.args) for c in event.calls] for event in made
+        ]
+        assert read.goal == stream.start.goal
+
+
+def test_every_call_of_a_chat_has_exactly_one_result() -> None:
+    for stream in golden():
+        messages = chat(stream)["messages"]
+        calls = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+        results = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+        assert sorted(calls) == sorted(results)
+
+
+def test_a_trajectory_numbers_its_steps_and_every_result_names_a_call_of_its_step() -> None:
+    for stream in golden():
+        steps = atif(stream)["steps"]
+        assert [step["step_id"] for step in steps] == list(range(1, len(steps) + 1))
+        for step in steps:
+            calls = {call["tool_call_id"] for call in step.get("tool_calls", ())}
+            named = {
+                r["source_call_id"]
+                for r in step.get("observation", {"results": []})["results"]
+                if "source_call_id" in r
+            }
+            assert named <= calls
+            assert step["source"] == "agent" or not {"tool_calls", "metrics", "model_name"} & step.keys()
+            assert step.get("llm_call_count") != 0 or "metrics" not in step
+
+
+def fork() -> CompleteStream:
+    start = AgentStartEvent(
+        agent_id="F",
+        run_id="R",
+        operation="lint",
+        parent={"relation": "fork", "agent_id": "P", "run_id": "Q", "seq": 4},
+    )
+    events: list[Event] = [start]
+    for turn in (1, 2):
+        call = Call(call_id=f"c{turn}", tool="look", args={"at": turn})
+        events += [
+            ModelRequestEvent(turn=turn, tokens={"total": 10}, messages=({"role": "user", "content": "packet"},)),
+            ModelResponseEvent(
+                turn=turn, calls=(call,), model="m", usage={"prompt_tokens": 11, "completion_tokens": 2}
+            ),
+            ToolCallEvent(turn=turn, call_id=call.call_id, tool="look", args=call.args),
+            ToolResultEvent(turn=turn, call_id=call.call_id, tool="look", outcome="error", raw="x"),
+        ]
+    events += [UserInputEvent(turn=2, text="more"), SubmitResultEvent(turn=2, result={"summary": "done"})]
+    stamped = [e.model_copy(update={"seq": n, "ts": f"2026-11-15T18:20:{n:02d}.000001Z"}) for n, e in enumerate(events)]
+    return CompleteStream(stamped, "", {4: "x", 8: "x"})
+
+
+def test_what_a_fork_inherited_is_copied_context_in_a_trajectory_and_no_span_of_its_own() -> None:
+    steps = atif(fork())["steps"]
+    assert [bool(step.get("is_copied_context")) for step in steps if step["source"] == "agent"] == [True, False]
+    spans = otlp([fork()])["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert [span["name"] for span in spans] == ["invoke_agent lint", "chat m", "execute_tool look"]
+    agent, request, tool = spans
+    assert request["parentSpanId"] == tool["parentSpanId"] == agent["spanId"]
+    assert agent["links"][0]["traceId"] != agent["traceId"]
+    assert tool["status"]["code"] == 2
+
+
+def test_spans_hold_content_only_if_asked_for() -> None:
+    def keys(content: bool) -> set[str]:
+        spans = otlp([fork()], content=content)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        return {item["key"] for span in spans for item in span["attributes"]}
+
+    added = keys(content=True) - keys(content=False)
+    assert added == {
+        "gen_ai.system_instructions",
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.tool.call.arguments",
+        "gen_ai.tool.call.result",
+    }
+
+
+def test_a_second_export_gives_the_same_ids() -> None:
+    assert otlp([fork()]) == otlp([fork()])
+    assert nanoseconds("2026-11-15T18:20:45.123456Z") % 1_000_000_000 == 123_456_000
+    assert nanoseconds("never") == 0
+
+
+def test_a_table_has_a_row_for_each_call_and_no_cell_that_a_spreadsheet_runs() -> None:
+    rows = list(csv.reader(io.StringIO(csv_text([COLUMNS, *turn_rows(fork())]))))
+    assert [row[COLUMNS.index("tool")] for row in rows[1:]] == ["look", "look"]
+    assert rows[1][COLUMNS.index("prompt_tokens")] == "11"
+    for text in ('=HYPERLINK("x")', "+1", "-1", "@a", "\tx"):
+        ((cell,),) = csv.reader(io.StringIO(csv_text([[text]])))
+        assert cell == f"'{text}"

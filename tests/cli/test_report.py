@@ -1,0 +1,173 @@
+"""`remora trace report`, `diff` and `export`, on a real run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Remora = Callable[..., subprocess.CompletedProcess[str]]
+TOKEN = "ghp_abcdefghij1234567890"
+
+
+@pytest.fixture
+def run(analyzed: Callable[[str], Any]) -> Any:
+    return analyzed("shop/pricing.py")
+
+
+def test_a_report_on_the_latest_run_has_every_agent_and_its_diff(remora: Remora, run: Any) -> None:
+    done = remora("trace", "report")
+    assert done.returncode == 0, done.stderr
+    for agent in run["agents"]:
+        assert f"`{agent['agent_id'][-7:]}`" in done.stdout
+    assert "```diff\n--- a/shop/pricing.py" in done.stdout
+    assert "by run_linter" in done.stdout
+
+
+def test_each_format_is_written_to_a_file(remora: Remora, run: Any, tmp_path: Path) -> None:
+    for kind, begins in (("html", "<!doctype html>"), ("md", "## Run"), ("json", "{"), ("sarif", "{")):
+        file = tmp_path / f"report.{kind}"
+        done = remora("trace", "report", "--format", kind, "-O", str(file))
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        assert file.read_text(encoding="utf-8").startswith(begins)
+    log = json.loads((tmp_path / "report.sarif").read_text())
+    assert (log["version"], log["runs"][0]["tool"]["driver"]["name"]) == ("2.1.0", "Remora")
+    assert all(result["ruleId"].startswith("remora/lint/") for result in log["runs"][0]["results"])
+
+
+def test_the_exit_code_follows_fail_on(remora: Remora, remora_json: Callable[..., Any], run: Any) -> None:
+    statuses = remora_json("trace", "report")["statuses"]
+    assert remora("trace", "report", "--fail-on", "failed").returncode == 0
+    assert remora("trace", "report", "--fail-on", "proposed").returncode == 1  # the changes are not accepted yet
+    assert remora("trace", "report", "--fail-on", "left").returncode == (0 if set(statuses) == {"done"} else 1)
+
+
+def test_a_report_knows_what_was_accepted_and_what_was_rejected(
+    remora: Remora, remora_json: Callable[..., Any], run: Any
+) -> None:
+    changed = [agent["agent_id"] for agent in run["agents"] if agent["files"]]
+    assert remora("accept", changed[0]).returncode == 0
+    assert remora("reject", changed[1]).returncode == 0
+    agents = {agent["agent_id"]: agent for agent in remora_json("trace", "report")["agents"]}
+    assert agents[changed[0]]["files"][0]["decision"] == "accepted"
+    assert agents[changed[1]]["files"][0]["decision"] == "rejected"
+
+
+def test_prices_of_the_users_own_settings_give_a_cost(remora: Remora, run: Any) -> None:
+    env = {"REMORA_REPORT__PRICES": "{scripted: {input: 1000000}}", "REMORA_REPORT__CURRENCY": "EUR"}
+    found = json.loads(remora("trace", "report", "--json", env=env).stdout)
+    assert found["cost"] == found["prompt_tokens"]
+    assert found["currency"] == "EUR"
+    assert json.loads(remora("trace", "report", "--json").stdout)["cost"] is None
+
+
+def test_a_repository_cannot_set_prices(remora: Remora, shop: Path) -> None:
+    (shop / "remora.yaml").write_text("report: {currency: X}\n")
+    done = remora("trace", "report")
+    assert done.returncode == 3
+    assert "$.report: a repository may not set this" in done.stderr
+
+
+def test_everything_since_a_date_and_nothing_before_it(
+    remora: Remora, remora_json: Callable[..., Any], run: Any
+) -> None:
+    found = remora_json("trace", "report", "--since", "2020-01-01")
+    assert len(found["agents"]) == len(run["agents"])
+    assert found["title"] == "All agents since 2020-01-01"
+    done = remora("trace", "report", "--since", "2199-01-01")
+    assert done.returncode == 1
+    assert "error: There is no agent to report on" in done.stderr
+
+
+def test_ids_and_filters_together_are_a_mistake(remora: Remora, run: Any) -> None:
+    done = remora("trace", "report", run["run_id"], "--since", "2020-01-01")
+    assert done.returncode == 3
+    assert "cannot be combined" in done.stderr
+
+
+def test_a_damaged_stream_is_reported_up_to_its_damage(remora: Remora, shop: Path, run: Any) -> None:
+    agent = run["agents"][0]["agent_id"]
+    path = shop / ".agentfs" / "traces" / f"{agent}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:6], b'{"broken\n', *lines[7:]]))
+    done = remora("trace", "report", agent)
+    assert done.returncode == 0, done.stderr
+    assert "damaged" in done.stdout
+    assert f"notice: {agent}: " in done.stderr
+
+
+def test_two_agents_are_compared_from_where_they_parted(
+    remora: Remora, remora_json: Callable[..., Any], run: Any
+) -> None:
+    one, other = (agent["agent_id"] for agent in run["agents"][:2])
+    done = remora("trace", "diff", one, other)
+    assert done.returncode == 0, done.stderr
+    assert "Parted at turn 1" in done.stdout
+    assert remora_json("trace", "diff", one, other)["parted"] == 1
+    same = remora_json("trace", "diff", one, one)
+    assert (same["parted"], same["same_files"]) == (None, True)
+    assert "the same in every turn" in remora("trace", "diff", one, one).stdout
+
+
+def test_a_run_is_compared_with_a_run_only(remora: Remora, run: Any) -> None:
+    agent = run["agents"][0]["agent_id"]
+    done = remora("trace", "diff", run["run_id"], run["run_id"])
+    assert f"0 differ, {len(run['agents'])} ended the same" in done.stdout
+    assert remora("trace", "diff", run["run_id"], agent).returncode == 3
+
+
+def test_every_agent_is_exported_to_each_format(remora: Remora, run: Any, tmp_path: Path) -> None:
+    for kind in ("otel", "atif", "openai"):
+        lines = remora("trace", "export", "--format", kind).stdout.splitlines()
+        assert len(lines) == len(run["agents"])
+        assert all(json.loads(line) for line in lines)
+    rows = list(csv.DictReader(io.StringIO(remora("trace", "export", "--format", "csv").stdout)))
+    assert {row["agent_id"] for row in rows} == {agent["agent_id"] for agent in run["agents"]}
+    file = tmp_path / "turns.csv"
+    done = remora("trace", "export", run["agents"][0]["agent_id"], "--format", "csv", "-O", str(file))
+    assert done.stderr == f"notice: 1 agent written to {file}\n"
+
+
+def test_an_endpoint_takes_only_spans(remora: Remora, run: Any) -> None:
+    done = remora("trace", "export", "--format", "csv", "--endpoint", "localhost:1")
+    assert done.returncode == 3
+    done = remora("trace", "export", "--format", "otel", "--endpoint", "http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert "cannot be reached" in done.stderr
+
+
+def test_what_looks_like_a_secret_is_redacted_in_reports_and_exports(remora: Remora, shop: Path) -> None:
+    source = shop / "shop" / "pricing.py"
+    source.write_text(f"import os\nKEY = '{TOKEN}'\n" + source.read_text())
+    assert remora("analyze", "shop/pricing.py").returncode == 0
+    streams = b"".join(path.read_bytes() for path in (shop / ".agentfs" / "traces").glob("*.jsonl"))
+    shown = [remora("trace", "report", "--format", kind).stdout for kind in ("md", "html", "json", "sarif")]
+    shown += [remora("trace", "export", "--format", kind).stdout for kind in ("atif", "openai", "csv")]
+    shown.append(remora("trace", "export", "--format", "otel", "--content").stdout)
+    assert TOKEN not in "".join(shown)
+    assert TOKEN.encode() in streams or "[redacted:github-token]" in "".join(shown)
+
+
+def test_a_stream_without_an_agent_of_ours_is_reported_too(remora: Remora, shop: Path, tmp_path: Path) -> None:
+    log = tmp_path / "chat.jsonl"
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Find it"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "nothing"},
+        {"role": "assistant", "content": "There is none"},
+    ]
+    log.write_text(json.dumps({"messages": messages}))
+    shutil.rmtree(shop / ".agentfs", ignore_errors=True)
+    assert remora("trace", "import", str(log)).returncode == 0
+    done = remora("trace", "report")
+    assert done.returncode == 0, done.stderr
+    assert "`Find it`" in done.stdout
+    assert remora("trace", "export", "--format", "openai").returncode == 0

@@ -1,0 +1,112 @@
+"""Spans are sent over real HTTP to the endpoint that the user names, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from remora.errors import ConfigError, ExportRefused
+from remora.otlp import send_spans, traces_url
+
+
+class Receiver(ThreadingHTTPServer):
+    """Takes spans as a collector does, and answers as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.taken: list[tuple[str, dict[str, str], Any]] = []
+        self.status, self.reply, self.location = 200, b"{}", ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.taken.append((self.path, headers, json.loads(body)))
+        self.send_response(self.server.status)
+        if self.server.location:
+            self.send_header("Location", self.server.location)
+        self.end_headers()
+        self.wfile.write(self.server.reply)
+
+    def log_message(self, *_: object) -> None:
+        return None
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+SPANS = {"resourceSpans": [{"resource": {}, "scopeSpans": []}]}
+
+
+def test_spans_arrive_at_the_traces_path_with_the_users_headers(receiver: Receiver) -> None:
+    assert send_spans(receiver.url, SPANS, {"x-api-key": "k"}) == f"{receiver.url}/v1/traces"
+    ((path, headers, body),) = receiver.taken
+    assert (path, body) == ("/v1/traces", SPANS)
+    assert headers["content-type"] == "application/json"
+    assert headers["x-api-key"] == "k"
+
+
+def test_an_endpoint_with_a_path_is_taken_as_it_is(receiver: Receiver) -> None:
+    send_spans(f"{receiver.url}/own/traces?key=1", SPANS)
+    assert receiver.taken[0][0] == "/own/traces?key=1"
+
+
+def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+    other = Receiver()
+    try:
+        receiver.status, receiver.location = 307, f"{other.url}/v1/traces"
+        with pytest.raises(ExportRefused, match="307"):
+            send_spans(receiver.url, SPANS)
+        assert other.taken == []
+    finally:
+        other.server_close()
+
+
+def test_a_refusal_is_told_in_the_endpoints_own_words(receiver: Receiver) -> None:
+    receiver.status, receiver.reply = 401, b"no key"
+    with pytest.raises(ExportRefused, match="answered 401 Unauthorized: no key"):
+        send_spans(receiver.url, SPANS)
+
+
+def test_spans_that_were_taken_only_in_part_are_an_error(receiver: Receiver) -> None:
+    receiver.reply = b'{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'
+    with pytest.raises(ExportRefused, match="refused 3 spans: too old"):
+        send_spans(receiver.url, SPANS)
+    receiver.reply = b'{"partialSuccess":{}}'
+    send_spans(receiver.url, SPANS)
+
+
+def test_nobody_listening_is_a_sentence_with_a_hint() -> None:
+    with pytest.raises(ExportRefused, match="cannot be reached") as caught:
+        send_spans("http://127.0.0.1:9", SPANS)
+    assert "4318" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("endpoint", ["file:///etc/passwd", "ftp://x", "http://", "://x", "gopher://x:1"])
+def test_only_http_is_an_endpoint(endpoint: str) -> None:
+    with pytest.raises(ConfigError):
+        traces_url(endpoint)
+
+
+def test_a_host_and_a_port_are_enough() -> None:
+    assert traces_url("localhost:4318") == "http://localhost:4318/v1/traces"
