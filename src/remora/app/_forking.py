@@ -32,7 +32,7 @@ from remora.orchestrator import Coordinator, Plan
 from remora.ports import AgentResult, Job
 from remora.runner import Runner
 from remora.trace import new_stream_id, pick_events, read_events
-from remora.twotrack import TwoTrack, resume_state
+from remora.twotrack import Track, resume_state
 
 if TYPE_CHECKING:
     from remora.scripts import Agent
@@ -187,7 +187,7 @@ async def _begin(session: Session, agent: Agent, job: Job, fork: ForkPlan) -> Ru
     return await session.runner(job, past, forks=fork.changes, resumed=reason)
 
 
-def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: TwoTrack) -> Event:
+def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: Track) -> Event:
     """The first event of the fork: as its parent's, with the model, tools and limits that it goes on with."""
     definition = session.overrides.definition(agent.definition)
     return first.model_copy(

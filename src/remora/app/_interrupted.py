@@ -92,7 +92,7 @@ class Interrupted:
 
     def _check_fork(self, start: RunStartEvent, left: Sequence[AgentScheduledEvent]) -> None:
         """A fork that has no stream yet cannot be resumed: it would begin from nothing."""
-        if start.parent and not all(self._past_events(event.agent_id) for event in left):
+        if start.parent and not all(self._project.runs.past_events(event.agent_id) for event in left):
             raise ConfigError("The fork was interrupted before it began", hint="Run `remora fork` again")
 
     def _read_run(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
