@@ -155,7 +155,7 @@ async def test_a_call_whose_arguments_json_cannot_hold_is_not_run_and_the_model_
         await tt.request()
         decision = Decision(calls=(Call(call_id="c1", tool="lookup", args=args),), text="", model="m")
         (call,) = await tt.response(decision)
-        result = await tt.call(call, lambda **_: pytest.fail("it was run"))
+        result = await tt.perform(call, lambda **_: pytest.fail("it was run"))
         text = shown(await tt.request())
     assert result.outcome == "error"
     assert "lookup are not valid Unicode or not JSON values: it was not run" in text

@@ -132,10 +132,10 @@ async def test_a_decorated_function_drives_both_tracks(tmp_path: Path) -> None:
         prompt = await track.request()
         assert prompt.openai_tools() == [count_words.spec.openai()]
         calls = await track.response(completion(tool_call_message("count_words", {"text": "a bc d", "least": 2})))
-        event = await track.call(calls[0], count_words)
+        event = await track.perform(calls[0], count_words)
         assert event.outcome == "success"
         assert track.packet.knowledge["words"].value == 1
-        wrong = await track.call(Call(call_id="2", tool="count_words", args={"least": "two"}), count_words)
+        wrong = await track.perform(Call(call_id="2", tool="count_words", args={"least": "two"}), count_words)
         assert wrong.outcome == "error"
         assert "`text` is missing" in (track.packet.last_error or "")
     intents = [event for event in read_events(track.path) if event.type == "tool_call"]

@@ -57,14 +57,23 @@ def plain(*replies: Any) -> FakeServer:
     left = list(replies)
 
     def complete(wire: Any) -> None:
+        if is_probe(wire.request):
+            native("ready", '{"text": "ready"}')(wire)
+            return
         (left[0] if len(left) == 1 else left.pop(0))(wire)
 
     models = answer({"object": "list", "data": [{"id": "big"}]})
     return FakeServer(by_path(v1__models=models, v1__chat__completions=complete))
 
 
+def is_probe(request: Any) -> bool:
+    """Whether the request only finds out what the server can do."""
+    return bool(request.body) and request.body["messages"][0]["content"] == "Say: ready"
+
+
 def chats(fake: FakeServer) -> list[Any]:
-    return [request for request in fake.asked if request.path.endswith("chat/completions")]
+    asked = [request for request in fake.asked if request.path.endswith("chat/completions")]
+    return [request for request in asked if not is_probe(request)]
 
 
 async def test_a_model_that_only_looks_is_replaced_until_the_check_is_better(root: Path) -> None:

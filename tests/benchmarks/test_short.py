@@ -34,7 +34,7 @@ def test_every_column_of_the_page_has_its_figure(ran: tuple[dict[str, Any], str]
 
 def test_every_aim_is_judged_and_shown(ran: tuple[dict[str, Any], str]) -> None:
     results, shown = ran
-    assert len(results["aims"]) == 8
+    assert len(results["aims"]) == 11
     assert all(verdict["aim"] in shown for verdict in results["aims"])
 
 

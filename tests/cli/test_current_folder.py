@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from remora.inference import _weights
+from remora.inference import _fetch
 
 
 @pytest.fixture
@@ -26,5 +26,5 @@ def test_python_m_remora_imports_nothing_of_the_current_folder(hostile: Path) ->
 
 
 def test_fetching_weights_starts_the_pip_of_this_python_and_no_other(hostile: Path) -> None:
-    subprocess.run([*_weights._pip(), "--version"], capture_output=True, check=False)
+    subprocess.run([*_fetch._pip(), "--version"], capture_output=True, check=False)
     assert not (hostile / "ran").exists()

@@ -28,7 +28,7 @@ class SensibleModel(LikeOllama):
     """Takes the packet's first candidate, and submits where there is none."""
 
     def _complete(self, wire: Wire) -> None:
-        packet = json.loads(wire.request.body["messages"][-1]["content"])
+        packet, _ = json.JSONDecoder().raw_decode(wire.request.body["messages"][-1]["content"])
         offered = packet.get("candidate_actions") or [{"tool": "submit_result", "args": {"summary": "Done"}}]
         chosen = {"tool": offered[0]["tool"], "args": offered[0].get("args", {})}
         usage = {"prompt_tokens": 300, "completion_tokens": 9, "total_tokens": 309}

@@ -93,7 +93,7 @@ async def test_a_decision_in_either_mode_is_a_valid_call_or_an_answer(url: str, 
 
 
 async def test_agents_share_the_slots_and_each_finds_its_own_prompt_in_the_cache(url: str) -> None:
-    found = await probed(url, max_tokens=48)
+    found = await probed(url, max_tokens=96)
     prompts = [lint_prompt(GgufCounter(smollm2()), errors)[0] for errors in (3, 700)]
     async with ServerPolicy(found.endpoint) as policy:
         await asyncio.gather(*(policy.decide(prompt) for prompt in prompts))

@@ -65,7 +65,7 @@ async def test_a_flood_on_one_line_reaches_the_blobs_and_not_our_memory(
         async with track:
             await track.request()
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            result = await track.call(Call(call_id="c", tool="talk"), talk)
+            result = await track.perform(Call(call_id="c", tool="talk"), talk)
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     record_property("row 12", f"{megabytes} MB on one line: memory grew by {grown} MB")
     assert isinstance(result, ToolResultEvent)

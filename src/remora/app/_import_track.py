@@ -39,6 +39,7 @@ class ImportTrack(Track):
             await self.request()
         else:
             await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
+            self.awaits_reply = True
         model = step.model or found.model
         usage = {_USAGE.get(name, name): count for name, count in step.usage.items()}
         await self.response(Decision(step.calls, step.text, model, usage, reasoning=step.thinking))

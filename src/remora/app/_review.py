@@ -86,9 +86,7 @@ class Review:
         self, fragment: str | None = None, files: Sequence[str] = (), *, progress: Progress = no_progress
     ) -> list[AgentDiff]:
         """The open changes of one agent, of a run, or of the latest run that has some."""
-        self._project.changes.note(*self._project.library.notices)
-        if self._project.changes.is_cut_off:
-            self._project.changes.note(CUT_OFF)
+        self._note_state()
         contents, found = Contents(self._project.blobs), []
         chosen = self._select(fragment, files, progress)
         for at, each in enumerate(chosen):
@@ -96,11 +94,17 @@ class Review:
             found.append(self._to_diff(each.summary, tuple([await contents.change(file) for file in each.files])))
         return found
 
+    def _note_state(self) -> None:
+        """Note what a reader of open changes should know about the state folder."""
+        self._project.changes.note(*self._project.library.notices)
+        if self._project.changes.is_cut_off:
+            self._project.changes.note(CUT_OFF)
+
     async def merged_diff(
         self, fragment: str | None = None, files: Sequence[str] = (), *, progress: Progress = no_progress
     ) -> MergedDiff:
         """The open changes as one diff of the project's files as they are now: what `accept` would write."""
-        self._project.changes.note(*self._project.library.notices)
+        self._note_state()
         chosen = self._proposed(self._select(fragment, files, progress))
         return await merge_diffs(
             self._project.root, chosen, self._project.secrets.clean, lambda at: progress("diff", at, len(chosen))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config, MemoryConfig
+from remora.config import CONFIG_FILE, NOT_FOR_REPOSITORIES, Config
 from remora.errors import ConfigError
 
 TEMPLATE = Path(__file__).with_name("new_agent")
@@ -49,7 +49,7 @@ def commented_settings() -> str:
     for name, field in Config.model_fields.items():
         if name not in NOT_FOR_REPOSITORIES:
             default = field.get_default(call_default_factory=True)
-            lines += _setting_lines(name, field.annotation, default, "", descriptions.get(name, ""))
+            lines += _setting_lines(name, field.annotation, default, descriptions.get(name, ""))
     lines += [
         "",
         "# Only your own settings can set the model (`server`) and the isolation of project code (`sandbox`).",
@@ -57,15 +57,17 @@ def commented_settings() -> str:
     return "\n".join([*lines, "# See the configuration reference.", ""])
 
 
-def _setting_lines(name: str, kind: object, default: object, indent: str, description: str = "") -> list[str]:
+def _setting_lines(path: str, kind: object, default: object, description: str) -> list[str]:
+    *blocks, name = path.split(".")
+    indent = "  " * len(blocks)
     if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(default, BaseModel):
         descriptions = meanings(kind)
         inner = [
             line
             for key, field in kind.model_fields.items()
-            if (kind, key) != (MemoryConfig, "enabled")  # only the user may set it, see `remora.repository`
+            if f"{path}.{key}" not in NOT_FOR_REPOSITORIES
             for line in _setting_lines(
-                key, field.annotation, getattr(default, key), indent + "  ", descriptions.get(key, "")
+                f"{path}.{key}", field.annotation, getattr(default, key), descriptions.get(key, "")
             )
         ]
         return ["", f"# {indent}{name}:", *inner]

@@ -25,7 +25,10 @@ COMMANDS = {
         "Run agents on the functions and files below PATHS each time you save a change.",
     ),
     "resume": ("_analyze:run", "Continue a run that was interrupted by a crash, a kill or a power loss."),
-    "fork": ("_fork:forking", "Run an agent again from the end of one of its turns."),
+    "fork": (
+        "_fork:forking",
+        "Run an agent again from the end of one of its turns, with the packet and the files as they were then.",
+    ),
     "diff": ("_review:review", "Show open changes: those that are neither accepted nor rejected."),
     "accept": ("_review:review", "Write agents' changes into your files."),
     "reject": ("_review:review", "Reject agents' changes, so that they are no longer open."),
@@ -38,10 +41,13 @@ COMMANDS = {
         "_setup:setup",
         "Trust a project's agents: give them the same rights as bundled ones until one of their files changes.",
     ),
-    "model": ("_model:model", "Manage the weights of the embedded model."),
+    "model": ("_model:model", "Manage the weights of embedded models."),
     "init": ("_setup:setup", "Write a `remora.yaml` with every setting as a comment."),
     "config": ("_setup:setup", "Show every setting, its value and where the value comes from."),
-    "doctor": ("_setup:setup", "Check the installation, and show what each missing part is needed for."),
+    "doctor": (
+        "_setup:setup",
+        "Check the installation, show what each missing part is needed for, and which model fits this machine.",
+    ),
 }
 """The core's commands by name: module and object, and a one-sentence summary."""
 

@@ -79,7 +79,10 @@ def event_line(event: Event) -> None:
 
 
 def _fields(event: Event) -> str:
-    body = event.model_dump(mode="json", exclude_defaults=True, exclude=set(type(event).ENVELOPE))
+    try:
+        body = event.model_dump(mode="json", exclude_defaults=True, exclude=set(type(event).ENVELOPE))
+    except ValueError as error:  # a foreign record may be nested deeper than pydantic writes
+        return f"cannot be shown: {error}"
     ordered = sorted(body.items(), key=lambda item: item[0] in _BIG or item[0].endswith("_sha256"))
     return " ".join(f"{name}={value_text(value)}" for name, value in ordered if name != "messages")
 

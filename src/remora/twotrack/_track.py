@@ -196,12 +196,7 @@ class Track(TrackParts):
         return event, output if bad is None else replace(output, raised=bad)
 
     def _read_call(self, call: object) -> Call | BadCall:
-        read = read_call(call, number=f"call-{self.packet.turn}")
-        if not (read.call if isinstance(read, BadCall) else read).tool:
-            raise UsageError(
-                f"`{call!r:.200}` names no tool: expected a `Call`, or a dict with `tool` (or `name`) and `args`"
-            )
-        return read
+        return read_call(call, number=f"call-{self.packet.turn}")
 
     async def _record_intent(self, call: Call) -> Mapping[str, Any] | None:
         """Record that a tool is about to run. If a record cannot hold its arguments, return what it holds instead."""

@@ -192,6 +192,14 @@ class TwoTrack(Track):
             raise output.raised
         return output.value
 
+    def _read_call(self, call: object) -> Call | BadCall:
+        read = super()._read_call(call)
+        if not (read.call if isinstance(read, BadCall) else read).tool:
+            raise UsageError(
+                f"`{call!r:.200}` names no tool: expected a `Call`, or a dict with `tool` (or `name`) and `args`"
+            )
+        return read
+
     async def called(self, call: object) -> Call:
         """Record that your loop is about to run this call: durable when it returns. `returned` records the result."""
         read = self._read_call(call)
