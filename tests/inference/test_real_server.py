@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from remora.config import ServerConfig
 from remora.context.schema import problems
 from remora.errors import ReplyInvalid
 from remora.inference import Endpoint, GgufCounter, Probed, ServerPolicy, preset_of, probe
+from remora.ports import Prompt
 
 WINDOW, SLOTS = 3072, 2
 SERVER = """
@@ -93,14 +94,21 @@ async def test_a_decision_in_either_mode_is_a_valid_call_or_an_answer(url: str, 
 
 
 async def test_agents_share_the_slots_and_each_finds_its_own_prompt_in_the_cache(url: str) -> None:
-    found = await probed(url, max_tokens=96)
+    found = await probed(url, max_tokens=48)
     prompts = [lint_prompt(GgufCounter(smollm2()), errors)[0] for errors in (3, 700)]
     async with ServerPolicy(found.endpoint) as policy:
-        await asyncio.gather(*(policy.decide(prompt) for prompt in prompts))
-        again = await asyncio.gather(*(policy.decide(prompt) for prompt in prompts))
-    for decision in again:
-        cached = decision.usage["prompt_tokens_details"]["cached_tokens"]
-        assert cached >= decision.usage["prompt_tokens"] // 2
+        await asyncio.gather(*(usage_of(policy, prompt) for prompt in prompts))
+        again = await asyncio.gather(*(usage_of(policy, prompt) for prompt in prompts))
+    for usage in again:
+        assert usage["prompt_tokens_details"]["cached_tokens"] >= usage["prompt_tokens"] // 2
+
+
+async def usage_of(policy: ServerPolicy, prompt: Prompt) -> Mapping[str, Any]:
+    """What the server counted. Without its adapter the small model may write until its limit, which is no call."""
+    try:
+        return (await policy.decide(prompt)).usage
+    except ReplyInvalid as error:
+        return error.usage
 
 
 async def test_a_cancelled_decision_frees_its_slot(url: str) -> None:

@@ -174,6 +174,7 @@ async def _begin(session: Session, agent: Agent, job: Job, fork: ForkPlan) -> Ru
     stamped = [event.model_copy(update=track.identity.fields()) for event in (start, *rest)]
     for event in await session.writer.append(track.identity.stream_id, stamped):
         track.context.apply_event(event)
+    track.begun = True
     for notice in fork.notices:
         await track.context.record(NoticeEvent(code="fork_files", message=notice))
     if fork.knowledge:
