@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
+from math import fsum
 
 from remora.context.evidence._entries import Entry
 from remora.context.evidence._words import words_of
@@ -149,9 +150,8 @@ class Judge:
                 continue
             if skims and related.isdisjoint(words) and fresh <= covered:
                 continue
-            worth = base - LENGTH * weight
-            for word in words & hits:
-                worth += scores[word]
+            # `fsum` gives the same sum in every order. The order of a set differs between processes.
+            worth = base - LENGTH * weight + fsum([scores[word] for word in words & hits])
             if fresh:
                 worth += FRESH * min(MOST_FRESH, len(fresh - covered))
             if text in repeated:
