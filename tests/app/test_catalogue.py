@@ -118,7 +118,7 @@ def test_a_wrong_name_on_the_command_line_is_a_sentence_and_ls_tells_every_state
 async def test_functiongemma_is_asked_as_its_documentation_says(own: Path) -> None:
     own.write_text(f"models: {{gemma: {{path: {smollm2()}, calls: functiongemma, window: 512}}}}\n")
     async with model_deciders(ServerConfig(model="gemma")) as found:
-        assert (found.calling, found.told["mode"], found.told["model"], found.window) == (
+        assert (found.calling, found.record["mode"], found.record["model"], found.window) == (
             "native", "tools", "gemma", 512
         )  # fmt: skip
     reply = says("<start_function_call>call:stop{why:<escape>done<escape>}<end_function_call>")

@@ -37,7 +37,7 @@ def test_an_adapter_says_what_it_was_trained_for(tmp_path: Path) -> None:
     path = adapter(tmp_path / "a.gguf", renderer="json-2,markdown-2", base_sha256="sha256:ab")
     found = read_adapter(path)
     assert (found.renderers, found.base) == (("json-2", "markdown-2"), "sha256:ab")
-    assert found.told(1.0) == {
+    assert found.record(1.0) == {
         "file": "a.gguf", "sha256": sha256_of(path), "scale": 1.0, "renderers": ["json-2", "markdown-2"]
     }  # fmt: skip
 
@@ -110,8 +110,8 @@ async def test_each_operation_is_asked_with_its_own_adapter_and_the_stream_names
     path = tmp_path / "loud.gguf"
     path.write_bytes(lora(fill=3.0))
     async with model_deciders(ServerConfig(gguf=gguf, adapter="none", adapters={"lint": path})) as found:
-        assert found.told["adapters"]["lint"] == {"file": "loud.gguf", "sha256": sha256_of(path), "scale": 1.0}
-        assert "adapter" not in found.told
+        assert found.record["adapters"]["lint"] == {"file": "loud.gguf", "sha256": sha256_of(path), "scale": 1.0}
+        assert "adapter" not in found.record
         lint, other = found.policy(definition("lint")), found.policy(definition("docstring"))
         assert found.policy(definition("lint")) is lint
         assert isinstance(lint, EmbeddedPolicy)

@@ -136,7 +136,7 @@ async def test_the_model_is_wired_with_its_exact_counter_its_window_and_its_dige
     async with model_deciders(ServerConfig(server="embedded", gguf=gguf, context=1024, max_tokens=64)) as found:
         assert (found.counter.exact, found.window, found.reserve, found.calling) == (True, 1024, 64, "text")
         assert found.limit(1000) == 960
-        assert len(found.told["sha256"]) == 64
+        assert len(found.record["sha256"]) == 64
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF" + bytes(100)])

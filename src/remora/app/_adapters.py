@@ -61,7 +61,7 @@ class Adapters:
         return ({"adapter": default} if default else {}) | ({"adapters": described} if described else {})
 
     def _describe_file(self, file: AdapterFile) -> dict[str, Any]:
-        described = file.told(SCALE)
+        described = file.record(SCALE)
         return described if _fits(file, self.base) else described | {"trained_on": file.base}
 
 

@@ -35,7 +35,7 @@ class Deciders:
     reserve: int = 0
     """Tokens of the window that are reserved for the reply."""
     calling: Calling = "text"
-    told: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
     """Facts about the model that the stream records."""
 
     trained_limit: int | None = None

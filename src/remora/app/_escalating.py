@@ -202,7 +202,7 @@ class Escalating:
         head = await writer.head(f"traces/{start.agent_id}")
         parent = {"agent_id": start.agent_id, "seq": events[-1].seq, "head": head, "relation": OPERATION}
         policy = found.policy(DEFINITION)
-        await track.start(model={"policy": policy.name, **found.told}, parent=parent)
+        await track.start(model={"policy": policy.name, **found.record}, parent=parent)
         prompt = await track.ask(document.text)
         try:
             decision = await policy.decide(prompt)

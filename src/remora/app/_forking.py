@@ -198,7 +198,7 @@ def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: 
             "tools": tuple(tool.model_dump() for tool in track.tools),
             "budget": {"limit": track.limit, "exact": session.deciders.counter.exact},
             "projector": PROJECTOR,
-            "model": {"policy": session.deciders.policy(definition).name, **session.deciders.told},
+            "model": {"policy": session.deciders.policy(definition).name, **session.deciders.record},
             "parent": dict(fork.plan.parent or {}),
         }
     )

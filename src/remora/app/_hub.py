@@ -24,7 +24,7 @@ class ProjectHub:
     def __init__(self, project: Project) -> None:
         self._project = project
 
-    def index(self, told: Callable[[Progress], None]) -> Progress:
+    def index(self, on_progress: Callable[[Progress], None]) -> Progress:
         """Update the index to the current files. Raises `HubError` if another process is writing it."""
         from remora.hub import index_now
 
@@ -32,7 +32,7 @@ class ProjectHub:
             self._project.root,
             self._project.own_state_dir,
             self._project.config.discovery.exclude,
-            told=told,
+            on_progress=on_progress,
             hides=secret_filter(self._project.secrets),
         )
 

@@ -135,7 +135,7 @@ def _make_deciders(
         window=window,
         reserve=endpoint.max_tokens,
         calling="native" if mode == "tools" else "text",
-        told={"policy": policy.name, "model": endpoint.model, **info, "mode": mode}
+        record={"policy": policy.name, "model": endpoint.model, **info, "mode": mode}
         | {name: getattr(endpoint, name) for name in recorded},
     )
 

@@ -90,7 +90,7 @@ class Session:
             limits=self._limits(definition),
             ladder=self._ladder(definition, wiring, past),
             rules=self._rules(definition),
-            model=self.deciders.told | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
+            model=self.deciders.record | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
             past=past,
             problem=target.problem,
             **({"resumed": resumed} if resumed else {}),
@@ -139,7 +139,7 @@ class Session:
                 ),
                 counter=found.counter,
                 tools=tools,
-                model=found.told,
+                model=found.record,
                 reply_tokens=found.reserve,
                 price=rungs.price(name),
             )

@@ -72,7 +72,7 @@ def index_now(
     state_dir: Path,
     exclude: Sequence[str] = (),
     *,
-    told: Callable[[Progress], None] = lambda _: None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
     hides: Hides = lambda _: False,
 ) -> Progress:
     """Bring the index up to date. Raises `HubError` if another process is writing it."""
@@ -83,7 +83,7 @@ def index_now(
     index = open_index(root, state_dir, exclude, "index", hides)
     try:
         repair(index, state_dir)
-        return bring_up_to_date(index, told)
+        return bring_up_to_date(index, on_progress)
     except KVError as error:
         raise HubError(f"Cannot write the index: {error.message}") from error
     finally:

@@ -14,7 +14,7 @@ from remora.inference._servers import PRESETS, Endpoint, Preset, preset_of
 from remora.inference._speed import Speed, measure, memory_needed
 from remora.inference._threads import cores, idle_share, threads_for
 from remora.inference._tokens import EstimatedCounter
-from remora.inference._weights import Kept, Progress, Weights, look, present, pull, sha256_of
+from remora.inference._weights import Progress, StoredWeights, Weights, look, present, pull, sha256_of
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -29,7 +29,6 @@ __all__ = [
     "FirstCandidatePolicy",
     "GgufCounter",
     "JsonCounter",
-    "Kept",
     "ModelEntry",
     "Preset",
     "Probed",
@@ -39,6 +38,7 @@ __all__ = [
     "ServerCounter",
     "ServerPolicy",
     "Speed",
+    "StoredWeights",
     "Weights",
     "bundled_adapter",
     "bundled_catalogue",

@@ -25,7 +25,7 @@ class AdapterFile:
     """Prompt renderer versions that it was trained on."""
     calling: str = ""
 
-    def told(self, scale: float) -> dict[str, object]:
+    def record(self, scale: float) -> dict[str, object]:
         """What a stream records about it."""
         own = {"file": self.path.name, "sha256": self.sha256, "scale": scale}
         return own | {"renderers": list(self.renderers)} if self.renderers else own

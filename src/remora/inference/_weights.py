@@ -45,7 +45,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredWeights:
     """A model file and its state."""
 
     path: Path
@@ -60,16 +60,16 @@ class WrongBytes(ConfigError):
     """A source has other bytes than the catalogue says."""
 
 
-def look(cache: Path, weights: Weights) -> Kept:
+def look(cache: Path, weights: Weights) -> StoredWeights:
     """Whether the weights are in the cache, verified by their digest."""
     path = cache / "models" / weights.file
     if not path.is_file():
         part = partial_file(cache, weights)
         have = part.stat().st_size if part.is_file() else 0
-        return Kept(path, weights.size or 0, "partial" if have else "missing", weights.license, have)
+        return StoredWeights(path, weights.size or 0, "partial" if have else "missing", weights.license, have)
     size, wanted = path.stat().st_size, pinned_digest(path, weights)
     good = weights.size in (None, size) and wanted is not None and sha256_of(path) == wanted
-    return Kept(path, size, "ready" if good else "damaged", weights.license, size)
+    return StoredWeights(path, size, "ready" if good else "damaged", weights.license, size)
 
 
 def present(cache: Path, weights: Weights) -> Path | None:
@@ -186,7 +186,7 @@ def _fetch_any(cache: Path, weights: Weights, origin: str, progress: Progress | 
     )
 
 
-def _check_room(found: Kept, weights: Weights) -> None:
+def _check_room(found: StoredWeights, weights: Weights) -> None:
     """Raises `ConfigError` if the disk is too full for the download."""
     free, needed = shutil.disk_usage(found.path.parent).free, (weights.size or 0) - found.have + _SPARE
     if weights.size and free < needed:

@@ -124,7 +124,7 @@ async def open_deciders(row: TableRow, seed: int, models: Models, jobs: int = 1)
 
 def _with_adapter(row: TableRow, found: Deciders) -> Deciders:
     """`found`. Raises `ConfigError` where the base model would be asked in place of a row's adapter."""
-    if row.adapter and "adapter" not in found.told:
+    if row.adapter and "adapter" not in found.record:
         raise ConfigError(
             f"Row `{row.name}` needs an adapter: the bundled one is not for these weights",
             hint=f"Name one that was trained on them with `{row.adapter_option} FILE`",
