@@ -27,7 +27,7 @@ demo: $(VENV)/.agents ## set up and run lint, docstring and test agents on examp
 	@echo "  A larger model writes docstrings and edits of its own (a download of 1.1 GB, once):"
 	@echo "    $(BIN)/remora analyze examples/shop/shop/report.py -o docstring --model qwen2.5-coder-1.5b"
 	@echo
-	@$(BIN)/remora trace verify -C examples/shop | tail -n 1
+	@$(BIN)/remora trace verify -C examples/shop | tail -n 3
 
 test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs, pytest
 	@echo "test: ruff" >&2

@@ -72,6 +72,12 @@ def test_the_servers_own_count_goes_before_the_receipts() -> None:
     assert small.duration_ms == 1000
 
 
+def test_a_model_file_is_named_without_its_folders() -> None:
+    events = stream(ModelRequestEvent(turn=1), ModelResponseEvent(turn=1, model="/home/ann/models/small.gguf"))
+    (use,) = report_agent(events).models
+    assert use.model == "small.gguf"
+
+
 def test_what_was_refused_is_told_with_its_reason() -> None:
     told = PacketDelta(error=ErrorDelta(set="There is no tool `fly`"))
     events = stream(

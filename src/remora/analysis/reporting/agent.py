@@ -288,7 +288,7 @@ class _Reading:
 
     def _response(self, event: ModelResponseEvent) -> None:
         asked, self._asked = self._asked, None
-        name = event.model or self._policy or "unknown"
+        name = _model_name(event.model or self._policy or "unknown")
         use = self._models.get(name, ModelUse(name))
         served = _count(event.usage, "prompt_tokens")
         counted: Any = "server" if served is not None else "receipt"
@@ -368,3 +368,8 @@ def _waited_ms(asked: ModelRequestEvent | None, answered: ModelResponseEvent) ->
 
 def _total(asked: ModelRequestEvent | None) -> int:
     return asked.tokens.get("total", 0) if asked else 0
+
+
+def _model_name(model: str) -> str:
+    """The model without the folders of a weights file: a report may be shared, and they name the user."""
+    return model.replace("\\", "/").rpartition("/")[2] if model.endswith(".gguf") else model
