@@ -148,6 +148,14 @@ def test_a_log_of_nothing_readable_makes_no_stream(tmp_path: Path, remora: Remor
     assert "Traceback" not in done.stderr
 
 
+def test_a_file_of_garbage_does_not_fill_the_terminal(tmp_path: Path, remora: Remora) -> None:
+    (tmp_path / "chats.jsonl").write_text("garbage\n" * 5000)
+    done = remora("trace", "import", "chats.jsonl", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "more were skipped" in done.stderr
+    assert len(done.stderr.splitlines()) < 200
+
+
 def test_a_tokenizer_that_is_none_is_refused_before_anything_is_written(tmp_path: Path, remora: Remora) -> None:
     log = saved(tmp_path, CHAT)
     done = remora("trace", "import", "chats.jsonl", "--tokenizer", str(log), cwd=tmp_path)

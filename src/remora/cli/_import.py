@@ -71,7 +71,9 @@ def import_(
                     files, tokenizer=tokenizer, budget=budget, packets=packets, format=format, progress=progress
                 )
             )
-        tell(f"skipped: {problem}" for problem in done.problems)
+        tell(f"skipped: {problem}" for problem in done.problems[:SHOWN])
+        if len(done.problems) > SHOWN:
+            tell([f"{len(done.problems) - SHOWN:,} more were skipped; `--json` names them all"])
         tell(done.notices)
         print_json(done) if json else _print(done, packets=packets)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
@@ -84,7 +86,7 @@ def _print(done: Imports, *, packets: bool) -> None:
         _print_one(item, child=item.parent in known)
     if len(done.streams) > SHOWN:
         say(f"… {len(done.streams) - SHOWN:,} more: `remora trace ls -o import --all`")
-    skipped = f", {len(done.problems)} skipped" if done.problems else ""
+    skipped = f", {len(done.problems):,} skipped" if done.problems else ""
     say(f"{len(done.streams):,} imported{skipped}")
     if done.streams:
         command = "tokens" if packets else "show"
