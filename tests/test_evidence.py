@@ -100,7 +100,7 @@ async def test_memory_and_prompt_stay_bounded_however_long_the_run(tmp_path: Pat
 
 
 async def test_every_piece_of_the_account_leads_to_its_event(tmp_path: Path) -> None:
-    async with remora.TwoTrack("Read", tools=[LOOKUP], state_dir=tmp_path) as tt:
+    async with remora.TwoTrack("Read", tools=[LOOKUP], state_dir=tmp_path, style="account") as tt:
         await tt.request()
         result = await tt.perform({"tool": "lookup", "args": {"city": "a"}}, lambda **_: {"population": 12345})
         text = shown(await tt.request())

@@ -107,9 +107,9 @@ async def test_a_loop_with_the_plain_client_runs_on_both_tracks(server: FakeServ
                 break
     first, second = server.asked
     assert first["tools"] == [COUNT]
-    assert [message["role"] for message in second["messages"]] == ["system", "user"]
+    assert [message["role"] for message in second["messages"]] == ["system", "user", "assistant", "tool"]
     assert second["messages"][0]["content"] == "Be brief."
-    assert "4 words" in second["messages"][1]["content"]
+    assert "4 words" in second["messages"][-1]["content"]
     responses = of_type(read_events(tt.path), ModelResponseEvent)
     assert [(response.text, response.finish) for response in responses] == [("", "tool_calls"), ("Four words.", "stop")]
     assert (responses[0].usage["prompt_tokens"], responses[0].model) == (21, "scripted")
@@ -143,7 +143,7 @@ def test_the_example_runs_as_its_docstring_says(server: FakeServer, tmp_path: Pa
     assert [event.tool for event in of_type(events, ToolResultEvent)] == ["list_files", "count_lines"]
     assert [event.code for event in of_type(events, NoticeEvent)] == ["tool_arguments_invalid", "tool_not_found"]
     assert of_type(events, SubmitResultEvent)[0].result == {"summary": "src/long.py, 3 lines"}
-    assert "Arguments of `count_lines` do not fit" in server.asked[2]["messages"][1]["content"]
+    assert "Arguments of `count_lines` do not fit" in server.asked[2]["messages"][-1]["content"]
 
 
 def test_the_guide_shows_the_loop_of_the_example() -> None:

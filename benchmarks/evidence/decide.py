@@ -37,6 +37,7 @@ from benchmarks.evidence.offered import by_shape, calls_by_text, derive_tools
 from benchmarks.evidence.rows import Count
 from benchmarks.measure import say
 from remora.analysis import AssistantTurn, Chat, UserMessage, call_words, words_in
+from remora.context.render import Style
 from remora.inference import EstimatedCounter, file_counter
 from remora.ports import Decision, TokenCounter
 from remora.testing import TickingClock
@@ -52,20 +53,24 @@ PLAIN: dict[str, tuple[Shorten, int]] = {
     "masking, 1,000": (masked, 1000),
     "task only": (task_only, 1000),
 }
-OURS = {"remora, 1,000": 1000, "remora, 500": 500}
+OURS: dict[str, tuple[Style, int]] = {
+    "remora chat, 1,000": ("chat", 1000),
+    "remora chat, 500": ("chat", 500),
+    "remora account, 1,000": ("account", 1000),
+}
 
 
 class Recorded:
     """A run that `TwoTrack` records step by step, as `remora trace import` does: its prompts are what it sends."""
 
-    def __init__(self, chat: Chat, counter: TokenCounter, budget: int) -> None:
+    def __init__(self, chat: Chat, counter: TokenCounter, style: Style, budget: int) -> None:
         clock = TickingClock()
         wiring = Wiring(
             identity=Identity("01BENCHMARK"),
             goal=chat.goal,
             tools=chat.tools,
             system_prompt=chat.system,
-            prompts=PromptSettings(0, style="account", calling="native"),
+            prompts=PromptSettings(0, style=style, calling="native"),
             writer=MemoryTrace(clock),
             blobs=MemoryBlobs(),
             counter=counter,
@@ -76,11 +81,11 @@ class Recorded:
     async def start(self) -> None:
         await self._track.start()
 
-    async def take(self, step: UserMessage | AssistantTurn) -> Message:
-        """Record a step. Returns the prompt's message that a turn began with."""
+    async def take(self, step: UserMessage | AssistantTurn) -> list[Message]:
+        """Record a step. Returns the prompt's messages that a turn began with, without the system message."""
         if isinstance(step, UserMessage):
             await self._track.user(step.text)
-            return {}
+            return []
         prompt = await self._track.request()
         await self._track.response(Decision(calls=step.calls, text=step.text))
         for index, call in enumerate(step.calls):
@@ -88,7 +93,7 @@ class Recorded:
                 await self._track.call(call, lambda *, _result=step.results[index], **_: _result)
             else:
                 await self._track.unanswered(call, "The log holds no result of this call")
-        return {"role": "user", "content": str(prompt.messages[-1]["content"])}
+        return [dict(message) for message in prompt.messages[1:]]
 
 
 async def prompts(suite: Suite, counter: TokenCounter) -> AsyncIterator[dict[str, Any]]:
@@ -101,13 +106,13 @@ async def prompts(suite: Suite, counter: TokenCounter) -> AsyncIterator[dict[str
 
 
 async def _prompts_of(chat: Chat, counter: TokenCounter, count: Count) -> AsyncIterator[dict[str, Any]]:
-    ours = {name: Recorded(chat, counter, budget) for name, budget in OURS.items()}
+    ours = {name: Recorded(chat, counter, style, budget) for name, (style, budget) in OURS.items()}
     for track in ours.values():
         await track.start()
     history: list[Message] = [{"role": "user", "content": chat.goal}]
     before, fixed, earlier, turn = words_in(chat.goal), words_in(chat.system), list[str](), 0
     for number, step in enumerate(chat.steps):
-        shown = {name: [await track.take(step)] for name, track in ours.items()}
+        shown = {name: await track.take(step) for name, track in ours.items()}
         if isinstance(step, AssistantTurn) and step.calls:
             turn += 1
             needed = (call_words(step.calls) & before) - fixed

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 from remora.context.calls import BadCall
 from remora.context.contracts import ToolSpec
+from remora.context.shapes import anthropic_messages, responses_items
 from remora.context.summary import Summarized, Summarizer
+from remora.context.text import messages_text
 from remora.events import MAX_BLOB, BlobRef, Call, CandidateAction, Event, FileChange, NoticeEvent
 from remora.nodes import CodeNode
 
@@ -116,8 +118,16 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The newest message: the packet as text."""
-        return str(self.messages[-1]["content"]) if self.messages else ""
+        """All messages but the system's, as one text: the packet, for APIs that take one."""
+        return messages_text(self.messages)
+
+    def responses_input(self) -> list[Any]:
+        """The messages as the `input` of OpenAI's Responses API; `system` goes into its `instructions`."""
+        return list(responses_items(self.messages))
+
+    def anthropic_messages(self) -> list[Any]:
+        """The messages as Anthropic's Messages API takes them; `system` goes beside them."""
+        return anthropic_messages(self.messages)
 
     def openai_tools(self) -> list[dict[str, Any]]:
         """The tools as the `tools` of an OpenAI-compatible chat request."""

@@ -115,7 +115,7 @@ class SubagentDefinition(_Part):
     """Whether the agent gets the tool `recall`, which searches its earlier results."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Extra packet fields, each with its JSON Schema. Tools set them by `extensions` in their results."""
-    rendering: Literal["json", "markdown", "account"] = "json"
+    rendering: Literal["json", "markdown", "account", "chat"] = "json"
     """The prompt style."""
     check: CheckRule | None = None
     escalation: EscalationRules = EscalationRules()

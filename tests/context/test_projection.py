@@ -153,8 +153,8 @@ def test_a_bad_delta_becomes_a_diagnostic() -> None:
 
 
 def test_a_delta_from_the_future_stops_the_projection_and_says_where() -> None:
-    line = b'{"v":1,"seq":9,"type":"packet_update","data":{"delta":{"v":3}}}'
-    with pytest.raises(ProjectionStopped, match=r"beyond seq 9.*version 3"):
+    line = b'{"v":1,"seq":9,"type":"packet_update","data":{"delta":{"v":4}}}'
+    with pytest.raises(ProjectionStopped, match=r"beyond seq 9.*version 4"):
         project([decode(line)])
 
 

@@ -75,7 +75,7 @@ async def test_recall_is_offered_by_itself_where_something_was_left_out(tmp_path
         shown = await tt.perform(Call(call_id="1", tool="read_file"), lambda: text)
         prompt = await tt.request()
         assert [tool.name for tool in prompt.tools] == ["recall"]
-        assert "`recall` brings them back" in prompt.messages[-1]["content"]
+        assert "`recall` brings them back" in prompt.text
         ask = Call(call_id="2", tool="recall", args={"seq": shown.seq, "lines": "1500-1502"})
         await tt.call(ask, lambda **_: "not asked")
         assert "1500: value_1500" in (await tt.request()).messages[-1]["content"]

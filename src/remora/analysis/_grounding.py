@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from remora.context.text import message_text
 from remora.events import (
     AgentStartEvent,
     Call,
@@ -81,7 +82,7 @@ def grounding(events: Iterable[Event], system: str, raw_text: Callable[[ToolResu
     found: dict[int, Grounding] = {}
     for event in events:
         if isinstance(event, ModelRequestEvent):
-            prompt = words_in("\n".join(str(message.get("content", "")) for message in event.messages))
+            prompt = words_in("\n".join(map(message_text, event.messages)))
         if needed := words.take(event, raw_text):
             found[event.turn] = Grounding(len(needed), tuple(sorted(needed - prompt)))
     return found

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from remora.analysis._grounding import Grounding, grounding
 from remora.analysis._turns import history_tokens
 from remora.context.contracts import ToolSpec
-from remora.context.render import MESSAGE_OVERHEAD
+from remora.context.evidence import MESSAGE_OVERHEAD
+from remora.context.text import message_text
 from remora.events import AgentStartEvent, Event, ModelRequestEvent, ToolResultEvent
 from remora.ports import TokenCounter
 
@@ -124,7 +125,7 @@ def _sent(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row(event: ModelRequestEvent, history: int, before: int, counter: TokenCounter) -> TokenRow:
-    shown = [str(message.get("content", "")) for message in event.messages if message.get("role") != "system"]
+    shown = [message_text(message) for message in event.messages if message.get("role") != "system"]
     packet = before + sum(map(counter.count, shown)) + MESSAGE_OVERHEAD * len(event.messages)
     return TokenRow(event.turn, history, packet, event.limit, dict(event.left_out))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import partial
 
 from remora.analysis._grounding import NeededWords, words_in
+from remora.context.text import message_text, messages_text
 from remora.events import AgentStartEvent, Event, ModelRequestEvent
 from remora.ports import TokenCounter
 
@@ -183,7 +184,7 @@ class Comparison:
     def _begin(self, first: ModelRequestEvent) -> None:
         """The first prompt shows the system text, whose words count for nobody."""
         self._words = NeededWords(
-            "\n".join(_content(message) for message in first.messages if message.get("role") == "system")
+            "\n".join(message_text(message) for message in first.messages if message.get("role") == "system")
         )
         for event, text in self._early:
             self._words.take(event, partial(_same, text))
@@ -227,11 +228,7 @@ def _scored(needed: set[str], missing: set[str]) -> PromptFigures:
 
 def _shown(event: ModelRequestEvent) -> str:
     """What a prompt shows beside the system text."""
-    return "\n".join(_content(message) for message in event.messages if message.get("role") != "system")
-
-
-def _content(message: Mapping[str, object]) -> str:
-    return str(message.get("content") or "")
+    return messages_text(event.messages)
 
 
 def _diff(before: str, after: str) -> tuple[str, ...]:

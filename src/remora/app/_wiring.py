@@ -9,7 +9,7 @@ from remora.app._deciding import PACKET_TOKENS
 from remora.app._project import STATE_DIR, SystemClock, counter_of
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike
-from remora.context.render import ACCOUNT_SYSTEM, Calling, Style
+from remora.context.render import DEFAULT_SYSTEM, Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
 from remora.errors import TraceError, TraceLocked, TraceNotFound
@@ -61,7 +61,7 @@ def local_wiring(
         name=name,
         recall=recall,
         tools=tools,
-        system_prompt=system_prompt or (ACCOUNT_SYSTEM if style == "account" else ""),
+        system_prompt=system_prompt or DEFAULT_SYSTEM.get(style, ""),
         prompts=PromptSettings(budget or 0, style=style, calling=calling, limit_name="budget"),
         writer=FileTrace(state_dir, clock=clock, sync=sync),
         blobs=FileBlobs(state_dir),

@@ -29,8 +29,6 @@ from remora.trace import Filter
 if TYPE_CHECKING:
     from remora.context.render import Style
 
-STYLES: tuple[Style, ...] = ("json", "markdown", "account")
-
 
 def what_if(
     streams: Annotated[
@@ -40,7 +38,7 @@ def what_if(
         list[str] | None,
         typer.Option(metavar="TOOL=NAME", help="Summarize this tool with NAME, package.module:Name or file.py:Name"),
     ] = None,
-    style: Annotated[str | None, typer.Option(help="Render as json, markdown or account; default: as recorded")] = None,
+    style: Annotated[str | None, typer.Option(help="json, markdown, account or chat; default: as recorded")] = None,
     budget: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens of the packet, beside system text and tools; default: the recorded limit"),
@@ -128,6 +126,8 @@ async def _compare(
 
 
 def _style(name: str | None) -> Style | None:
+    from remora.context.render import STYLES
+
     if name is None:
         return None
     found = next((style for style in STYLES if style == name), None)

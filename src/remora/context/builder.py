@@ -36,8 +36,9 @@ class PacketBuilder:
     ) -> str:
         """The packet as the text that a model would see, within `limit` tokens. Raises `BudgetError`."""
         counted = count or _estimate
-        rendered = render_within(self.packet, system, counted(system), limit=limit, count=counted, style=style)
-        return str(rendered.messages[-1]["content"])
+        fixed = counted(system)
+        made = render_within(self.packet, system, fixed, limit=limit, count=counted, style=style, calling="native")
+        return made.user
 
 
 def _estimate(text: str) -> int:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from remora.context.contracts import ToolSpec
-from remora.context.render import MESSAGE_OVERHEAD, Calling, fixed_tokens, system_text
+from remora.context.evidence import MESSAGE_OVERHEAD
+from remora.context.render import Calling, fixed_tokens, system_text
 from remora.errors import BudgetError
 from remora.events import (
     AgentStartEvent,

@@ -171,6 +171,7 @@ class _Fold:
             seq=seq,
             speaker=news.speaker,
             text=news.text,
+            call=news.call,
             given=news.given,
             lines=news.lines,
             kind=news.kind,

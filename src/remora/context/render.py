@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import orjson
 
 from remora.context.budget import CONSTRAINTS_CAP, EMPTIEST, ERROR_CAP, Fitted, fit, reserved
 from remora.context.contracts import ToolSpec
-from remora.context.evidence import write_account
+from remora.context.evidence import MESSAGE_OVERHEAD, Message, append_message, write_account, write_chat
 from remora.context.models import DecisionPacket
-from remora.context.text import one_line
+from remora.context.text import messages_text, one_line
 from remora.errors import BudgetError
 from remora.ports import TokenCounter
 
-Style = Literal["json", "markdown", "account"]
+Style = Literal["json", "markdown", "account", "chat"]
+STYLES: tuple[Style, ...] = get_args(Style)
+CHRONOLOGICAL: frozenset[Style] = frozenset({"account", "chat"})
+"""Styles that show the run as it happened, with people's words and every call, and offer `recall`."""
 Calling = Literal["text", "native"]
 """How a model calls tools: `text` lists them in the prompt and asks for JSON; `native` uses the server's API for it."""
-RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2"}
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2", "chat": "chat-1"}
 """The version of each style, as receipts name it."""
-
-MESSAGE_OVERHEAD = 8
-"""Tokens that a chat template adds around each message: an upper estimate."""
 
 WIDEST = 32
 """A text with more characters per token of its limit counts as too long: counting megabytes would take seconds."""
@@ -44,6 +44,12 @@ ACCOUNT_SYSTEM = (
     "calls with what they returned. Make the next call, or answer in words when the task is done."
 )
 """The default system text of style `account`."""
+CHAT_SYSTEM = (
+    "You work on a task in turns. The messages show the run so far, with the least important parts left out. Make the "
+    "next call, or answer in words when the task is done."
+)
+"""The default system text of style `chat`."""
+DEFAULT_SYSTEM: dict[Style, str] = {"account": ACCOUNT_SYSTEM, "chat": CHAT_SYSTEM}
 REST_SHARE = 0.5
 """The share of a prompt that everything beside the account may take."""
 LEAST_EVIDENCE = 60
@@ -57,14 +63,27 @@ class Rendered:
     """A prompt within its limit, with its token counts."""
 
     system: str
-    user: str
+    shown: tuple[Message, ...]
+    """The messages after the system message."""
     tokens: dict[str, int]
     """By field, and `total`."""
     left_out: dict[str, int]
 
     @property
-    def messages(self) -> tuple[dict[str, str], ...]:
-        return ({"role": "system", "content": self.system}, {"role": "user", "content": self.user})
+    def messages(self) -> tuple[Message, ...]:
+        return ({"role": "system", "content": self.system}, *self.shown)
+
+    @property
+    def user(self) -> str:
+        """The packet as text."""
+        return messages_text(self.shown)
+
+    def ending_with(self, text: str, tokens: int) -> Rendered:
+        """A copy that ends with `text`, which takes `tokens`."""
+        shown = [*self.shown]
+        append_message(shown, _user(text.strip()) if shown[-1]["role"] != "user" else _user(text))
+        counts = self.tokens | {"closing": tokens, "total": self.tokens["total"] + tokens}
+        return replace(self, shown=tuple(shown), tokens=counts)
 
 
 def render(
@@ -80,16 +99,25 @@ def render(
     """The prompt for this packet, at most `limit` tokens by `counter`. Raises `BudgetError` if it cannot fit."""
     system = system_text(system_prompt, tools, calling)
     fixed = fixed_tokens(system, counter, tools if calling == "native" else ())
-    return render_within(packet, system, fixed, limit=limit, count=counter.count, style=style)
+    return render_within(packet, system, fixed, limit=limit, count=counter.count, style=style, calling=calling)
 
 
 def render_within(
-    packet: DecisionPacket, system: str, fixed: int, *, limit: int, count: Callable[[str], int], style: Style
+    packet: DecisionPacket,
+    system: str,
+    fixed: int,
+    *,
+    limit: int,
+    count: Callable[[str], int],
+    style: Style,
+    calling: Calling,
 ) -> Rendered:
     """Like `render`, for a system text whose `fixed` tokens are already counted."""
     count = cache(count)
     if style == "account":
         return _render_account(packet, system, fixed, limit, count)
+    if style == "chat":
+        return _render_chat(packet, system, fixed, limit, count, calling)
     text = _json if style == "json" else _markdown
 
     def measure(sections: dict[str, Any]) -> int:
@@ -105,12 +133,14 @@ def render_within(
     user = text(sections)
     tokens = {name: count(text({name: part})) for name, part in sections.items()}
     total = fixed + count(user)
-    return Rendered(system, user, {"system": fixed, **tokens, "total": total}, left_out)
+    return Rendered(system, (_user(user),), {"system": fixed, **tokens, "total": total}, left_out)
 
 
 def reserved_tokens(style: Style, count: Callable[[str], int]) -> int:
     """Tokens that this style needs beside system text and tools, so that every packet fits."""
-    return _least_rest(count) + count(ACCOUNT_HEAD) + LEAST_EVIDENCE + SEAM if style == "account" else reserved(count)
+    return (
+        _least_rest(count) + count(ACCOUNT_HEAD) + LEAST_EVIDENCE + SEAM if style in CHRONOLOGICAL else reserved(count)
+    )
 
 
 def _least_rest(count: Callable[[str], int]) -> int:
@@ -141,21 +171,56 @@ def _render_account(
 ) -> Rendered:
     """Render the run as a chronological account, followed by knowledge, candidates and other sections."""
     room = limit - fixed
-    bare = packet.model_copy(update={"goal": "", "recent_actions": [], "operation": "", "node_id": ""})
-    most = max(int(room * REST_SHARE), _least_rest(count))
-    fitted = fit(bare, lambda sections: count(_markdown(sections)), most, count)
+    fitted = _beside(packet, room, count)
     rest = _markdown(fitted.sections)
     around = f"{ACCOUNT_HEAD}\n", f"\n{rest}" if rest else ""
-    goal = " ".join(part for part in (packet.goal, _target(packet)) if part)
     # The account is counted with the text around it, so the whole prompt is within the limit.
-    account = write_account(goal, packet.evidence, room, count, around)
-    user = account.text.join(around)
-    total = fixed + account.tokens
+    account = write_account(_goal(packet), packet.evidence, room, count, around)
+    tokens = {"system": fixed, "account": account.tokens - count("".join(around)), **_by_section(fitted, count)}
+    tokens["total"] = _checked(fixed + account.tokens, limit)
+    return Rendered(system, (_user(account.text.join(around)),), tokens, fitted.left_out | dict(account.left_out))
+
+
+def _render_chat(
+    packet: DecisionPacket, system: str, fixed: int, limit: int, count: Callable[[str], int], calling: Calling
+) -> Rendered:
+    """Render the run as chat messages. Knowledge, candidates and other sections are a last message of the user."""
+    fitted = _beside(packet, limit - fixed, count)
+    fitted.sections.pop("turn", None)  # the messages show how far the run is
+    rest = _markdown(fitted.sections)
+    taken = count(rest) + MESSAGE_OVERHEAD if rest else 0
+    chat = write_chat(_goal(packet), packet.evidence, limit - fixed - taken, count, calls_in_text=calling == "text")
+    shown = [*chat.messages]
+    if rest:
+        append_message(shown, _user(rest))
+    tokens = {"system": fixed, "chat": chat.tokens, **_by_section(fitted, count)}
+    tokens["total"] = _checked(fixed + chat.tokens + taken, limit)
+    return Rendered(system, tuple(shown), tokens, fitted.left_out | dict(chat.left_out))
+
+
+def _beside(packet: DecisionPacket, room: int, count: Callable[[str], int]) -> Fitted:
+    """The sections beside the run's account, within their share."""
+    bare = packet.model_copy(update={"goal": "", "recent_actions": [], "operation": "", "node_id": ""})
+    most = max(int(room * REST_SHARE), _least_rest(count))
+    return fit(bare, lambda sections: count(_markdown(sections)), most, count)
+
+
+def _by_section(fitted: Fitted, count: Callable[[str], int]) -> dict[str, int]:
+    return {name: count(_markdown({name: part})) for name, part in fitted.sections.items()}
+
+
+def _checked(total: int, limit: int) -> int:
     if total > limit:
         raise BudgetError(f"The prompt exceeds its limit of {limit} tokens even without its optional parts")
-    tokens = {name: count(_markdown({name: part})) for name, part in fitted.sections.items()}
-    tokens = {"system": fixed, "account": account.tokens - count("".join(around)), **tokens, "total": total}
-    return Rendered(system, user, tokens, fitted.left_out | dict(account.left_out))
+    return total
+
+
+def _goal(packet: DecisionPacket) -> str:
+    return " ".join(part for part in (packet.goal, _target(packet)) if part)
+
+
+def _user(text: str) -> Message:
+    return {"role": "user", "content": text}
 
 
 def _target(packet: DecisionPacket) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 MAX_LINE = 200
 
@@ -19,6 +21,26 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
         return text.strip()  # the common case: nothing to replace
     line = _INVISIBLE.sub(" ", text[: limit * 8]).strip()
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def message_text(message: Mapping[str, Any]) -> str:
+    """All that a chat message says: its content, and its calls as JSON."""
+    calls = [_call_text(call.get("function", call)) for call in message.get("tool_calls") or ()]
+    return "\n".join([text for text in (str(message.get("content") or ""), *calls) if text])
+
+
+def _call_text(function: Mapping[str, Any]) -> str:
+    given = function.get("arguments")
+    args = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    return f'{{"name": "{function.get("name")}", "arguments": {args}}}'
+
+
+def messages_text(messages: Iterable[Mapping[str, Any]]) -> str:
+    """All that chat messages say, without the system message. Several messages are told apart by their roles."""
+    shown = [message for message in messages if message.get("role") != "system"]
+    if len(shown) == 1:
+        return message_text(shown[0])
+    return "\n".join([f"{message.get('role')}: {message_text(message)}" for message in shown])
 
 
 def number(count: int, word: str) -> str:

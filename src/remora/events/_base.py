@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from remora.events._delta import DELTA_VERSION, EVIDENCE_VERSION, PacketDelta, UnreadableDelta
+from remora.events._delta import DELTA_VERSION, READABLE_VERSIONS, PacketDelta, UnreadableDelta
 
 UNRECORDED = -1
 
@@ -50,7 +50,7 @@ def readable_delta(value: Any) -> Any:
     if value is None or isinstance(value, PacketDelta | UnreadableDelta):
         return value
     version = value.get("v", DELTA_VERSION) if isinstance(value, Mapping) else DELTA_VERSION
-    if version not in (DELTA_VERSION, EVIDENCE_VERSION):
+    if version not in READABLE_VERSIONS:
         known = version if isinstance(version, int) else None
         return UnreadableDelta(stored=value, problem=f"delta version {version!r} is not known", version=known)
     try:

@@ -11,8 +11,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 DELTA_VERSION = 1
-EVIDENCE_VERSION = 2
+EVIDENCE_VERSION = 3
 """The version of a delta with evidence: a reader that does not know it must stop, not leave it out."""
+READABLE_VERSIONS = (DELTA_VERSION, 2, EVIDENCE_VERSION)
+"""Version 2 has evidence without the arguments of calls."""
 
 Outcome = Literal["success", "error", "partial"]
 
@@ -77,6 +79,8 @@ class EvidenceDelta(_Part):
     speaker: Literal["user", "agent", "call"]
     text: str = ""
     """The call in one line."""
+    call: str = ""
+    """The call as JSON, `name` and `arguments`; `…` stands for lines of `given`. Empty if it is too large."""
     given: tuple[str, ...] = ()
     """Lines of long arguments."""
     lines: tuple[str, ...] = ()

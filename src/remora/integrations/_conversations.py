@@ -11,10 +11,7 @@ from remora.errors import UsageError
 from remora.ports import Decision
 from remora.twotrack import TrackSettings, TwoTrack
 
-ACCOUNT = (
-    "Each turn shows an account of the run so far: the task, what people said, and your calls with what they returned. "
-    "Go on from there."
-)
+SHOWN = "Each turn shows the run so far, with the least important parts left out. Go on from there."
 ABANDONED = "The next run of the conversation began before this one had ended"
 
 
@@ -102,7 +99,7 @@ def decision(text: Any, calls: Iterable[object] = (), *, model: str = "", usage:
 
 def system_text(*parts: str | None) -> str:
     """The framework's system text, followed by how to read the account of the run."""
-    return "\n\n".join(part.strip() for part in (*parts, ACCOUNT) if part and part.strip())
+    return "\n\n".join(part.strip() for part in (*parts, SHOWN) if part and part.strip())
 
 
 def plain(value: Any) -> Any:

@@ -22,8 +22,8 @@ from remora.twotrack import TrackSettings
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState
     from langchain.agents.middleware.types import PrivateStateAttr
-    from langchain.messages import HumanMessage, SystemMessage, ToolMessage
-    from langchain_core.messages import convert_to_openai_messages
+    from langchain.messages import SystemMessage, ToolMessage
+    from langchain_core.messages import convert_to_messages, convert_to_openai_messages
     from langchain_core.tools import StructuredTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
@@ -123,8 +123,8 @@ class TwoTracks(AgentMiddleware):
         prompt = await track.fold(convert_to_openai_messages(request.messages), tools=own, system=system)
         names = {tool.name for tool in prompt.tools}
         shown = [tool for tool, spec in zip(request.tools, tools, strict=True) if spec["function"]["name"] in names]
-        message = HumanMessage(prompt.text)
-        return request.override(messages=[message], system_message=SystemMessage(prompt.system), tools=shown)
+        messages = convert_to_messages([dict(message) for message in prompt.messages[1:]])
+        return request.override(messages=messages, system_message=SystemMessage(prompt.system), tools=shown)
 
     async def _answer(self, request: Any, response: Any) -> None:
         track, reply = await self.conversations.get(request.state["remora_stream"]), response.result[0]

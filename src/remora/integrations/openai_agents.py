@@ -92,7 +92,7 @@ class TwoTracks(RunHooks[Any]):
         tools = [_spec(tool) for tool in await data.agent.get_all_tools(RunContextWrapper(data.context))]
         own = [tool for tool in tools if tool["name"] != RECALL.name]
         prompt = await self.track.fold(history, tools=own, system=system_text(data.model_data.instructions))
-        return ModelInputData(input=[{"role": "user", "content": prompt.text}], instructions=prompt.system)
+        return ModelInputData(input=prompt.responses_input(), instructions=prompt.system)
 
     async def _failed(self, failure: Any) -> Any:
         """Record the exception of a tool. The SDK does not show it to the model, so the packet does not either."""

@@ -8,12 +8,14 @@ conversation: the next run continues the stream of the one before.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any, Unpack
 
 from remora.errors import MissingExtra, UsageError
 from remora.integrations._conversations import Conversations, plain, system_text
+from remora.ports import Prompt
 from remora.twotrack import TrackSettings, TwoTrack
 
 try:
@@ -76,10 +78,9 @@ class TwoTracks(AbstractCapability[Any]):
         ]
         prompt = await self.track.request(tools=specs, system=system_text(*fixed))
         names = {tool.name for tool in prompt.tools}
-        shown = [messages.SystemPromptPart(prompt.system), messages.UserPromptPart(prompt.text)]
         return replace(
             request_context,
-            messages=[messages.ModelRequest(parts=shown)],
+            messages=[*_messages(prompt)],
             model_request_parameters=replace(
                 parameters,
                 function_tools=[each for each in parameters.function_tools if each.name in names],
@@ -116,6 +117,26 @@ class TwoTracks(AbstractCapability[Any]):
     async def on_output_validate_error(self, ctx: Any, *, output_context: Any, output: Any, error: Any) -> Any:
         await self.track.error(f"The answer is not valid: {error}")
         raise error
+
+
+def _messages(prompt: Prompt) -> Iterator[Any]:
+    """The prompt as messages of Pydantic AI."""
+    first: list[Any] = [messages.SystemPromptPart(prompt.system)]
+    names: dict[str, str] = {}
+    for message in prompt.messages[1:]:
+        content = message["content"]
+        if message["role"] == "assistant":
+            parts: list[Any] = [messages.TextPart(content)] if content else []
+            for call in message.get("tool_calls", ()):
+                names[call["id"]] = call["function"]["name"]
+                parts.append(messages.ToolCallPart(names[call["id"]], call["function"]["arguments"], call["id"]))
+            yield messages.ModelResponse(parts=parts)
+        elif message["role"] == "tool":
+            made = message["tool_call_id"]
+            yield messages.ModelRequest(parts=[messages.ToolReturnPart(names[made], content, made)])
+        else:
+            yield messages.ModelRequest(parts=[*first, messages.UserPromptPart(content)])
+            first = []
 
 
 def _text(prompt: Any) -> str:

@@ -48,7 +48,11 @@ class TwoTracks:
     """Both tracks of an agent, as a context manager. `settings` are those of `remora.TwoTrack`."""
 
     def __init__(self, agent: Any, conversation: str = "", **settings: Unpack[TrackSettings]) -> None:
-        self.agent, self.conversation, self.conversations = agent, conversation, Conversations(settings)
+        self.agent, self.conversation, self.conversations = (
+            agent,
+            conversation,
+            Conversations({"style": "account", **settings}),
+        )
         self._thread = LoopThread()
         self.run = self._thread.run
         self._track: TwoTrack | None = None

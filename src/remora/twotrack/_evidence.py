@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from remora.context.evidence import Entry, Reading, agent_said, called, person_said, read_output, words_of
-from remora.context.render import Style
+from remora.context.render import CHRONOLOGICAL, Style
 from remora.context.summarizers import Distilled, raw_result_of, states_outcome
 from remora.context.text import one_line
 from remora.events import EVIDENCE_VERSION, Call, EvidenceDelta, KnowledgeDelta, PacketDelta
 
 MAX_USER_TEXT = 500
-"""Characters of a person's message in packets of other styles than `account`. The stream has the whole message."""
+"""Characters of a person's message in packets of styles `json` and `markdown`. The stream has the whole message."""
 
 
 def user_delta(text: str, style: Style) -> PacketDelta:
-    """A delta with a person's words: evidence for style `account`, else the knowledge `user`."""
-    if style == "account":
+    """A delta with a person's words: evidence for styles `account` and `chat`, else the knowledge `user`."""
+    if style in CHRONOLOGICAL:
         return with_evidence(PacketDelta(), person_said(0, text))
     return PacketDelta(knowledge={"user": KnowledgeDelta(value=one_line(text, MAX_USER_TEXT), pinned=True)})
 
@@ -42,6 +42,7 @@ def with_evidence(delta: PacketDelta, entry: Entry) -> PacketDelta:
     evidence = EvidenceDelta(
         speaker=entry.speaker,
         text=_storable(entry.text),
+        call=_storable(entry.call),
         given=tuple(map(_storable, entry.given)),
         lines=tuple(map(_storable, entry.lines)),
         kind=entry.kind,

@@ -63,12 +63,15 @@ class Offloader:
         blob = await self._blobs.put(self._secrets.clean(data))
         return {"tools_ref": BlobRef(blob=blob, size=len(data), encoding="json")}
 
-    async def messages(self, messages: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-        """The messages of a receipt: the constant first one by reference, the newest one inline."""
+    async def messages(self, messages: Sequence[Mapping[str, Any]], *, bounded: bool) -> tuple[dict[str, Any], ...]:
+        """The messages of a receipt: the constant first one by reference, the newest one inline.
+
+        With `bounded`, the others are inline too: they are a packet, not a history that grows.
+        """
         first, *earlier, last = messages
         return (
             {"role": first["role"], "content_ref": (await self._constant_reference(first["content"])).model_dump()},
-            *[await self._earlier(message) for message in earlier],
+            *[dict(message) if bounded else await self._earlier(message) for message in earlier],
             dict(last),
         )
 

@@ -13,6 +13,7 @@ from remora.context.history import HISTORY, Chat, History
 from remora.context.models import DecisionPacket
 from remora.context.recall import RECALL
 from remora.context.render import (
+    CHRONOLOGICAL,
     RENDERERS,
     Calling,
     Rendered,
@@ -148,12 +149,12 @@ class PromptBuilder:
         built = self._render(packet.model_copy(update={"evidence": handover.evidence}) if handover else packet)
         self._counted = built.tokens["total"]
         # `recall` is useless if nothing was left out.
-        hidden = RECALL if self.settings.style == "account" and not built.left_out else None
+        hidden = RECALL if self.settings.style in CHRONOLOGICAL and not built.left_out else None
         offered = tuple(tool for tool in usable if tool is not hidden and tool in self._tools)
         receipt = ModelRequestEvent(
             packet_sha256=digest(canonical(packet)),
             prompt_sha256=digest(canonical(built.messages)),
-            messages=await self._offloader.messages(built.messages),
+            messages=await self._offloader.messages(built.messages, bounded=self.settings.memory == "packet"),
             tokens=built.tokens,
             limit=self.settings.limit,
             left_out=built.left_out,
@@ -187,7 +188,7 @@ class PromptBuilder:
         receipt = ModelRequestEvent(
             packet_sha256=digest(canonical(packet)),
             prompt_sha256=digest(canonical(messages)),
-            messages=await self._offloader.messages(messages),
+            messages=await self._offloader.messages(messages, bounded=True),
             tokens=tokens,
             limit=self.settings.limit,
             offered=tuple(tool.name for tool in self._tools),
@@ -220,12 +221,15 @@ class PromptBuilder:
         count, closing = self._count, done_line(packet, settings.done_key)
         taken = count(closing) if closing else 0
         made = render_within(
-            packet, self._system, self._fixed, limit=settings.limit - taken, count=count, style=settings.style
+            packet,
+            self._system,
+            self._fixed,
+            limit=settings.limit - taken,
+            count=count,
+            style=settings.style,
+            calling=settings.calling,
         )
-        if not closing:
-            return made
-        tokens = made.tokens | {"closing": taken, "total": made.tokens["total"] + taken}
-        return replace(made, user=made.user + closing, tokens=tokens)
+        return made.ending_with(closing, taken) if closing else made
 
 
 def done_line(packet: DecisionPacket, key: str) -> str:

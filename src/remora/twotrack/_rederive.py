@@ -12,7 +12,7 @@ from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.handover import LongTrack
 from remora.context.projection import EMPTY, PROJECTOR, apply
-from remora.context.render import RENDERERS, Style, fixed_tokens, render_within, reserved_tokens
+from remora.context.render import CHRONOLOGICAL, RENDERERS, Calling, Style, fixed_tokens, render_within, reserved_tokens
 from remora.errors import TraceError
 from remora.events import (
     DELTA_VERSION,
@@ -156,11 +156,11 @@ class _Run:
         return Rederived(event, event.model_copy(update={"delta": user_delta(text, self._style)}))
 
     def _reply(self, event: ModelResponseEvent) -> Rederived:
-        """The agent's own words are evidence in style `account`. Other changes of a reply are kept."""
+        """The agent's own words are evidence in styles `account` and `chat`. Other changes of a reply are kept."""
         recorded = event.delta if isinstance(event.delta, PacketDelta) else None
         kept = recorded.model_copy(update={"v": DELTA_VERSION, "evidence": None}) if recorded else None
         only_bad_calls = bool(event.error) and not event.calls and (kept is None or kept.error is None)
-        words = event.text if self._style == "account" and not only_bad_calls else ""
+        words = event.text if self._style in CHRONOLOGICAL and not only_bad_calls else ""
         return Rederived(event, event.model_copy(update={"delta": agent_evidence(words, _or_none(kept))}))
 
     def _request(self, event: ModelRequestEvent) -> ModelRequestEvent:
@@ -173,7 +173,8 @@ class _Run:
         shown = self._packet
         if self._above:
             shown = shown.model_copy(update={"evidence": self._long_track.evidence})
-        built = render_within(shown, system, fixed, limit=limit, count=count, style=self._style)
+        calling: Calling = "text" if self._are_listed_in(system) else "native"
+        built = render_within(shown, system, fixed, limit=limit, count=count, style=self._style, calling=calling)
         return event.model_copy(
             update={
                 "messages": tuple(dict(message) for message in built.messages),
@@ -186,9 +187,13 @@ class _Run:
 
     def _fixed(self, system: str) -> int:
         if self._system is None or self._system[0] != system:
-            listed = all(f'"name":"{tool.name}"' in system for tool in self._tools)
-            self._system = (system, fixed_tokens(system, self._wiring.counter, () if listed else self._tools))
+            beside = () if self._are_listed_in(system) else self._tools
+            self._system = (system, fixed_tokens(system, self._wiring.counter, beside))
         return self._system[1]
+
+    def _are_listed_in(self, system: str) -> bool:
+        """Whether the system text lists the tools, so that they are not sent beside the messages."""
+        return bool(self._tools) and all(f'"name":"{tool.name}"' in system for tool in self._tools)
 
 
 def style_of(renderer: str) -> Style:

@@ -9,6 +9,7 @@ from remora.context.chat import read_reply
 from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
 from remora.context.recall import RECALL
+from remora.context.render import CHRONOLOGICAL
 from remora.errors import DecisionError
 from remora.events import Call, ErrorDelta, ModelResponseEvent, NoticeEvent, PacketDelta, PacketUpdateEvent
 from remora.ports import Decision
@@ -60,7 +61,7 @@ class ReplyRecorder:
             usage=dict(decision.usage),
             finish=decision.finish,
             error=error,
-            delta=agent_evidence(text, delta) if self.prompts.settings.style == "account" else delta,
+            delta=agent_evidence(text, delta) if self.prompts.settings.style in CHRONOLOGICAL else delta,
         )
         miscounted = self.prompts.usage_notice(decision.usage)
         await self._context.record(answer, *decision.notices, *([miscounted] if miscounted else []))

@@ -14,6 +14,7 @@ from remora.context.candidates import by_rules
 from remora.context.checks import checked
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.models import KnowledgeEntry
+from remora.context.render import CHRONOLOGICAL
 from remora.context.repeat import RepeatGuard
 from remora.context.summarizers import Distilled, Summarizer, distill, states_outcome, summarize_guarded
 from remora.errors import ToolError, TraceError
@@ -70,7 +71,7 @@ class ToolResultBuilder:
         self._fallback = wiring.fallback
         self._rules = wiring.rules
         self.goal = wiring.goal
-        self._shows_all = wiring.prompts.style == "account"
+        self._shows_all = wiring.prompts.style in CHRONOLOGICAL
         """Whether every result becomes evidence. If not, only results without a summary do."""
         self._repeats = RepeatGuard()
 

@@ -67,7 +67,7 @@ class TwoTrack(Track):
         summarizers: Mapping[str, Summarizer] | None = None,
         secrets: Mapping[str, str] | None = None,
         calling: Calling = "native",
-        style: Style = "account",
+        style: Style = "chat",
         guard: SummaryGuard | None = None,
         counter: TokenCounter | None = None,
         extensions: Mapping[str, Extension] | None = None,

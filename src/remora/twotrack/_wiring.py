@@ -10,7 +10,7 @@ from remora.context.chat import tool_spec
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike, ToolSpec
 from remora.context.recall import RECALL
-from remora.context.render import fixed_tokens, system_text
+from remora.context.render import CHRONOLOGICAL, fixed_tokens, system_text
 from remora.context.secrets import Secrets
 from remora.context.summarizers import FALLBACK, Summarizer, Unguarded, get_default_summarizers
 from remora.ports import BlobStore, Clock, HubClient, SummaryGuard, TokenCounter, TraceWriter
@@ -68,7 +68,7 @@ class Wiring:
     name: str = ""
     """A name of the run, for lists."""
     recall: bool = True
-    """Whether style `account` offers the tool `recall`."""
+    """Whether styles that leave parts of the run out offer the tool `recall`."""
     hub: HubClient | None = None
     path: Path | None = None
     """The file of the stream, if it is on this machine's disk."""
@@ -85,11 +85,11 @@ class Wiring:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools, and `recall` for style `account`, which may leave things out."""
+        """The tools, and `recall` for styles that may leave things out."""
         return self.specs_of(self.tools)
 
     def specs_of(self, tools: Sequence[ToolLike]) -> tuple[ToolSpec, ...]:
         """Like `specs`, for other tools."""
         own = tuple(map(tool_spec, tools))
-        offers_recall = self.recall and self.prompts.style == "account"
+        offers_recall = self.recall and self.prompts.style in CHRONOLOGICAL
         return (*own, RECALL) if offers_recall and all(tool.name != RECALL.name for tool in own) else own

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from remora.analysis._grounding import call_words
+from remora.context.text import message_text
 from remora.events import Call, ModelRequestEvent, ToolResultEvent
 
 MAX_SOURCES = 200
@@ -52,7 +53,7 @@ class LostWords:
     def take_prompt(self, event: ModelRequestEvent) -> None:
         """Remember what the model is shown. The constant system text is left to `system`."""
         self._request = event
-        self._prompt = [str(message.get("content") or "") for message in event.messages]
+        self._prompt = [message_text(message) for message in event.messages]
 
     def take_calls(self, calls: Sequence[Call], turn: int) -> None:
         """Find the words of these calls that only an earlier result held."""

@@ -1,7 +1,8 @@
 """Evidence: messages, calls and outputs of a run, bounded in size and rendered as a short account."""
 
-from remora.context.evidence._account import Account, write_account
+from remora.context.evidence._account import Account, ChatAccount, write_account, write_chat
 from remora.context.evidence._calls import call_line
+from remora.context.evidence._chat import MESSAGE_OVERHEAD, Message, append_message
 from remora.context.evidence._entries import Entry, agent_said, called, person_said
 from remora.context.evidence._failure import says_failed
 from remora.context.evidence._memory import Evidence, Known, remember
@@ -9,13 +10,17 @@ from remora.context.evidence._reading import Kind, Reading, read_output
 from remora.context.evidence._words import words_of
 
 __all__ = [
+    "MESSAGE_OVERHEAD",
     "Account",
+    "ChatAccount",
     "Entry",
     "Evidence",
     "Kind",
     "Known",
+    "Message",
     "Reading",
     "agent_said",
+    "append_message",
     "call_line",
     "called",
     "person_said",
@@ -24,4 +29,5 @@ __all__ = [
     "says_failed",
     "words_of",
     "write_account",
+    "write_chat",
 ]

@@ -5,14 +5,15 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
+from remora.context.evidence._chat import CALL_OVERHEAD, RESULT_OVERHEAD, Message, chat_messages, chat_tokens
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
-from remora.context.evidence._text import by_key, entry_lines, grouped
+from remora.context.evidence._text import Shown, by_key, entry_lines, grouped, show
 from remora.context.evidence._words import weigh
 from remora.context.evidence._worth import Judge, Piece, goal_words
 
@@ -38,6 +39,11 @@ FULL = 0.93
 """An account that uses this share of the budget is good enough: no further attempt."""
 
 
+NATIVE = 4
+"""The newest entries that a chat shows as messages: this many. Older ones are lines of its first message."""
+OLDER = "Before that, oldest first. `#n` is an event's number. Indented lines are tools' outputs."
+
+
 @dataclass(frozen=True)
 class Account:
     """A text within its budget, and the number of parts left out, by kind."""
@@ -48,33 +54,99 @@ class Account:
     left_out: Mapping[str, int]
 
 
+@dataclass(frozen=True)
+class ChatAccount:
+    """Chat messages within their budget, and the number of parts left out, by kind."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What is shown of a run."""
+
+    task: str
+    ledger: str
+    """Identifiers of outputs that were dropped, in one line."""
+    parts: Sequence[Shown]
+    left_out: Mapping[str, int]
+
+    @cached_property
+    def text(self) -> str:
+        """The account as text."""
+        task = [f"Task: {self.task}"] if self.task else []
+        return "\n".join([*task, *self._lines(self.parts), *_note(self.left_out)])
+
+    def messages(self, native: int, *, calls_in_text: bool) -> list[Message]:
+        """The account as chat: the newest entries, at most `native` of them, as messages, older ones as lines."""
+        start = max(0, len(self.parts) - native)
+        older = next((at for at in range(len(self.parts), start, -1) if not _is_message(self.parts[at - 1])), start)
+        opening = [*([self.task] if self.task else []), *_note(self.left_out)]
+        if lines := self._lines(self.parts[:older]):
+            opening += [OLDER, *lines]
+        return chat_messages("\n".join(opening), self.parts[older:], calls_in_text=calls_in_text)
+
+    def _lines(self, parts: Sequence[Shown]) -> list[str]:
+        ledger = [self.ledger] if self.ledger else []
+        return [*ledger, *grouped([line for part in parts for line in entry_lines(part)])]
+
+
 def write_account(
     goal: str, evidence: Evidence, budget: int, count: Count, around: tuple[str, str] = ("", "")
 ) -> Account:
-    """Write the account of a run: at most `budget` tokens by `count`, with the text before and after it.
-
-    Selects lines by estimated tokens, counts the text, and corrects the target for the next attempt.
-    """
+    """Write the account of a run: at most `budget` tokens by `count`, with the text before and after it."""
     budget = max(0, budget)
     room = max(0, budget - count("".join(around))) if any(around) else budget
     writer = _Writer(goal, evidence, room)
+    draft, tokens = _fitting(writer, budget, room, count, lambda made: count(made.text.join(around)))
+    if tokens <= budget:
+        return Account(draft.text, tokens, draft.left_out)
+    return _cut(draft.text, budget, count, around, draft.left_out)
+
+
+def write_chat(goal: str, evidence: Evidence, budget: int, count: Count, *, calls_in_text: bool = False) -> ChatAccount:
+    """Write the account as chat messages: at most `budget` tokens by `count`, those of the template included."""
+    calls = min(NATIVE, len(evidence.entries))
+    room = max(0, budget - calls * (CALL_OVERHEAD + RESULT_OVERHEAD) // 2)
+
+    def messages(draft: _Draft) -> list[Message]:
+        return draft.messages(NATIVE, calls_in_text=calls_in_text)
+
+    writer = _Writer(goal, evidence, room)
+    draft, tokens = _fitting(writer, budget, room, count, lambda made: chat_tokens(messages(made), count))
+    if tokens <= budget:
+        return ChatAccount(tuple(messages(draft)), tokens, draft.left_out)
+    short = write_account(goal, evidence, budget, count)
+    return ChatAccount(({"role": "user", "content": short.text},), short.tokens, short.left_out)
+
+
+def _fitting(
+    writer: _Writer, budget: int, room: int, count: Count, measure: Callable[[_Draft], int]
+) -> tuple[_Draft, int]:
+    """The draft that uses most of the budget; one that is over it if none fits.
+
+    Selects lines by estimated tokens, counts the text, and corrects the target for the next attempt.
+    """
     sample = writer.sample()
-    target, best = room * min(1.3, max(0.4, 0.97 * weigh(sample) / max(1, count(sample)))), None
+    target = room * min(1.3, max(0.4, 0.97 * weigh(sample) / max(1, count(sample))))
+    best: tuple[_Draft, int] | None = None
     for _ in range(TRIES):
-        text, left_out = writer.write(target)
-        tokens = count(text.join(around))
+        draft = writer.write(target)
+        tokens = measure(draft)
         if tokens > budget:
             target *= 0.98 * room / max(1, room + tokens - budget)
             if best is None:
                 continue
             break
-        if best is None or tokens > best.tokens:
-            best = Account(text, tokens, left_out)
+        if best is None or tokens > best[1]:
+            best = draft, tokens
         unused = budget - tokens
-        if not left_out or unused <= room * (1 - FULL):
+        if not draft.left_out or unused <= room * (1 - FULL):
             break
         target *= min(1.6, 0.985 * room / max(1, room - unused))
-    return best or _cut(text, budget, count, around, left_out)
+    return best or (draft, tokens)
 
 
 def _cut(text: str, budget: int, count: Count, around: tuple[str, str], left_out: Mapping[str, int]) -> Account:
@@ -109,8 +181,8 @@ class _Writer:
                 break
         return "\n".join(texts)[:SAMPLE]
 
-    def write(self, target: float) -> tuple[str, Mapping[str, int]]:
-        """Write the account for about `target` tokens. Returns it with the counts of what was left out."""
+    def write(self, target: float) -> _Draft:
+        """What an account of about `target` tokens shows."""
         task, weight = task_text(self._goal, target * TASK_SHARE, self._used)
         room = target - weight - NOTES
         chosen: dict[int, set[int]] = {}
@@ -122,7 +194,7 @@ class _Writer:
         ledger, left = self._ledger_line(room * LEDGER_SHARE, left, shown)
         known, left = self._known(chosen, left, shown)
         self._choose(self._later, chosen, left, {})
-        return self._text(task, chosen, self._still_hidden(known, chosen), ledger)
+        return self._draft(task, chosen, self._still_hidden(known, chosen), ledger)
 
     @cached_property
     def _used(self) -> frozenset[str]:
@@ -232,20 +304,20 @@ class _Writer:
                 pairs.append((item.key, f"{item.value} #{item.seq}"))
         return (f"Earlier: {by_key(pairs)}" if pairs else ""), left
 
-    def _text(
-        self, task: str, chosen: Mapping[int, set[int]], known: Mapping[int, str], ledger: str
-    ) -> tuple[str, Mapping[str, int]]:
-        parts = [*([f"Task: {task}"] if task else []), *([ledger] if ledger else [])]
-        hidden = self._lines
-        for index in sorted(chosen):
-            entry = self._entries[index]
-            lines, gone = entry_lines(entry, chosen[index], self._ends[index], known.get(index, ""))
-            hidden -= entry.height - gone
-            parts += lines
+    def _draft(self, task: str, chosen: Mapping[int, set[int]], known: Mapping[int, str], ledger: str) -> _Draft:
+        parts = [
+            show(self._entries[index], chosen[index], self._ends[index], known.get(index, ""))
+            for index in sorted(chosen)
+        ]
+        hidden = self._lines - sum(part.entry.height - part.gone for part in parts)
         items = len(self._entries) - len(chosen) + self._evidence.dropped
         counts = {"items": items, "lines": hidden, "task": int(task != self._goal)}
-        left_out = {name: number for name, number in counts.items() if number}
-        return "\n".join([*grouped(parts), *_note(left_out)]), left_out
+        return _Draft(task, ledger, parts, {name: number for name, number in counts.items() if number})
+
+
+def _is_message(part: Shown) -> bool:
+    """Whether the entry can be written as messages: streams of earlier versions lack the arguments of calls."""
+    return part.entry.speaker != "call" or bool(part.entry.call)
 
 
 def _gaps(chosen: Mapping[int, set[int]]) -> int:

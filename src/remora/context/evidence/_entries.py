@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from remora.context.evidence._calls import call_line
+from remora.context.evidence._calls import call_json, call_line
 from remora.context.evidence._identifiers import Identifiers
 from remora.context.evidence._reading import Reading, visible_line
 from remora.context.evidence._words import Lexed, lex, weigh, words_of
@@ -52,6 +52,8 @@ class Entry:
     speaker: Speaker
     text: str
     """The call in one line; empty for messages."""
+    call: str = ""
+    """The call as JSON, `name` and `arguments`; `…` stands for lines of `given`. Empty if it is too large."""
     given: tuple[str, ...] = ()
     """Lines of long arguments."""
     lines: tuple[str, ...] = ()
@@ -68,7 +70,7 @@ class Entry:
     def size(self) -> int:
         """Estimated bytes."""
         pairs = sum(len(key) + len(value) + 6 for key, value in self.identifiers)
-        return len(self.text) + sum(map(len, self.given)) + sum(map(len, self.lines)) + pairs + 64
+        return len(self.text) + len(self.call) + sum(map(len, self.given)) + sum(map(len, self.lines)) + pairs + 64
 
     @cached_property
     def encoded(self) -> bytes:
@@ -193,7 +195,9 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
         shown = "\n".join(reading.lines)
         new = tuple(line for line in given if line.strip() and line.strip() not in shown)
         given = new if len(new) > 1 or (new and not new[0].endswith(":")) else ()
-    entry = Entry(seq, "call", text, given, reading.lines, reading.kind, reading.failed, reading.omitted)
+    entry = Entry(
+        seq, "call", text, call_json(tool, args), given, reading.lines, reading.kind, reading.failed, reading.omitted
+    )
     return entry if entry.brief else replace(entry, identifiers=reading.identifiers)
 
 

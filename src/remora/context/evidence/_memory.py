@@ -117,16 +117,15 @@ def _oldest_first(entries: Sequence[Entry | None]) -> Iterator[tuple[int, Entry]
 def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
     if entry.level == 2:
         return None
-    clipped = clip(entry.text, SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2)
+    most = SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2
+    clipped, call = clip(entry.text, most), entry.call if len(entry.call) <= most else ""
     if entry.speaker != "call":
-        return entry.shortened(
-            entry.text, (), _kept(entry, "lines", focus, SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2)
-        )
+        return entry.shortened(entry.text, (), _kept(entry, "lines", focus, most))
     if entry.level == 1:
-        return entry.shortened(clipped, (), (), omitted=entry.omitted + len(entry.lines), identifiers=())
+        return entry.shortened(clipped, (), (), call=call, omitted=entry.omitted + len(entry.lines), identifiers=())
     given = _kept(entry, "given", focus, SHORT_OUTPUT // 2)
     lines = _kept(entry, "lines", focus, SHORT_OUTPUT)
-    return entry.shortened(clipped, given, lines, omitted=entry.omitted + len(entry.lines) - len(lines))
+    return entry.shortened(clipped, given, lines, call=call, omitted=entry.omitted + len(entry.lines) - len(lines))
 
 
 def _kept(entry: Entry, name: Literal["given", "lines"], focus: frozenset[str], limit: int) -> list[int]:

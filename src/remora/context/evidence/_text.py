@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from remora.context.evidence._entries import Entry
 
@@ -17,13 +18,42 @@ SHORT_GAP = 8
 _HIDDEN_CALL = re.compile(r"#(?P<seq>\d+) (?P<tool>[\w.-]+)\((?P<args>.*)\): …")
 
 
-def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[list[str], int]:
-    """The shown lines of an entry, and the number of hidden ones. `known` lists identifiers in hidden lines."""
-    shown, gone = _chosen_lines(entry, chosen, end)
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of an entry."""
+
+    entry: Entry
+    given: list[str]
+    """Lines of long arguments."""
+    lines: list[str]
+    """Lines of the output or the message."""
+    gone: int
+    """The number of hidden lines."""
+    known: str
+    """Identifiers in hidden lines."""
+
+    @property
+    def said(self) -> str:
+        """A message as one text."""
+        return " ".join(part.strip() for part in self.lines)
+
+
+def show(entry: Entry, chosen: set[int], end: int, known: str) -> Shown:
+    """An entry with these of its lines. Lines from `end` on are not counted as hidden."""
+    lines, gone = _chosen_lines(entry, chosen, end)
+    start = len(entry.given)
+    return Shown(
+        entry, [text for at, text in lines if at < start], [text for at, text in lines if at >= start], gone, known
+    )
+
+
+def entry_lines(part: Shown) -> list[str]:
+    """The lines of an entry in the account."""
+    entry, gone, known = part.entry, part.gone, part.known
     if entry.speaker != "call":
-        return [f"#{entry.seq} {entry.speaker}: {' '.join(part.strip() for part in shown)}"], gone
+        return [f"#{entry.seq} {entry.speaker}: {part.said}"]
     # Only our own labels begin a line: an output could forge a person's words otherwise.
-    shown = [f" {line}" for line in shown]
+    shown = [f" {line}" for line in (*part.given, *part.lines)]
     beside = entry.brief
     if beside and shown:
         shown.append(f" result: {beside}")
@@ -34,29 +64,30 @@ def entry_lines(entry: Entry, chosen: set[int], end: int, known: str) -> tuple[l
     rest = f": {beside or hidden}".rstrip()
     head = f"#{entry.seq} {entry.text}{' failed' if entry.failed else ''}{rest}"
     if len(shown) == 1 and len(head) + len(shown[0]) < ONE_LINE:
-        return [f"{head} {shown[0].strip()}"], gone
-    return [head, *shown], gone
+        return [f"{head} {shown[0].strip()}"]
+    return [head, *shown]
 
 
-def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[str], int]:
+def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[tuple[int, str]], int]:
+    """The chosen lines with their indices, marked where others are hidden, and the number of hidden ones."""
     view = entry.view
-    shown: list[str] = []
+    shown: list[tuple[int, str]] = []
     hidden, last = 0, -1
     for at in sorted(chosen):
         if at < 0:
             continue
-        gap = [line for line in view[last + 1 : min(at, end)] if line.words]
-        if len(gap) == 1 and shown and gap[0].weight <= SHORT_GAP:
-            shown.append(gap[0].text)
+        gap = [(between, line) for between, line in enumerate(view[last + 1 : min(at, end)], last + 1) if line.words]
+        if len(gap) == 1 and shown and gap[0][1].weight <= SHORT_GAP:
+            shown.append((gap[0][0], gap[0][1].text))
         elif gap:
             if shown:
-                shown[-1] += GAP
+                shown[-1] = (shown[-1][0], shown[-1][1] + GAP)
             hidden += len(gap)
-        shown.append(view[at].text)
+        shown.append((at, view[at].text))
         last = at
     rest = sum([1 for line in view[last + 1 : end] if line.words])
     if rest and shown:
-        shown[-1] += GAP
+        shown[-1] = (shown[-1][0], shown[-1][1] + GAP)
     return shown, hidden + rest
 
 
