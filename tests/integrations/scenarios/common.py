@@ -39,10 +39,15 @@ class Told:
     output: str = ""
     raised: str = ""
     prompts: list[dict[str, Any]] = field(default_factory=list)
-    """For each request of the model: `system`, `text`, `messages` (how many), `tools` (names)."""
+    """For each request of the model: `system`, `said` (texts and calls in order), `tools` (names)."""
 
 
 Talk = Callable[[Ask], Awaitable[Told]]
+
+
+def made_call(name: str, args: Any) -> str:
+    """A call as all frameworks' prompts are compared."""
+    return f"{name} {json.dumps(json.loads(args) if isinstance(args, str) else args, sort_keys=True)}"
 
 
 def weather(city: str) -> dict[str, Any]:

@@ -44,8 +44,15 @@ class Script(BaseChatModel):
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         names = [each["function"]["name"] for each in kwargs.get("tools", [])]
-        text = {"system": messages[0].content, "text": messages[-1].content}
-        self.told.prompts.append(text | {"messages": len(messages) - 1, "tools": names})
+        said = [
+            part
+            for message in messages[1:]
+            for part in (
+                message.content,
+                *(common.made_call(call["name"], call["args"]) for call in getattr(message, "tool_calls", ())),
+            )
+        ]
+        self.told.prompts.append({"system": messages[0].content, "said": said, "tools": names})
         step = self.steps.pop(0)
         if isinstance(step, str):
             reply = AIMessage(step)

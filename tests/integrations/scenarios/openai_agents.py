@@ -68,9 +68,14 @@ async def talk(ask: common.Ask) -> common.Told:
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever the framework raises is told
         told.raised = f"{type(error).__name__}: {error}"
     for call in model.calls:
-        text = call.input[-1]["content"]
-        sent = {"system": call.system_instructions, "text": text, "messages": len(call.input)}
-        told.prompts.append(sent | {"tools": [tool.name for tool in call.tools]})
+        said = [
+            common.made_call(item["name"], item["arguments"])
+            if item.get("type") == "function_call"
+            else item.get("output") or item["content"]
+            for item in call.input
+        ]
+        names = [tool.name for tool in call.tools]
+        told.prompts.append({"system": call.system_instructions, "said": said, "tools": names})
     return told
 
 

@@ -27,9 +27,13 @@ class Script:
         self.steps, self.told = iter(ask.script), told
 
     def answer(self, messages: list[Any], info: Any) -> ModelResponse:
-        system, text = (part.content for part in messages[-1].parts)
+        first, *rest = (part for message in messages for part in message.parts)
+        said = [
+            common.made_call(part.tool_name, part.args) if isinstance(part, ToolCallPart) else part.content
+            for part in rest
+        ]
         names = [tool.name for tool in info.function_tools]
-        self.told.prompts.append({"system": system, "text": text, "messages": len(messages), "tools": names})
+        self.told.prompts.append({"system": first.content, "said": said, "tools": names})
         step = next(self.steps)
         if isinstance(step, str):
             return ModelResponse(parts=[TextPart(step)])

@@ -43,9 +43,9 @@ class Script(Model):
         self.steps, self.told = iter(ask.script), told
 
     def generate(self, messages: Any, tools_to_call_from: Any = None, **_: Any) -> ChatMessage:
-        system, text = (messages[at].content[0]["text"] for at in (0, -1))
+        system, *said = (message.content[0]["text"] for message in messages)
         names = [each.name for each in tools_to_call_from or ()]
-        self.told.prompts.append({"system": system, "text": text, "messages": len(messages) - 1, "tools": names})
+        self.told.prompts.append({"system": system, "said": said, "tools": names})
         step = next(self.steps)
         if isinstance(step, dict):
             # Its own kind of failed output: a text that holds no call.
