@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from remora.app._deciding import Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import open_hub
 from remora.app._ladder import AgentLadder, Rungs, check_ladder
+from remora.app._mcp import open_mcp
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._target import Target, contents_after, fork_target, pin_target, restore_target
@@ -30,6 +31,7 @@ from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 
 if TYPE_CHECKING:
     from remora.hub import HubClient
+    from remora.mcp import McpTools
     from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
 
@@ -54,6 +56,8 @@ class Session:
     overrides: RunOverrides = NO_OVERRIDES
     rungs: Rungs | None = None
     """The ladder; None without one."""
+    mcp: Mapping[str, McpTools] = field(default_factory=dict)
+    """The tools of MCP servers by agent."""
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
         """Run one agent to its end."""
@@ -161,7 +165,8 @@ class Session:
 
         for agent in self.agents.values():
             functions = (function.spec for function in self.project.agents.functions(agent).values())
-            own = (*tool_specs(agent.definition, agent.scripts), *functions)
+            servers = self.mcp[agent.definition.name].specs if agent.definition.name in self.mcp else ()
+            own = (*tool_specs(agent.definition, agent.scripts), *functions, *servers)
             tools = self.overrides.executor.specs if self.overrides.executor else own
             self._check_budget(agent.definition, (*tools, *self._built_in_tools(agent.definition)))
 
@@ -224,7 +229,9 @@ class Session:
             code=PythonCode(),
             base=base,
         )
-        return MixedTools(agent.definition, scripts, project.agents.functions(agent))
+        return MixedTools(
+            agent.definition, scripts, project.agents.functions(agent), self.mcp.get(agent.definition.name)
+        )
 
     def _wiring(
         self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], workspace: OverlayWorkspace
@@ -305,6 +312,7 @@ async def open_session(
             until=until,
             overrides=overrides,
             rungs=_rungs(project, found, stack, overrides),
+            mcp=await stack.enter_async_context(open_mcp(project, {} if overrides.executor else agents)),
         )
         session.check_budgets()
         yield session

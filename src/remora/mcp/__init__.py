@@ -1,0 +1,27 @@
+"""A client of MCP servers, whose tools agents may use. Stands on the official SDK, the extra `mcp`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from remora._lazy import lazy_names
+from remora.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from remora.mcp._connection import Launch, McpConnection, OfferedTool
+    from remora.mcp._tools import McpTools
+
+__all__ = ["Launch", "McpConnection", "McpTools", "OfferedTool", "check_installed"]
+
+_MODULES = {
+    "_connection": "Launch McpConnection OfferedTool",
+    "_tools": "McpTools",
+}
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+
+
+def check_installed() -> None:
+    """Raises `MissingExtra` if the SDK is not installed."""
+    if find_spec("mcp") is None:
+        raise MissingExtra("The MCP SDK, which an agent's MCP servers need,", extra="mcp")
