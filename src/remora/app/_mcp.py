@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +45,11 @@ async def open_mcp(project: Project, agents: Mapping[str, Agent]) -> AsyncIterat
             entries = [tool for tool in agent.definition.tools if tool.mcp]
             opened[name] = McpTools(entries, await _connect(project, agent, stack))
         yield opened
+
+
+def mcp_names(agents: Iterable[Agent]) -> tuple[str, ...]:
+    """The servers that the agents use, by name."""
+    return tuple(sorted({tool.mcp_server for agent in agents for tool in agent.definition.tools if tool.mcp}))
 
 
 async def _connect(project: Project, agent: Agent, stack: AsyncExitStack) -> dict[str, McpConnection]:

@@ -178,6 +178,8 @@ class Session:
             # Native tool schemas take about twice the tokens of tools that are listed in the prompt.
             native = self.deciders.calling == "native"
             shorter = "Set `server.mode: json` if the server can hold a reply to a schema. " if native else ""
+            if any(tool.mcp for tool in definition.tools):
+                shorter += "List fewer tools of MCP servers, or give them a shorter `description`. "
             raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=f"{shorter}{error.hint}") from error
 
     def _fixed_tokens(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> int:

@@ -39,7 +39,8 @@ BAR_LEAD = 50
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
-    network = f"only {', '.join(plan.servers)}" if plan.servers else "not used"
+    asked = [*plan.servers, *(f"what MCP server {name} uses" for name in plan.mcp)]
+    network = f"only {', '.join(asked)}" if asked else "not used"
     say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
     say(f"{command}      {_agent_counts(plan)} · {limit}")

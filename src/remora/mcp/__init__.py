@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from remora._lazy import lazy_names
@@ -23,5 +22,7 @@ __getattr__, __dir__ = lazy_names(__name__, _MODULES)
 
 def check_installed() -> None:
     """Raises `MissingExtra` if the SDK is not installed."""
-    if find_spec("mcp") is None:
-        raise MissingExtra("The MCP SDK, which an agent's MCP servers need,", extra="mcp")
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("The MCP SDK", extra="mcp") from error

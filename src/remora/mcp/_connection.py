@@ -25,6 +25,8 @@ MAX_TOOLS = 500
 MAX_PAGES = 50
 MAX_RESTARTS = 3
 """How often a lost connection is opened again."""
+CLOSE_S = 5.0
+"""Seconds to disconnect in good order, and again after a cancellation."""
 _ENVELOPE = 256 * 1024
 """Bytes of a message besides a result, such as a list of tools."""
 _SHOWN_LINES = 10
@@ -94,13 +96,17 @@ class McpConnection:
 
     async def close(self) -> None:
         """Disconnect and end the server's process."""
-        holder, self._holder, self._client = self._holder, None, None
-        if holder is not None:
-            self._close.set()
-            _, pending = await asyncio.wait([holder], timeout=5.0)
-            for task in pending:
-                task.cancel()
-                await asyncio.wait([task], timeout=1.0)
+        holder, client = self._holder, self._client
+        self._holder = self._client = None
+        if holder is None:
+            return
+        self._close.set()
+        if client is None:
+            holder.cancel()  # it still waits for an answer
+        _, pending = await asyncio.wait([holder], timeout=CLOSE_S)
+        for task in pending:
+            task.cancel()
+        await asyncio.wait([holder], timeout=CLOSE_S)
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> CallToolResult:
         """Call a tool once. Raises `ToolError`. A call is never repeated: it may have had an effect."""
@@ -113,7 +119,6 @@ class McpConnection:
             raise ToolLimitExceeded(tool, limit=f"{limit_s:g} s; what it did until then is unknown") from error
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                self._client = None
                 raise await self._lost(tool) from error
             raise ToolFailed(f"MCP server `{self.launch.name}` refused `{tool}`: {_line(error.message)}") from error
         except Exception as error:
@@ -149,7 +154,7 @@ class McpConnection:
         """Hold the connection open until `close`. The SDK demands that one task opens and closes it."""
         info = Implementation(name="remora", version=__version__)
         try:
-            async with Client(self._streams(), client_info=info, cache=None) as client:  # type: ignore[arg-type]
+            async with Client(self._streams(), client_info=info, cache=None) as client:
                 if not ready.done():
                     ready.set_result(client)
                 await self._close.wait()

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from mcp_types import AudioContent, CallToolResult, EmbeddedResource, ImageContent, ResourceLink, TextContent
+from mcp_types import BlobResourceContents as BlobResource
 from mcp_types import TextResourceContents as TextResource
 
 from remora.context.text import one_line
@@ -51,7 +52,7 @@ def _read_block(block: Any, place: int) -> tuple[str, list[tuple[str, bytes]]]:
             return _attach(f"{block.type}-{place}", block.mime_type, block.data)
         case EmbeddedResource(resource=TextResource() as resource):
             return resource.text, []
-        case EmbeddedResource(resource=resource):
+        case EmbeddedResource(resource=BlobResource() as resource):
             return _attach(f"resource-{place}", resource.mime_type or "", resource.blob)
         case ResourceLink():
             return f"[link: {one_line(str(block.uri), 500)}]", []

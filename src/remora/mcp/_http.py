@@ -22,14 +22,16 @@ async def http_streams(url: str, *, api_key: str, timeout_s: float, max_message:
     async def check(response: httpx2.Response) -> None:
         _check_reply(response, max_message)
 
-    async with httpx2.AsyncClient(
-        headers=headers,
-        timeout=httpx2.Timeout(timeout_s),
-        trust_env=False,
-        event_hooks={"response": [check]},
-    ) as client:
-        async with streamable_http_client(url, http_client=client, max_sse_event_size=max_message) as streams:
-            yield streams
+    async with (
+        httpx2.AsyncClient(
+            headers=headers,
+            timeout=httpx2.Timeout(timeout_s),
+            trust_env=False,
+            event_hooks={"response": [check]},
+        ) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=max_message) as streams,
+    ):
+        yield streams
 
 
 def _check_reply(response: httpx2.Response, max_message: int) -> None:

@@ -107,12 +107,13 @@ async def _read_log(process: Process, log: ServerLog) -> None:
 async def _stop(process: Process, log: ServerLog) -> None:
     """Close its input, then end it and all processes of its group."""
     _pipe(process.stdin).close()
-    for ending in (signal.SIGTERM, signal.SIGKILL):
-        if await _has_exited(process):
-            break
-        _signal_group(process, ending)
+    try:
+        if not await _has_exited(process):
+            _signal_group(process, signal.SIGTERM)
+            await _has_exited(process)
+    finally:
+        _signal_group(process, signal.SIGKILL)  # also what it started itself
     await _has_exited(process)
-    _signal_group(process, signal.SIGKILL)  # what it started itself
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(GRACE_S):
             log.add(await _pipe(process.stderr).read(_CHUNK))
