@@ -136,6 +136,20 @@ def test_a_server_of_your_own_settings_gets_the_keys_you_name_and_they_are_never
     assert b"sk-12345678" not in b"".join(path.read_bytes() for path in project.rglob("*.jsonl"))
 
 
+def test_a_fixed_argument_is_neither_seen_nor_set_by_the_model(project: Path) -> None:
+    tools = [{"name": "stock", "mcp": "shop", "fixed": {"item": "{project}"}}]
+    write_agent(project, {"tool": "stock", "args": {"least": 5}}, tools=tools)
+    _, events = run(project)
+    start = events[0].model_dump()
+    assert start["tools"][0]["parameters"]["properties"] == {"least": {"type": "integer"}}
+    (told,) = results(events)
+    assert told.parsed == {"item_number": len(str(project)), "in_stock": 17}
+    tools = [{"name": "stock", "mcp": "shop", "fixed": {"itme": "cup"}}]
+    write_agent(project, {"tool": "stock"}, tools=tools)
+    with pytest.raises(ConfigError, match="no argument `itme` to fix: expected one of `item`, `least`"):
+        run(project)
+
+
 def test_an_agent_names_only_servers_that_exist(project: Path) -> None:
     write_agent(project, {"tool": "stock"}, mcp={})
     with pytest.raises(ConfigError, match="uses the MCP server `shop`, which is not defined: expected one of none"):

@@ -59,6 +59,9 @@ class ToolEntry(_Part):
     mcp: str = Field(default="", pattern=rf"^$|^{SERVER_NAME}(/[!-~]{{1,128}})?$")
     """`server` or `server/tool`: a tool of an MCP server instead of a script. Without `/tool`, it has the same name
     there. Needs trust."""
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of an MCP tool that the model neither sees nor sets. `{project}` is replaced by the project's
+    folder."""
 
     @property
     def mcp_server(self) -> str:
@@ -74,6 +77,8 @@ class ToolEntry(_Part):
     def _is_one_kind(self) -> ToolEntry:
         if self.mcp and self.python:
             raise ValueError("expected either `python` or `mcp`")
+        if self.fixed and not self.mcp:
+            raise ValueError("`fixed` is for tools of MCP servers")
         if self.mcp and self.effects == "workspace":
             raise ValueError("an MCP server cannot write to the workspace: expected `effects` of `none` or `outside`")
         return self

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remora.app._project import Project
 from remora.app._settings import USER_CONFIG_FILE, user_config_dir
+from remora.config import validate
+from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError
 from remora.mcp_servers import PROJECT, McpServer, McpServerConfig
 from remora.snapshot import Snapshot
@@ -43,8 +45,30 @@ async def open_mcp(project: Project, agents: Mapping[str, Agent]) -> AsyncIterat
         opened: dict[str, McpTools] = {}
         for name, agent in users.items():
             entries = [tool for tool in agent.definition.tools if tool.mcp]
-            opened[name] = McpTools(entries, await _connect(project, agent, stack))
+            opened[name] = McpTools(entries, await _connect(project, agent, stack), str(project.root))
         yield opened
+
+
+async def list_mcp_tools(project: Project, words: Sequence[str]) -> dict[str, ToolSpec | str]:
+    """The tools of a server by name, as a model would see them; for one that cannot be offered, the reason.
+
+    `words` is the name of a server in the user's settings, a URL, or a command. Raises `ConfigError`.
+    """
+    from remora.mcp import McpConnection, check_installed, offer_all
+
+    check_installed()
+    name, server = _named_server(project, words)
+    with tempfile.TemporaryDirectory(prefix="remora-mcp-") as folder:
+        async with McpConnection(launch(project, name, server, Path(folder))) as connection:
+            return offer_all(connection)
+
+
+def _named_server(project: Project, words: Sequence[str]) -> tuple[str, McpServer]:
+    first = words[0]
+    if len(words) == 1 and first in project.config.mcp:
+        return first, project.config.mcp[first]
+    given = {"url": first} if len(words) == 1 and "://" in first else {"command": tuple(words)}
+    return "server", validate(McpServerConfig, given, "arguments")
 
 
 def mcp_names(agents: Iterable[Agent]) -> tuple[str, ...]:

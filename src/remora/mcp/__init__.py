@@ -9,13 +9,13 @@ from remora.errors import MissingExtra
 
 if TYPE_CHECKING:
     from remora.mcp._connection import Launch, McpConnection, OfferedTool
-    from remora.mcp._tools import McpTools
+    from remora.mcp._tools import McpTools, offer_all
 
-__all__ = ["Launch", "McpConnection", "McpTools", "OfferedTool", "check_installed"]
+__all__ = ["Launch", "McpConnection", "McpTools", "OfferedTool", "check_installed", "offer_all"]
 
 _MODULES = {
     "_connection": "Launch McpConnection OfferedTool",
-    "_tools": "McpTools",
+    "_tools": "McpTools offer_all",
 }
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)
 

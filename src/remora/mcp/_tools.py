@@ -12,6 +12,7 @@ from remora.errors import ConfigError, ToolArgumentsInvalid, ToolNotFound
 from remora.mcp._connection import McpConnection, OfferedTool
 from remora.mcp._content import read_result
 from remora.mcp._schema import SchemaRefused, clean_description, clean_parameters
+from remora.mcp_servers import PROJECT
 from remora.ports import ToolOutput
 from remora.subagent import ToolEntry
 
@@ -22,10 +23,13 @@ _NAMED = 30
 class McpTools:
     """Only the tools that the definition lists: a server cannot add one."""
 
-    def __init__(self, entries: Sequence[ToolEntry], connections: Mapping[str, McpConnection]) -> None:
+    def __init__(
+        self, entries: Sequence[ToolEntry], connections: Mapping[str, McpConnection], project: str = ""
+    ) -> None:
         """`connections` holds the open servers by name. Raises `ConfigError` for a tool that cannot be offered."""
         self._entries = {entry.name: entry for entry in entries}
         self._connections = connections
+        self._fixed = {entry.name: _in_project(entry.fixed, project) for entry in entries}
         self.specs: tuple[ToolSpec, ...] = tuple(_spec(entry, connections[entry.mcp_server]) for entry in entries)
         self._parameters = {spec.name: spec.parameters for spec in self.specs}
 
@@ -37,24 +41,58 @@ class McpTools:
             raise ToolArgumentsInvalid(name, found)
         entry = self._entries[name]
         server = self._connections[entry.mcp_server]
-        return read_result(name, await server.call(entry.mcp_tool, args), server.launch.server.max_bytes)
+        result = await server.call(entry.mcp_tool, {**args, **self._fixed[name]})
+        return read_result(name, result, server.launch.server.max_bytes)
+
+
+def offer_all(server: McpConnection) -> dict[str, ToolSpec | str]:
+    """All tools of a server as a model would see them; for one that cannot be offered, the reason."""
+    found: dict[str, ToolSpec | str] = {}
+    for name, offered in server.tools.items():
+        try:
+            found[name] = _offer(offered)
+        except SchemaRefused as error:
+            found[name] = str(error)
+    return found
+
+
+def _offer(offered: OfferedTool) -> ToolSpec:
+    return ToolSpec(
+        name=one_line(offered.name, 128),
+        description=clean_description(offered.description),
+        parameters=clean_parameters(offered.parameters),
+    )
 
 
 def _spec(entry: ToolEntry, server: McpConnection) -> ToolSpec:
     offered = _find(entry.mcp_tool, server)
     try:
-        parameters = clean_parameters(offered.parameters)
+        spec = _offer(offered)
     except SchemaRefused as error:
         raise ConfigError(
             f"Tool `{offered.name}` of MCP server `{server.launch.name}` cannot be offered: {error}",
             hint=f"Remove `{entry.name}` from the agent's tools",
         ) from error
-    return ToolSpec(
-        name=entry.name,
-        description=entry.description or clean_description(offered.description),
-        parameters=parameters,
-        effects=entry.effects,
-    )
+    properties = spec.parameters["properties"]
+    if unknown := [name for name in entry.fixed if name not in properties]:
+        known = ", ".join(f"`{name}`" for name in properties) or "none"
+        raise ConfigError(f"Tool `{entry.name}` has no argument `{unknown[0]}` to fix: expected one of {known}")
+    parameters = {
+        "type": "object",
+        "properties": {name: part for name, part in properties.items() if name not in entry.fixed},
+        "required": [name for name in spec.parameters["required"] if name not in entry.fixed],
+    }
+    own = {"description": entry.description} if entry.description else {}
+    return spec.model_copy(update={"name": entry.name, "effects": entry.effects, "parameters": parameters, **own})
+
+
+def _in_project(value: Any, project: str) -> Any:
+    """`value` with the project's folder for every `{project}` in its texts."""
+    if isinstance(value, str):
+        return value.replace(PROJECT, project)
+    if isinstance(value, Mapping):
+        return {key: _in_project(item, project) for key, item in value.items()}
+    return [_in_project(item, project) for item in value] if isinstance(value, list) else value
 
 
 def _find(name: str, server: McpConnection) -> OfferedTool:
