@@ -53,7 +53,9 @@ class ToolEntry(_Part):
     description: str = ""
     """The description that the model reads. If empty, the script's docstring is used."""
     effects: Effects = "outside"
+    """What a call can change. After a crash, only calls with `none` or `workspace` run again."""
     limits: Literal["strict", "default", "permissive"] = "default"
+    """Limits of a script: memory and time."""
     python: str = Field(default="", pattern=r"^$|^[A-Za-z0-9_][A-Za-z0-9_/]*\.py:[A-Za-z_][A-Za-z0-9_]*$")
     """`file.py:function` in the agent's folder, a function with `@remora.tool`, instead of a script. Needs trust."""
     mcp: str = Field(default="", pattern=rf"^$|^{SERVER_NAME}(/[!-~]{{1,128}})?$")
@@ -127,9 +129,13 @@ class SubagentDefinition(_Part):
     goal: str
     """The goal in the packet. `{node}` and `{file}` are replaced."""
     system_prompt: str
+    """The instructions at the start of every prompt."""
     targets: tuple[NodeType, ...] = (NodeType.FUNCTION, NodeType.METHOD)
+    """The kinds of code: one agent runs on each piece."""
     max_turns: int = Field(default=12, ge=1, le=1000)
+    """Maximum turns. A lower limit of the settings applies."""
     tools: tuple[ToolEntry, ...] = Field(min_length=1)
+    """What the model may call."""
     mcp: dict[Annotated[str, Field(pattern=rf"^{SERVER_NAME}$")], McpServer] = Field(default_factory=dict)
     """MCP servers by name. Those of the user's settings come first. Need trust."""
     commands: tuple[str | CommandRule, ...] = ()
@@ -137,6 +143,7 @@ class SubagentDefinition(_Part):
     context: tuple[str, ...] = ()
     """Tools that run before the first turn. Their results are recorded and shown to the model."""
     safety: tuple[str, ...] = ()
+    """Rules that every prompt shows."""
     candidate_actions: tuple[CandidateAction, ...] = ()
     """Offered before the first tool result."""
     candidate_rules: tuple[CandidateRule, ...] = ()
@@ -148,6 +155,7 @@ class SubagentDefinition(_Part):
     rendering: Literal["json", "markdown", "account"] = "json"
     """The prompt style."""
     check: CheckRule | None = None
+    """What decides the verdict."""
     escalation: EscalationRules = EscalationRules()
     """When the agent moves to a larger model of the user's ladder. Rules given here replace those of the settings."""
     summarizers: dict[str, str] = Field(default_factory=dict)
