@@ -138,6 +138,15 @@ class Runs:
 
         return Forking(self._project).plan(agent, at, say=say, knowledge=knowledge)
 
+    def plan_again(self, agent: str, *, say: str = "") -> ForkPlan:
+        """Plan a new agent that goes on where `agent` ended, with its packet and files, for as many turns again.
+
+        `say` is what a person says to it. `fork` runs the plan. Raises `ConfigError`.
+        """
+        from remora.app._forking import Forking
+
+        return Forking(self._project).plan_again(agent, say=say)
+
     def fork(self, plan: ForkPlan) -> AsyncIterator[AgentResult]:
         """Run a fork to its end, in a run of its own. Accepts nothing."""
         from remora.app._forking import Forking

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from remora.analysis import continued_turns
 from remora.app._deciding import Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import open_hub
@@ -91,7 +92,7 @@ class Session:
             policy=await self.deciders.resumed_policy(definition, past, self._first_rung),
             tools=tools,
             workspace=workspace,
-            limits=self._limits(definition),
+            limits=self.limits(definition, continued_turns(past)),
             ladder=self._ladder(definition, wiring, past),
             rules=self._rules(definition),
             model=self.deciders.record | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
@@ -279,10 +280,12 @@ class Session:
             return "packet"
         return "history" if memory.history_limit is None else "cut history"
 
-    def _limits(self, definition: SubagentDefinition) -> RunLimits:
+    def limits(self, definition: SubagentDefinition, earlier_turns: int = 0) -> RunLimits:
+        """An agent's limits. `earlier_turns` are those before it was continued, which do not count."""
         project = self.project
         left = None if self.until is None else max(0.001, self.until - project.clock.monotonic())
-        return run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
+        limits = run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
+        return replace(limits, max_turns=limits.max_turns + earlier_turns)
 
 
 @asynccontextmanager

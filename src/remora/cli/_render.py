@@ -228,9 +228,13 @@ def findings(found: Sequence[Finding]) -> None:
         say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
 
 
-def next_steps(shown: AgentResult, options: str, *, changed: bool = True) -> None:
-    """Print commands to continue with, ready to paste. Without changes there is nothing to accept."""
-    steps = [("diff", "all changes"), ("accept -i", "choose what to keep")] if changed else []
+def next_steps(shown: AgentResult, options: str, *, changed: bool = True, named: bool = False) -> None:
+    """Print commands to continue with, ready to paste. Without changes there is nothing to accept.
+
+    `named` means that the review commands take the changes only if the agent is named.
+    """
+    name = f" {short_id(shown.agent_id)}" if named else ""
+    steps = [(f"diff{name}", "all changes"), (f"accept{name} -i", "choose what to keep")] if changed else []
     if shown.last_seq >= 0:
         short, key = short_id(shown.agent_id), shown.check.get("key")
         steps.append((f"trace show {short}", "both tracks, turn by turn"))
