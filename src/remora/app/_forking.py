@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -220,6 +221,24 @@ def _first_changes(changes: Sequence[FileChange]) -> dict[str, FileChange]:
 async def _begin(session: Session, agent: Agent, job: Job, fork: ForkPlan) -> Runner:
     """Write what the fork inherits into its stream, with what it changes, and return the runner that goes on."""
     track = (await session.runner(job, fork.inherited, forks=fork.changes)).track
+    stream_id = track.identity.stream_id
+    try:
+        await _inherit(session, agent, fork, track)
+        past = [event async for event in session.writer.read(stream_id)]
+        return await session.runner(job, past, forks=fork.changes, resumed=_reason(fork))
+    except asyncio.CancelledError:
+        await asyncio.shield(session.writer.discard(stream_id))  # it holds nothing but copies
+        raise
+
+
+def _reason(fork: ForkPlan) -> str:
+    parent = fork.plan.parent or {}
+    went = "forked from" if parent.get("relation") == FORK else "continues"
+    return f"{went} {parent.get('agent_id')} after turn {parent.get('turn')}"
+
+
+async def _inherit(session: Session, agent: Agent, fork: ForkPlan, track: Track) -> None:
+    """Write the inherited events, and what the fork changes, into its stream."""
     first, *rest = fork.inherited
     start = _start(session, agent, first, fork, track)
     stamped = [event.model_copy(update=track.identity.fields()) for event in (start, *rest)]
@@ -233,11 +252,6 @@ async def _begin(session: Session, agent: Agent, job: Job, fork: ForkPlan) -> Ru
         await track.context.record(PacketUpdateEvent(source=FORK, delta=PacketDelta(knowledge=known)))
     if fork.say:
         await track.user(fork.say)
-    past = [event async for event in session.writer.read(track.identity.stream_id)]
-    parent = fork.plan.parent or {}
-    went = "forked from" if parent.get("relation") == FORK else "continues"
-    reason = f"{went} {parent.get('agent_id')} after turn {parent.get('turn')}"
-    return await session.runner(job, past, forks=fork.changes, resumed=reason)
 
 
 def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: Track) -> Event:

@@ -139,15 +139,17 @@ class Streams:
         budget: int | None = None,
         packets: bool = True,
         format: str = "",
+        again: bool = False,
         progress: Progress | None = None,
     ) -> Imports:
         """Record every conversation of these logs as a sealed stream. One that cannot be read leaves none.
 
         `files` may be folders. `budget` is the token limit of the packet, without the log's system text and tools.
         Without `packets`, no prompts are recorded, which is several times faster. `format` says which program wrote the
-        logs; without it, they are looked at.
+        logs; without it, they are looked at. A conversation that was imported before, from a log with the same bytes,
+        is imported only with `again`.
         """
-        settings = ImportSettings(tokenizer, budget, packets, format)
+        settings = ImportSettings(tokenizer, budget, packets, format, again)
         return await LogImport(self._project, settings, progress).run(files)
 
     async def report(
