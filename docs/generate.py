@@ -12,9 +12,12 @@ from pydantic import BaseModel
 
 from remora import errors
 from remora.app._scaffold import meanings
-from remora.config import Config, OperationConfig, RungConfig
-from remora.events import EVENT_TYPES, UNRECORDED, BlobRef, Call, Event, FileChange
+from remora.config import Config, EscalationRules, OperationConfig, RungConfig
+from remora.events import EVENT_TYPES, UNRECORDED, BlobRef, Call, CandidateAction, Event, FileChange
+from remora.mcp_servers import McpServer, McpServerConfig
+from remora.nodes import NodeType
 from remora.repository import rule_for
+from remora.subagent import CandidateRule, CheckRule, CommandRule, SubagentDefinition, ToolEntry
 
 
 def event_list() -> str:
@@ -47,6 +50,14 @@ def shared_values() -> str:
     """The values that several events contain."""
     parts = []
     for cls in (BlobRef, FileChange, Call):
+        parts += [f"### {cls.__name__} {{ #{cls.__name__.lower()} }}", "", _sentence(cls), "", _field_table(cls), ""]
+    return "\n".join(parts)
+
+
+def definition_fields() -> str:
+    """Every key of a `subagent.yaml`."""
+    parts = [_field_table(SubagentDefinition), ""]
+    for cls in (ToolEntry, McpServer, CheckRule, CandidateRule, CommandRule):
         parts += [f"### {cls.__name__} {{ #{cls.__name__.lower()} }}", "", _sentence(cls), "", _field_table(cls), ""]
     return "\n".join(parts)
 
@@ -139,6 +150,8 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, 
             yield from _keys(inner, f"{prefix}{name}.")
         elif name == "operations":
             yield from _keys(OperationConfig, f"{prefix}{name}.*.")
+        elif prefix + name == "mcp":
+            yield from _keys(McpServerConfig, "mcp.*.")
         else:
             yield f"{prefix}{name}", _kind(field), _default(field) or "none", meanings.get(name, "")
 
@@ -146,7 +159,7 @@ def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, 
 def _field_table(cls: type[BaseModel], skip: set[str] = frozenset(), only: set[str] | None = None) -> str:  # type: ignore[assignment]
     meanings = {name: text for base in reversed(cls.__mro__) for name, text in _meanings(base).items()}
     rows = [
-        f"| `{name}` | {_kind(field)} | {_default(field)} | {meanings.get(name, '')} |"
+        f"| `{field.alias or name}` | {_kind(field)} | {_default(field)} | {meanings.get(name, '')} |"
         for name, field in cls.model_fields.items()
         if name not in skip and (only is None or name in only)
     ]
@@ -161,6 +174,10 @@ def _default(field: Any) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return ""
+    if isinstance(value, tuple) and value:
+        return ", ".join(f"`{getattr(item, 'value', item)}`" for item in value)
     return "" if value in ("", None, (), {}, [], UNRECORDED) else f"`{value}`"
 
 
@@ -171,6 +188,9 @@ def _kind(field: Any) -> str:
 
 def _words(kind: Any) -> str:
     plain = {
+        CandidateAction: "object with `tool`, `args` and `reason`",
+        EscalationRules: "object, as `runner.escalation` in the settings",
+        NodeType: "`file`, `class`, `function` or `method`",
         str: "text",
         Path: "path",
         int: "integer",

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from remora.errors import DefinitionError, MissingExtra
+from remora.mcp_servers import McpServerConfig
 from remora.repository import FOR_REPOSITORIES, rule_for
 
 CONFIG_FILE = "remora.yaml"
@@ -271,6 +272,9 @@ class Config(_Block):
     """The ladder: models in the order in which an agent moves up when it is stuck. It starts on the first. Only your
     own settings, the environment and flags can set it, never a repository."""
     sandbox: SandboxConfig = SandboxConfig()
+    mcp: dict[str, McpServerConfig] = Field(default_factory=dict)
+    """MCP servers by name, whose tools agents may use. Only your own settings, the environment and flags can set it,
+    never a repository."""
     operations: dict[str, OperationConfig] = Field(default_factory=dict)
     """Settings by operation. Others have the defaults."""
     runner: RunnerConfig = RunnerConfig()

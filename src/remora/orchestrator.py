@@ -52,6 +52,8 @@ class Plan:
     """The models that an agent may move up to, first to last; empty without a ladder."""
     servers: tuple[str, ...] = ()
     """The servers that the run may ask, by name or URL."""
+    mcp: tuple[str, ...] = ()
+    """The MCP servers whose tools its agents use, by name."""
 
     def in_order(self, results: Iterable[AgentResult]) -> list[AgentResult]:
         """The results in the order of the jobs, then those of the last pass."""

@@ -63,6 +63,8 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "server": NEVER,
     "escalation": NEVER,
     "sandbox": NEVER,
+    # Programs that run and servers that are called, and the keys that they get.
+    "mcp": NEVER,
     # These only leave something out, or lower a limit.
     "operations.*.enabled": FREE,
     "operations.*.priority": FREE,

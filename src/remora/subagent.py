@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from remora.config import EscalationRules, parse_yaml, validate
 from remora.context.contracts import Effects, ToolSpec
 from remora.events import CandidateAction
+from remora.mcp_servers import NAME as SERVER_NAME
+from remora.mcp_servers import McpServer
 from remora.nodes import NodeType
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,15 +47,43 @@ class _Part(BaseModel):
 
 
 class ToolEntry(_Part):
-    """A tool of an agent: a script in its `tools/` folder."""
+    """A tool of an agent: a script in its `tools/` folder, a Python function, or a tool of an MCP server."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     description: str = ""
     """The description that the model reads. If empty, the script's docstring is used."""
     effects: Effects = "outside"
+    """What a call can change. After a crash, only calls with `none` or `workspace` run again."""
     limits: Literal["strict", "default", "permissive"] = "default"
+    """Limits of a script: memory and time."""
     python: str = Field(default="", pattern=r"^$|^[A-Za-z0-9_][A-Za-z0-9_/]*\.py:[A-Za-z_][A-Za-z0-9_]*$")
     """`file.py:function` in the agent's folder, a function with `@remora.tool`, instead of a script. Needs trust."""
+    mcp: str = Field(default="", pattern=rf"^$|^{SERVER_NAME}(/[!-~]{{1,128}})?$")
+    """`server` or `server/tool`: a tool of an MCP server instead of a script. Without `/tool`, it has the same name
+    there. Needs trust."""
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of an MCP tool that the model neither sees nor sets. `{project}` is replaced by the project's
+    folder."""
+
+    @property
+    def mcp_server(self) -> str:
+        """The name of the MCP server; empty if the tool is not from one."""
+        return self.mcp.partition("/")[0]
+
+    @property
+    def mcp_tool(self) -> str:
+        """The tool's name on that server."""
+        return self.mcp.partition("/")[2] or self.name
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> ToolEntry:
+        if self.mcp and self.python:
+            raise ValueError("expected either `python` or `mcp`")
+        if self.fixed and not self.mcp:
+            raise ValueError("`fixed` is for tools of MCP servers")
+        if self.mcp and self.effects == "workspace":
+            raise ValueError("an MCP server cannot write to the workspace: expected `effects` of `none` or `outside`")
+        return self
 
 
 class CheckRule(_Part):
@@ -99,14 +129,21 @@ class SubagentDefinition(_Part):
     goal: str
     """The goal in the packet. `{node}` and `{file}` are replaced."""
     system_prompt: str
+    """The instructions at the start of every prompt."""
     targets: tuple[NodeType, ...] = (NodeType.FUNCTION, NodeType.METHOD)
+    """The kinds of code: one agent runs on each piece."""
     max_turns: int = Field(default=12, ge=1, le=1000)
+    """Maximum turns. A lower limit of the settings applies."""
     tools: tuple[ToolEntry, ...] = Field(min_length=1)
+    """What the model may call."""
+    mcp: dict[Annotated[str, Field(pattern=rf"^{SERVER_NAME}$")], McpServer] = Field(default_factory=dict)
+    """MCP servers by name. Those of the user's settings come first. Need trust."""
     commands: tuple[str | CommandRule, ...] = ()
     """Programs that its tools may run: bundled ones by name, others as `CommandRule`s, which need trust."""
     context: tuple[str, ...] = ()
     """Tools that run before the first turn. Their results are recorded and shown to the model."""
     safety: tuple[str, ...] = ()
+    """Rules that every prompt shows."""
     candidate_actions: tuple[CandidateAction, ...] = ()
     """Offered before the first tool result."""
     candidate_rules: tuple[CandidateRule, ...] = ()
@@ -118,6 +155,7 @@ class SubagentDefinition(_Part):
     rendering: Literal["json", "markdown", "account", "chat"] = "json"
     """The prompt style."""
     check: CheckRule | None = None
+    """What decides the verdict."""
     escalation: EscalationRules = EscalationRules()
     """When the agent moves to a larger model of the user's ladder. Rules given here replace those of the settings."""
     summarizers: dict[str, str] = Field(default_factory=dict)
@@ -142,11 +180,13 @@ class SubagentDefinition(_Part):
         return tuple(item if isinstance(item, str) else item.name for item in self.commands)
 
     def needs_trust(self) -> list[str]:
-        """JSON paths of the parts that need trust: import paths, Python tools, and programs that are not bundled."""
+        """JSON paths of the parts that need trust: import paths, Python tools, MCP servers, and other programs."""
         paths = [f"$.summarizers.{tool}" for tool, name in self.summarizers.items() if not _NAME.fullmatch(name)]
         python = [f"$.tools[{place}].python" for place, tool in enumerate(self.tools) if tool.python]
+        servers = [f"$.tools[{place}].mcp" for place, tool in enumerate(self.tools) if tool.mcp]
+        servers += [f"$.mcp.{name}" for name in self.mcp]
         extra = [f"$.commands[{place}]" for place, item in enumerate(self.commands) if isinstance(item, CommandRule)]
-        return [*paths, *python, *extra]
+        return [*paths, *python, *servers, *extra]
 
     @model_validator(mode="after")
     def _named_tools_exist(self) -> SubagentDefinition:

@@ -162,3 +162,58 @@ async def test_progress_names_the_file_and_ends_before_the_whole(tmp_path: Path)
     await open_project(tmp_path).streams.import_chats([logs], progress=lambda *now: told.append(now))
     assert [name for name, _, _ in told] == [f"{SESSION}.jsonl", "agent-abc.jsonl", "agent-abc.meta.json"]
     assert all(done <= total for _, done, total in told)
+
+
+async def test_the_same_log_is_imported_once_whatever_its_name_unless_asked_again(tmp_path: Path) -> None:
+    log = tmp_path / "chats.jsonl"
+    log.write_text("\n".join([json.dumps(CHAT), json.dumps(CHAT)]))
+    streams = open_project(tmp_path).streams
+    first = await streams.import_chats([log])
+    assert (len(first.streams), first.earlier, first.notices) == (2, [], [])
+    renamed = log.rename(tmp_path / "renamed.jsonl")
+    second = await streams.import_chats([renamed])
+    assert second.streams == []
+    assert second.earlier == [item.agent_id for item in first.streams]
+    assert second.notices == ["2 conversations imported before: not imported again without `--again`"]
+    third = await streams.import_chats([renamed], again=True)
+    assert len(third.streams) == 2
+    assert len(recorded(tmp_path)) == 4
+
+
+async def test_a_log_that_is_listed_twice_is_imported_once(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(json.dumps(CHAT))
+    done = await open_project(tmp_path).streams.import_chats([tmp_path / "a.json", tmp_path / "b.json"])
+    assert (len(done.streams), len(done.earlier)) == (1, 1)
+
+
+async def test_a_stream_that_is_not_sealed_does_not_count_as_imported(tmp_path: Path) -> None:
+    log = tmp_path / "chat.json"
+    log.write_text(json.dumps(CHAT))
+    streams = open_project(tmp_path).streams
+    await streams.import_chats([log])
+    (stream,) = (tmp_path / ".agentfs" / "traces").glob("*.jsonl")
+    stream.write_bytes(b"".join(stream.read_bytes().splitlines(keepends=True)[:-1]))
+    assert len((await streams.import_chats([log])).streams) == 1
+
+
+async def test_a_sub_agent_that_came_later_finds_its_parent_of_an_earlier_import(tmp_path: Path) -> None:
+    folder = project_folder(tmp_path)
+    (side,) = folder.rglob("agent-abc.jsonl")
+    aside = side.rename(tmp_path / side.name)
+    streams = open_project(tmp_path).streams
+    (session,) = (await streams.import_chats([folder])).streams
+    aside.rename(side)
+    (agent,) = (await streams.import_chats([folder])).streams
+    assert agent.parent == session.agent_id
+
+
+async def test_a_session_that_grew_is_imported_again_and_said_to_be(tmp_path: Path) -> None:
+    folder = project_folder(tmp_path)
+    log = next(folder.rglob(f"{SESSION}.jsonl"))
+    streams = open_project(tmp_path).streams
+    await streams.import_chats([log])
+    log.write_text(log.read_text() + "\n" + line("user", "Thanks") + "\n" + line("assistant", "Gladly.", id="m3"))
+    done = await streams.import_chats([log])
+    assert len(done.streams) == 1
+    assert "1 session imported before, from a shorter log: now also as a new stream" in done.notices

@@ -64,6 +64,7 @@ async def test_a_conversation_becomes_a_sealed_stream_that_says_where_it_came_fr
         "relation": "import",
         "source": "chats.jsonl:1",
         "sha256": digest(log.read_bytes()),
+        "at": ":1",
         "format": "chat",
     }
     assert start.goal == "Which test is the slowest?"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         view_turns,
     )
     from remora.analysis._escalation import EscalationDocument, answer_delta, escalation_document
-    from remora.analysis._fork import FORK, inherited_events, inherited_seq
+    from remora.analysis._fork import CONTINUE, FORK, continued_turns, inherited_events, inherited_seq
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, ChatProblem, read_chats
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "CONTINUE",
     "FORK",
     "REPORTED",
     "AgentComparison",
@@ -103,6 +104,7 @@ __all__ = [
     "chat_tokens",
     "compare",
     "compare_runs",
+    "continued_turns",
     "csv_text",
     "decisions_by_rung",
     "escalation_document",
@@ -135,7 +137,7 @@ __all__ = [
 _MODULES = {
     "_compare": "AgentPair AgentComparison RunComparison TurnPair TurnView compare compare_runs view_turns",
     "_escalation": "EscalationDocument answer_delta escalation_document",
-    "_fork": "FORK inherited_events inherited_seq",
+    "_fork": "CONTINUE FORK continued_turns inherited_events inherited_seq",
     "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat ChatProblem read_chats",
     "logs": "AssistantTurn Conversation LogFile LogProblem UserMessage read_log",

@@ -17,13 +17,25 @@ from remora.events import (
 
 FORK = "fork"
 """The relation of a fork to its parent."""
+CONTINUE = "continue"
+"""The relation of an agent that goes on after the end of its parent."""
 
 
 def inherited_seq(start: AgentStartEvent) -> int:
-    """The seq of the last event that a fork inherited; -1 for a stream that is no fork."""
+    """The seq of the last event that was copied from the parent; -1 for a stream without copies."""
     parent = start.parent or {}
-    seq = parent.get("seq") if parent.get("relation") == FORK else None
+    relation = parent.get("relation")
+    # `TwoTrack` continues a stream without copies, and records no turn of the parent.
+    seq = parent.get("seq") if relation == FORK or (relation == CONTINUE and "turn" in parent) else None
     return seq if isinstance(seq, int) else -1
+
+
+def continued_turns(events: Sequence[Event]) -> int:
+    """The turns that an agent had before it was continued: its limit counts those after them."""
+    start = events[0] if events else None
+    parent = (start.parent if isinstance(start, AgentStartEvent) else None) or {}
+    turn = parent.get("turn") if parent.get("relation") == CONTINUE else None
+    return turn if isinstance(turn, int) and turn > 0 else 0
 
 
 def inherited_events(events: Sequence[Event], at: int) -> list[Event]:

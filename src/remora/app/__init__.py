@@ -11,6 +11,7 @@ from remora._lazy import lazy_names
 
 if TYPE_CHECKING:
     from remora.app._agents import AgentRow, Agents, AgentSource, bundled_agents
+    from remora.app._answers import Answers
     from remora.app._catalogue import (
         ModelRow,
         catalogue,
@@ -53,6 +54,7 @@ __all__ = [
     "AgentSource",
     "Agents",
     "Answer",
+    "Answers",
     "Deciders",
     "ForkPlan",
     "FunctionGemmaRunner",
@@ -100,6 +102,7 @@ __all__ = [
 
 _MODULES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
+    "_answers": "Answers",
     "_open": "open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_escalating": "Answer",

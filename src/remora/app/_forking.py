@@ -1,20 +1,24 @@
-"""Forks an agent: a new stream that goes on from the end of one of its turns, with the same packet and files."""
+"""Forks and continues agents: a new stream that goes on from the end of a turn, with the same packet and files."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora._version import __version__
-from remora.analysis import FORK, inherited_events
+from remora.analysis import CONTINUE, FORK, inherited_events
 from remora.app._interrupted import recorded_node
+from remora.app._ladder import rung_names, servers_of
+from remora.app._mcp import mcp_names
 from remora.app._project import Project
 from remora.app._session import Session, open_session, run_limits
 from remora.context.projection import PROJECTOR
 from remora.errors import ConfigError, WorkspaceError
 from remora.events import (
+    AgentEndEvent,
     AgentScheduledEvent,
     AgentStartEvent,
     Event,
@@ -31,11 +35,15 @@ from remora.events import (
 from remora.orchestrator import Coordinator, Plan
 from remora.ports import AgentResult, Job
 from remora.runner import Runner
+from remora.subagent import SUBMIT_RESULT_TOOL
 from remora.trace import new_stream_id, pick_events, read_events
 from remora.twotrack import Track, resume_state
 
 if TYPE_CHECKING:
     from remora.scripts import Agent
+
+STUCK = ("error_limit", "repeat_limit", "undecided")
+"""Reasons of an end that would be reached again at once."""
 
 
 @dataclass(frozen=True)
@@ -65,26 +73,49 @@ class Forking:
 
     def plan(self, fragment: str, at: int, *, say: str = "", knowledge: Mapping[str, Any] | None = None) -> ForkPlan:
         """Plan a fork without starting it. Raises `ConfigError` if it cannot go on from there."""
-        project = self._project
-        project.check_own_state()
-        path = project.library.find(fragment)
-        events = list(read_events(path))
+        events = self._read(fragment)
         inherited = inherited_events(events, at)
-        start = inherited[0]
-        if not isinstance(start, AgentStartEvent) or not start.definition:
+        self._check_turn(_start_of(inherited), inherited, at, say)
+        return self._plan(events, inherited, at, FORK, say, knowledge or {})
+
+    def plan_again(self, fragment: str, *, say: str = "") -> ForkPlan:
+        """Plan an agent that goes on where one ended. Raises `ConfigError` if there is nothing to go on with."""
+        events = self._read(fragment)
+        at = max(event.turn for event in events)
+        inherited = inherited_events(events, at)
+        _check_ended(events, inherited, say)
+        return self._plan(events, inherited, at, CONTINUE, say, {})
+
+    def _read(self, fragment: str) -> list[Event]:
+        """The events of an agent. Raises `ConfigError` if it was not run by Remora."""
+        self._project.check_own_state()
+        path = self._project.library.find(fragment)
+        events = list(read_events(path))
+        start = events[0] if events else None
+        if isinstance(start, AgentStartEvent) and not start.definition:
             raise ConfigError(
                 f"Agent {short_id(path.stem)} cannot go on: it was not run by Remora, so there are no tools to run",
-                hint="Fork an agent of `remora analyze`; for your own loop, use `TwoTrack`",
+                hint="Name an agent of `remora analyze`; for your own loop, use `TwoTrack`",
             )
-        self._check_turn(start, inherited, at, say)
+        return events
+
+    def _plan(
+        self,
+        events: Sequence[Event],
+        inherited: Sequence[Event],
+        at: int,
+        relation: str,
+        say: str,
+        knowledge: Mapping[str, Any],
+    ) -> ForkPlan:
+        project, start, last = self._project, _start_of(inherited), inherited[-1]
         changes = tuple(change for event in events if isinstance(event, ToolResultEvent) for change in event.files)
         over, notices = self._bases(start, changes)
         run_id = new_stream_id(project.state_dir, project.clock.now())
         agent_id = next(ids_behind(run_id))
         scheduled = AgentScheduledEvent(agent_id=agent_id, operation=start.operation, node_id=start.node_id)
         job = Job(run_id, agent_id, start.operation, recorded_node(scheduled, start.node), over=over)
-        last = inherited[-1]
-        parent = {"agent_id": start.agent_id, "run_id": start.run_id, "seq": last.seq, "turn": at, "relation": FORK}
+        parent = {"agent_id": start.agent_id, "run_id": start.run_id, "seq": last.seq, "turn": at, "relation": relation}
         head = {"head": events[last.seq + 1].prev} if last.seq + 1 < len(events) else {}
         plan = Plan(
             run_id=run_id,
@@ -95,10 +126,13 @@ class Forking:
             model=project.runs.model_name(),
             settings=project.runs.recorded_settings(),
             limit=project.runs.prompt_limit(),
+            ladder=rung_names(project.config),
+            servers=servers_of(project.config),
+            mcp=mcp_names(project.agents.load([start.operation]).values()),
             jobs=(job,),
             parent=parent | head,
         )
-        return ForkPlan(plan, tuple(inherited), changes, say, knowledge or {}, notices)
+        return ForkPlan(plan, tuple(inherited), changes, say, knowledge, notices)
 
     async def run(self, fork: ForkPlan) -> AsyncIterator[AgentResult]:
         """Run the fork to its end, in a run of its own."""
@@ -159,6 +193,24 @@ class Forking:
             return None
 
 
+def _start_of(inherited: Sequence[Event]) -> AgentStartEvent:
+    start = inherited[0]
+    assert isinstance(start, AgentStartEvent)  # noqa: S101 - `inherited_events` checks it
+    return start
+
+
+def _check_ended(events: Sequence[Event], inherited: Sequence[Event], say: str) -> None:
+    """Raises `ConfigError` for an agent that has not ended, or that would end again at once."""
+    name, end = short_id(events[0].agent_id), events[-1]
+    if not isinstance(end, AgentEndEvent):
+        raise ConfigError(f"Agent {name} has not ended", hint="`remora resume` continues its run")
+    state = resume_state(inherited)
+    done = state.answer is not None or any(call.tool == SUBMIT_RESULT_TOOL for call in state.calls)
+    if not say and (done or end.reason in STUCK):
+        why = "it ended its work" if done else f"it was stuck ({end.reason})"
+        raise ConfigError(f"Agent {name} would end again at once: {why}", hint='Say what is next with `--say "…"`')
+
+
 def _first_changes(changes: Sequence[FileChange]) -> dict[str, FileChange]:
     first: dict[str, FileChange] = {}
     for change in changes:
@@ -169,6 +221,24 @@ def _first_changes(changes: Sequence[FileChange]) -> dict[str, FileChange]:
 async def _begin(session: Session, agent: Agent, job: Job, fork: ForkPlan) -> Runner:
     """Write what the fork inherits into its stream, with what it changes, and return the runner that goes on."""
     track = (await session.runner(job, fork.inherited, forks=fork.changes)).track
+    stream_id = track.identity.stream_id
+    try:
+        await _inherit(session, agent, fork, track)
+        past = [event async for event in session.writer.read(stream_id)]
+        return await session.runner(job, past, forks=fork.changes, resumed=_reason(fork))
+    except asyncio.CancelledError:
+        await asyncio.shield(session.writer.discard(stream_id))  # it holds nothing but copies
+        raise
+
+
+def _reason(fork: ForkPlan) -> str:
+    parent = fork.plan.parent or {}
+    went = "forked from" if parent.get("relation") == FORK else "continues"
+    return f"{went} {parent.get('agent_id')} after turn {parent.get('turn')}"
+
+
+async def _inherit(session: Session, agent: Agent, fork: ForkPlan, track: Track) -> None:
+    """Write the inherited events, and what the fork changes, into its stream."""
     first, *rest = fork.inherited
     start = _start(session, agent, first, fork, track)
     stamped = [event.model_copy(update=track.identity.fields()) for event in (start, *rest)]
@@ -182,15 +252,15 @@ async def _begin(session: Session, agent: Agent, job: Job, fork: ForkPlan) -> Ru
         await track.context.record(PacketUpdateEvent(source=FORK, delta=PacketDelta(knowledge=known)))
     if fork.say:
         await track.user(fork.say)
-    past = [event async for event in session.writer.read(track.identity.stream_id)]
-    parent = fork.plan.parent or {}
-    reason = f"forked from {parent.get('agent_id')} after turn {parent.get('turn')}"
-    return await session.runner(job, past, forks=fork.changes, resumed=reason)
 
 
 def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: Track) -> Event:
     """The first event of the fork: as its parent's, with the model, tools and limits that it goes on with."""
     definition = session.overrides.definition(agent.definition)
+    parent = dict(fork.plan.parent or {})
+    constraints = dict(_start_of([first]).constraints)
+    if parent.get("relation") == CONTINUE:
+        constraints["max_turns"] = session.limits(definition, parent["turn"]).max_turns
     return first.model_copy(
         update={
             "remora": __version__,
@@ -199,6 +269,7 @@ def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: 
             "budget": {"limit": track.limit, "exact": session.deciders.counter.exact},
             "projector": PROJECTOR,
             "model": {"policy": session.deciders.policy(definition).name, **session.deciders.record},
-            "parent": dict(fork.plan.parent or {}),
+            "constraints": constraints,
+            "parent": parent,
         }
     )

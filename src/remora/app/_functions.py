@@ -1,4 +1,4 @@
-"""Tools of a trusted agent that are Python functions."""
+"""Tools of a trusted agent that are Python functions, and all its tools as one set."""
 
 from __future__ import annotations
 
@@ -22,12 +22,20 @@ def load_functions(files: Snapshot, definition: SubagentDefinition) -> dict[str,
 
 
 class MixedTools:
-    """The scripts and functions of one agent as one set of tools, in the order of its definition."""
+    """The scripts, functions and MCP tools of one agent as one set of tools, in the order of its definition."""
 
-    def __init__(self, definition: SubagentDefinition, scripts: Tools, functions: Mapping[str, FunctionTool]) -> None:
+    def __init__(
+        self,
+        definition: SubagentDefinition,
+        scripts: Tools,
+        functions: Mapping[str, FunctionTool],
+        servers: Tools | None = None,
+    ) -> None:
         self._scripts = scripts
         self._functions = functions
-        specs = {spec.name: spec for spec in scripts.specs}
+        self._servers = servers
+        self._of_servers = {spec.name: spec for spec in servers.specs} if servers else {}
+        specs = {spec.name: spec for spec in scripts.specs} | self._of_servers
         for entry in definition.tools:
             if entry.name in functions:
                 specs[entry.name] = _spec(entry.description, entry.effects, functions[entry.name])
@@ -37,6 +45,8 @@ class MixedTools:
         """Run a tool. Raises `ToolError`; its message goes to the model."""
         if name in self._functions:
             return ToolOutput(await self._functions[name](**args))
+        if self._servers is not None and name in self._of_servers:
+            return await self._servers.call(name, args)
         return await self._scripts.call(name, args)
 
 

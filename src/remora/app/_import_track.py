@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ class ImportTrack(Track):
         for kind, count in found.unknown.items():
             await self.notice("not_understood", f"{count} × `{kind}` in the log was not understood and is left out")
         for step in found.steps():
+            await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C needs its turn
             if isinstance(step, AssistantTurn):
                 await self._turn(step, found, packets)
             else:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from remora.analysis.logs import FORMATS, Conversation, LogFile, LogProblem, read_log
 from remora.app._deciding import PACKET_TOKENS
+from remora.app._import_known import EarlierImports
 from remora.app._import_track import ImportTrack
 from remora.app._log_files import LogPath, archived, find_logs, is_archive, open_log
 from remora.app._project import Project, counter_of
 from remora.context.render import reserved_tokens
+from remora.context.text import number
 from remora.errors import ConfigError, TraceError
 from remora.events import ids_behind
 from remora.ports import Clock, TokenCounter
@@ -51,6 +55,8 @@ class ImportSettings:
     """Whether to record at every turn the prompt that a packet would have sent."""
     format: str = ""
     """Which program wrote the logs; empty to find out by looking."""
+    again: bool = False
+    """Whether to import conversations that were imported before."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,8 @@ class Imports:
     """One sentence for each conversation that could not be read, with file and line."""
     notices: list[str] = field(default_factory=list)
     """What was left out: kinds of records that were not understood, and files of folders that are no logs."""
+    earlier: list[str] = field(default_factory=list)
+    """The agents of conversations that were imported before, from logs with the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,8 @@ class LogImport:
         self._unknown: Counter[tuple[str, str]] = Counter()
         self._others: Counter[str] = Counter()
         self._sessions: dict[str, _Session] = {}
+        self._grown = 0
+        """Sessions that were imported before, from an earlier state of their log."""
 
     async def run(self, paths: Sequence[Path]) -> Imports:
         """Import every conversation as a sealed stream. One that cannot be read is reported and leaves no stream."""
@@ -138,11 +148,29 @@ class LogImport:
                         self._problem(log, str(found))
                         continue
                     sha256 = sha256 or _digest(stream)
-                    await self._import(found, sha256, writer, counter, next(ids), tokens)
+                    at = found.source.removeprefix(log.path.name)
+                    if not self._is_known(found, sha256, at):
+                        await self._import(found, {"sha256": sha256, "at": at}, writer, counter, next(ids), tokens)
         except LogProblem as problem:
             self._problem(log, str(problem))
         except OSError as error:
             self._done.problems.append(f"{log.path}: cannot be read: {error.strerror or error}")
+
+    def _is_known(self, found: Conversation, sha256: str, at: str) -> bool:
+        """Whether the conversation was imported before. Then sub-agents that are new still find their parent."""
+        if self._settings.again:
+            return False
+        agent_id = self._earlier.find(sha256, found.source, at)
+        if agent_id:
+            self._done.earlier.append(agent_id)
+            self._sessions.setdefault(found.session, _Session(agent_id, {}))
+        elif self._earlier.of_session(found.session):
+            self._grown += 1
+        return bool(agent_id)
+
+    @cached_property
+    def _earlier(self) -> EarlierImports:
+        return EarlierImports(self._project.state_dir)
 
     def _conversations(self, log: LogPath, stream: BinaryIO) -> Iterator[Conversation | LogProblem]:
         name = log.path.name
@@ -165,7 +193,7 @@ class LogImport:
     async def _import(
         self,
         found: Conversation,
-        sha256: str,
+        file: Mapping[str, str],
         writer: FileTrace,
         counter: TokenCounter,
         agent_id: str,
@@ -185,21 +213,26 @@ class LogImport:
             secrets=self._project.secrets,
         )
         track = ImportTrack.of(wiring.with_packet_budget(tokens))
-        parent = self._parent(found, sha256)
+        parent = self._parent(found, file)
         try:
             await track.record(found, parent, packets=self._settings.packets)
             await writer.close(identity.stream_id)
+        except asyncio.CancelledError:
+            await writer.discard(identity.stream_id)  # the log still has all of it
+            raise
         except LogProblem as problem:
+            await writer.discard(identity.stream_id)
             self._done.problems.append(f"{found.source}: changed while it was read: {problem}")
             return
         except TraceError as error:
             hint = "Earlier conversations are imported; the stream of this one is not sealed"
             raise TraceError(f"The import stopped at {found.source}: {error.message}", hint=hint) from error
         self._note(found, track, parent)
+        self._earlier.add(parent, identity.agent_id)
 
-    def _parent(self, found: Conversation, sha256: str) -> dict[str, Any]:
+    def _parent(self, found: Conversation, file: Mapping[str, str]) -> dict[str, Any]:
         """Where the stream comes from: the log, and the stream of the agent that started this one."""
-        facts = {"source": found.source, "sha256": sha256, "format": found.format, "session": found.session}
+        facts = {"source": found.source, **file, "format": found.format, "session": found.session}
         facts |= {"title": found.title, "started": found.started}
         fields: dict[str, Any] = {"relation": "import"} | {key: value for key, value in facts.items() if value}
         above = self._sessions.get(found.parent.session) if found.parent else None
@@ -229,9 +262,15 @@ class LogImport:
         )
 
     def _notices(self) -> list[str]:
-        others = [f"{count} {kind} files hold no conversation" for kind, count in sorted(self._others.items())]
+        known, grown = len(self._done.earlier), self._grown
+        notices: list[str] = []
+        if known:
+            notices.append(f"{number(known, 'conversation')} imported before: not imported again without `--again`")
+        if grown:
+            notices.append(f"{number(grown, 'session')} imported before, from a shorter log: now also as a new stream")
+        notices += [f"{count} {kind} files hold no conversation" for kind, count in sorted(self._others.items())]
         unknown = sorted(self._unknown.items())
-        return others + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
+        return notices + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
 
 
 def _digest(stream: BinaryIO) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from remora.analysis import fold_files
 from remora.app._deciding import EMBEDDED, NO_MODEL
 from remora.app._ladder import is_local, rung_names, servers_of
+from remora.app._mcp import mcp_names
 from remora.app._project import Project
 from remora.errors import ConfigError, TraceNotFound
 from remora.events import (
@@ -83,6 +84,7 @@ class Interrupted:
             limit=self._project.runs.prompt_limit(),
             ladder=rung_names(self._project.config),
             servers=servers_of(self._project.config),
+            mcp=mcp_names(self._project.agents.load(sorted({event.operation for event in left})).values()),
             jobs=tuple(self._job(event, start) for event in left),
             taken_up=True,
             ended=tuple(self._past_result(event, stages) for event in events if isinstance(event, AgentFinishedEvent)),

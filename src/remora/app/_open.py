@@ -21,4 +21,5 @@ def open_project(
     root = project_root(Path(start))
     state = (state_dir or default_state_dir(root)).absolute()
     merged = read_settings(root, os.environ, settings or {})
-    return Project(root, state, merged.config, secrets=environment_secrets(os.environ), origins=merged.origins)
+    secrets = environment_secrets(os.environ, merged.config)
+    return Project(root, state, merged.config, secrets=secrets, origins=merged.origins)

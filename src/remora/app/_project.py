@@ -289,9 +289,10 @@ def default_state_dir(root: Path) -> Path:
     return user_state_home() / hashlib.sha256(str(root).encode()).hexdigest()[:16]
 
 
-def environment_secrets(environment: Mapping[str, str]) -> Secrets:
-    """The environment's secrets: variables with a name like `API_KEY` or `DB_PASSWORD`."""
-    found = {name: value for name, value in environment.items() if _SECRET_NAME.search(name)}
+def environment_secrets(environment: Mapping[str, str], config: Config | None = None) -> Secrets:
+    """The environment's secrets: variables with a name like `API_KEY`, and those that the settings call a key."""
+    keys = {server.api_key_env for server in config.mcp.values()} if config else set()
+    found = {name: value for name, value in environment.items() if name in keys or _SECRET_NAME.search(name)}
     return Secrets({name: value for name, value in found.items() if len(value) >= MIN_SECRET})
 
 

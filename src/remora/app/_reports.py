@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,7 @@ class Reports:
         agents = []
         for place, path in enumerate(paths):
             progress(place, len(paths))
+            await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C needs its turn
             agents.append(_with_decisions(self._agent(path, losses=losses), decided))
         agents[:MAX_DIFFS] = [await self._with_diffs(agent) for agent in agents[:MAX_DIFFS]]
         settings = self._project.config.report

@@ -14,6 +14,7 @@ from remora.app._deciding import EMBEDDED, NO_MODEL, TRAINED_LIMIT
 from remora.app._decisions import NOT_TAKEN
 from remora.app._interrupted import Interrupted
 from remora.app._ladder import check_ladder, rung_names, servers_of
+from remora.app._mcp import mcp_names
 from remora.app._merging import Merging
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
@@ -70,6 +71,7 @@ class Runs:
             limit=self.prompt_limit(),
             ladder=rung_names(self._project.config),
             servers=servers_of(self._project.config),
+            mcp=mcp_names(agents.values()),
             jobs=self._answered(plan_jobs(run_id, nodes, definitions, ids_behind(run_id)), answer),
             problems=tuple(discovery.problems),
         )
@@ -135,6 +137,15 @@ class Runs:
         from remora.app._forking import Forking
 
         return Forking(self._project).plan(agent, at, say=say, knowledge=knowledge)
+
+    def plan_again(self, agent: str, *, say: str = "") -> ForkPlan:
+        """Plan a new agent that goes on where `agent` ended, with its packet and files, for as many turns again.
+
+        `say` is what a person says to it. `fork` runs the plan. Raises `ConfigError`.
+        """
+        from remora.app._forking import Forking
+
+        return Forking(self._project).plan_again(agent, say=say)
 
     def fork(self, plan: ForkPlan) -> AsyncIterator[AgentResult]:
         """Run a fork to its end, in a run of its own. Accepts nothing."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from remora.analysis import continued_turns
 from remora.app._deciding import Deciders, deciders
 from remora.app._functions import MixedTools
 from remora.app._hub import open_hub
 from remora.app._ladder import AgentLadder, Rungs, check_ladder
+from remora.app._mcp import open_mcp
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._target import Target, contents_after, fork_target, pin_target, restore_target
@@ -30,6 +32,7 @@ from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 
 if TYPE_CHECKING:
     from remora.hub import HubClient
+    from remora.mcp import McpTools
     from remora.scripts import Agent, ScriptPool
     from remora.workspaces import OverlayWorkspace
 
@@ -54,6 +57,8 @@ class Session:
     overrides: RunOverrides = NO_OVERRIDES
     rungs: Rungs | None = None
     """The ladder; None without one."""
+    mcp: Mapping[str, McpTools] = field(default_factory=dict)
+    """The tools of MCP servers by agent."""
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
         """Run one agent to its end."""
@@ -87,7 +92,7 @@ class Session:
             policy=await self.deciders.resumed_policy(definition, past, self._first_rung),
             tools=tools,
             workspace=workspace,
-            limits=self._limits(definition),
+            limits=self.limits(definition, continued_turns(past)),
             ladder=self._ladder(definition, wiring, past),
             rules=self._rules(definition),
             model=self.deciders.record | ({"ladder": list(self.rungs.names)} if self.rungs else {}),
@@ -161,7 +166,8 @@ class Session:
 
         for agent in self.agents.values():
             functions = (function.spec for function in self.project.agents.functions(agent).values())
-            own = (*tool_specs(agent.definition, agent.scripts), *functions)
+            servers = self.mcp[agent.definition.name].specs if agent.definition.name in self.mcp else ()
+            own = (*tool_specs(agent.definition, agent.scripts), *functions, *servers)
             tools = self.overrides.executor.specs if self.overrides.executor else own
             self._check_budget(agent.definition, (*tools, *self._built_in_tools(agent.definition)))
 
@@ -173,6 +179,8 @@ class Session:
             # Native tool schemas take about twice the tokens of tools that are listed in the prompt.
             native = self.deciders.calling == "native"
             shorter = "Set `server.mode: json` if the server can hold a reply to a schema. " if native else ""
+            if any(tool.mcp for tool in definition.tools):
+                shorter += "List fewer tools of MCP servers, or give them a shorter `description`. "
             raise ConfigError(f"Agent `{definition.name}`: {error.message}", hint=f"{shorter}{error.hint}") from error
 
     def _fixed_tokens(self, definition: SubagentDefinition, tools: Sequence[ToolSpec]) -> int:
@@ -224,7 +232,9 @@ class Session:
             code=PythonCode(),
             base=base,
         )
-        return MixedTools(agent.definition, scripts, project.agents.functions(agent))
+        return MixedTools(
+            agent.definition, scripts, project.agents.functions(agent), self.mcp.get(agent.definition.name)
+        )
 
     def _wiring(
         self, job: Job, definition: SubagentDefinition, specs: Sequence[ToolSpec], workspace: OverlayWorkspace
@@ -270,10 +280,12 @@ class Session:
             return "packet"
         return "history" if memory.history_limit is None else "cut history"
 
-    def _limits(self, definition: SubagentDefinition) -> RunLimits:
+    def limits(self, definition: SubagentDefinition, earlier_turns: int = 0) -> RunLimits:
+        """An agent's limits. `earlier_turns` are those before it was continued, which do not count."""
         project = self.project
         left = None if self.until is None else max(0.001, self.until - project.clock.monotonic())
-        return run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
+        limits = run_limits(definition, project.config.runner, project.operation(definition.name).max_turns, left)
+        return replace(limits, max_turns=limits.max_turns + earlier_turns)
 
 
 @asynccontextmanager
@@ -305,6 +317,7 @@ async def open_session(
             until=until,
             overrides=overrides,
             rungs=_rungs(project, found, stack, overrides),
+            mcp=await stack.enter_async_context(open_mcp(project, {} if overrides.executor else agents)),
         )
         session.check_budgets()
         yield session

@@ -36,7 +36,7 @@ from remora.events import (
     unpack,
 )
 from remora.ports import TokenCounter, blob_limit
-from remora.trace import Filter
+from remora.trace import Filter, check_stream_id, read_events
 
 ExportKind = Literal["otel", "atif", "openai", "csv"]
 """The formats that streams can be exported to."""
@@ -69,10 +69,29 @@ class Streams:
         if not found.sources:
             return found, ""
         event = self._project.library.event(fragment, found.sources[-1].seq)
+        return found, await self.text(event) if isinstance(event, ToolResultEvent) else ""
+
+    async def recall(self, fragment: str, text: str = "", seq: int | None = None, lines: str = "") -> dict[str, Any]:
+        """Search an agent's raw results for `text`, or look up event `seq`: the bounded result of the tool `recall`."""
+        from remora.twotrack import recall_from  # slow to load
+
+        path = self._project.library.find(fragment)
+        last = max((event.seq for event in self._project.library.intact(fragment)), default=-1)
+
+        async def read(agent_id: str, /, *, after: int) -> AsyncIterator[Event]:
+            check_stream_id(f"traces/{agent_id}")
+            for event in read_events(path if agent_id == path.stem else path.with_name(f"{agent_id}.jsonl")):
+                if event.seq > after:
+                    yield event
+
+        return await recall_from(path.stem, read, last, self, text, seq, lines)
+
+    async def text(self, event: ToolResultEvent) -> str:
+        """The raw result of an event, as text; why it cannot be shown if it was pruned."""
         try:
-            return found, readable(await self._raw(event)) if isinstance(event, ToolResultEvent) else ""
+            return readable(await self._raw(event))
         except TraceError as error:
-            return found, f"[cannot be shown: {error.message}]"
+            return f"[cannot be shown: {error.message}]"
 
     async def chat_history(self, fragment: str) -> tuple[dict[int, int], str]:
         """The tokens by turn that chat history would have sent, and a sentence about how they were counted."""
@@ -120,15 +139,17 @@ class Streams:
         budget: int | None = None,
         packets: bool = True,
         format: str = "",
+        again: bool = False,
         progress: Progress | None = None,
     ) -> Imports:
         """Record every conversation of these logs as a sealed stream. One that cannot be read leaves none.
 
         `files` may be folders. `budget` is the token limit of the packet, without the log's system text and tools.
         Without `packets`, no prompts are recorded, which is several times faster. `format` says which program wrote the
-        logs; without it, they are looked at.
+        logs; without it, they are looked at. A conversation that was imported before, from a log with the same bytes,
+        is imported only with `again`.
         """
-        settings = ImportSettings(tokenizer, budget, packets, format)
+        settings = ImportSettings(tokenizer, budget, packets, format, again)
         return await LogImport(self._project, settings, progress).run(files)
 
     async def report(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from remora.app._changes import BY_HAND
 from remora.app._project import Project
 from remora.app._target import Target, pin_target
-from remora.context.contracts import make_error_result
+from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.summarizers import Distilled, distill
 from remora.errors import ConfigError, ToolError
 from remora.events import new_id
@@ -71,6 +71,15 @@ class ProjectTools:
         from remora.scripts import load
 
         return [folder / load(path, grail_dir=folder).name for path in _scripts(paths)]
+
+    async def mcp(self, words: Sequence[str]) -> dict[str, ToolSpec | str]:
+        """The tools of an MCP server by name: as a model would see them, or why one cannot be offered.
+
+        `words` is the name of a server in your settings, a URL, or a command.
+        """
+        from remora.app._mcp import list_mcp_tools
+
+        return await list_mcp_tools(self._project, words)
 
     async def run(
         self,

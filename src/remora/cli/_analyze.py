@@ -130,6 +130,10 @@ def resume(
     run_id: Annotated[
         str | None, typer.Argument(help="A run, by the start or end of its id; default: the latest")
     ] = None,
+    again: Annotated[
+        str | None, typer.Option(metavar="AGENT", help="Continue this agent, which ended, as a new one")
+    ] = None,
+    words: Annotated[str, typer.Option("--say", help="With `--again`: say this to the agent before it goes on")] = "",
     server: Server = None,
     model: Model = None,
     policy: Policy = None,
@@ -141,24 +145,42 @@ def resume(
 ) -> None:
     """Continue a run that was interrupted by a crash, a kill or a power loss. It uses the same model and settings.
 
+    With `--again`, continue an agent that ended: a new agent starts with its packet and its files, in a run of its own,
+    and may take as many turns again. `remora accept` takes its changes only if you name it.
+
     \b
     Examples:
       remora resume
       remora resume 7GX2KQF
+      remora resume --again 7GX2KQF --say "Now fix the imports too"
     """
     with errors_as_sentences():
+        _check_again(run_id, again, words)
         opened = open_project(project, state_dir=state_dir)
         given = run_flags(server, policy, model, no_memory=False, max_turns=None, escalate=escalate)
         if given["server.server"] is None and escalate is None:
-            recorded = opened.runs.settings_of(run_id)
+            recorded = opened.streams.settings_of_agent(again) if again else opened.runs.settings_of(run_id)
             given = recorded | {name: value for name, value in given.items() if value is not None}
         opened = open_project(project, state_dir=state_dir, settings=given)
-        plan, results = opened.runs.resume(run_id)
+        plan, results = _again(opened, again, words) if again else opened.runs.resume(run_id)
         if plan.is_over:
             print_json({"run_id": plan.run_id, "agents": []}) if json else say("Nothing to resume: the run is complete")
             return
         done = _run_and_print(opened, plan, results, quiet=quiet, json=json)
     raise typer.Exit(_exit_code(done))
+
+
+def _check_again(run_id: str | None, again: str | None, words: str) -> None:
+    if again and run_id:
+        raise ConfigError("`--again` continues one agent: expected no run besides it")
+    if words and not again:
+        raise ConfigError("`--say` speaks to one agent: expected `--again AGENT` with it")
+
+
+def _again(project: Project, agent: str, words: str) -> tuple[Plan, AsyncIterator[AgentResult]]:
+    plan = project.runs.plan_again(agent, say=words)
+    tell(plan.notices)
+    return plan.plan, project.runs.fork(plan)
 
 
 def run_flags(
@@ -215,7 +237,7 @@ def _run_and_print(
             if _is_failed(result):
                 say(render.agent_line(result))
     else:
-        asyncio.run(_print_results(project, results))
+        asyncio.run(_print_results(project, results, named=plan.parent is not None))
     return results
 
 
@@ -251,7 +273,7 @@ def _running(waiting: Mapping[str, str]) -> str:
     return one_line(next(iter(waiting.values()), "last pass"), 34)
 
 
-async def _print_results(project: Project, results: Sequence[AgentResult]) -> None:
+async def _print_results(project: Project, results: Sequence[AgentResult], *, named: bool) -> None:
     """Print one agent on both tracks, one line for each agent, the verdicts, a diff and the next steps."""
     if not results:
         say("No code found that these operations work on")
@@ -270,7 +292,7 @@ async def _print_results(project: Project, results: Sequence[AgentResult]) -> No
         diffs(await project.review.diff(example.agent_id), limit=16)
         say("")
     changed = any(result.files for result in results)
-    render.next_steps(example, review_options(project), changed=changed)
+    render.next_steps(example, review_options(project), changed=changed, named=named)
 
 
 def review_options(project: Project) -> str:

@@ -16,7 +16,7 @@ import orjson
 import typer
 
 from remora import app
-from remora.cli._console import HERE, ProjectDir, StateDir, errors_as_sentences, slow_progress, tell
+from remora.cli._console import HERE, ProjectDir, StateDir, errors_as_sentences, slow_progress, tell, whole_file
 from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._report import Ids, Output
@@ -84,7 +84,7 @@ def export(
 
 async def _write(parts: AsyncIterator[str], output: Path | None) -> int:
     done = 0
-    with output.open("w", encoding="utf-8", newline="") if output else nullcontext(sys.stdout) as file:
+    with whole_file(output) if output else nullcontext(sys.stdout) as file:
         async for part in parts:
             file.write(part)
             done += 1

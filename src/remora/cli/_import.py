@@ -46,6 +46,7 @@ def import_(
     format: Annotated[
         str, typer.Option("--format", help="claude-code, codex, otel, chat or messages; default: look at the log")
     ] = "",
+    again: Annotated[bool, typer.Option("--again", help="Also import what was imported before")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -54,6 +55,8 @@ def import_(
 
     Reads sessions of Claude Code and Codex, OpenAI and Anthropic messages, trajectories of SWE-agent, mini-swe-agent
     and ATIF, Inspect logs, tau-bench results and OpenTelemetry GenAI spans. A sub-agent's stream names its parent.
+
+    A conversation that was imported before, from a log with the same bytes, is not imported again without `--again`.
 
     Exit code 1 if some conversations could not be read, 2 if none could. The others are imported.
 
@@ -68,7 +71,13 @@ def import_(
         with delayed_progress(quiet=json, unit="bytes") as progress:
             done = asyncio.run(
                 streams.import_chats(
-                    files, tokenizer=tokenizer, budget=budget, packets=packets, format=format, progress=progress
+                    files,
+                    tokenizer=tokenizer,
+                    budget=budget,
+                    packets=packets,
+                    format=format,
+                    again=again,
+                    progress=progress,
                 )
             )
         tell(f"skipped: {problem}" for problem in done.problems[:SHOWN])

@@ -36,7 +36,8 @@ COMMANDS = {
     "hub": ("_hub:hub", "Manage the index of the code."),
     "trace": ("_trace_commands:trace", "Read, check and prune streams (the Long Track)."),
     "agents": ("_setup:setup", "List the available agents, or create one."),
-    "tool": ("_tool:tool", "Check and run tool scripts (`.pym`)."),
+    "mcp": ("_mcp:serving", "Serve recorded runs and the code index to an assistant, as an MCP server."),
+    "tool": ("_tool:tool", "Check and run tool scripts (`.pym`), and list the tools of MCP servers."),
     "trust": (
         "_setup:setup",
         "Trust a project's agents: give them the same rights as bundled ones until one of their files changes.",

@@ -39,7 +39,8 @@ BAR_LEAD = 50
 
 def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
-    network = f"only {', '.join(plan.servers)}" if plan.servers else "not used"
+    asked = [*plan.servers, *(f"what MCP server {name} uses" for name in plan.mcp)]
+    network = f"only {', '.join(asked)}" if asked else "not used"
     say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
     say(f"{command}      {_agent_counts(plan)} · {limit}")
@@ -227,9 +228,13 @@ def findings(found: Sequence[Finding]) -> None:
         say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
 
 
-def next_steps(shown: AgentResult, options: str, *, changed: bool = True) -> None:
-    """Print commands to continue with, ready to paste. Without changes there is nothing to accept."""
-    steps = [("diff", "all changes"), ("accept -i", "choose what to keep")] if changed else []
+def next_steps(shown: AgentResult, options: str, *, changed: bool = True, named: bool = False) -> None:
+    """Print commands to continue with, ready to paste. Without changes there is nothing to accept.
+
+    `named` means that the review commands take the changes only if the agent is named.
+    """
+    name = f" {short_id(shown.agent_id)}" if named else ""
+    steps = [(f"diff{name}", "all changes"), (f"accept{name} -i", "choose what to keep")] if changed else []
     if shown.last_seq >= 0:
         short, key = short_id(shown.agent_id), shown.check.get("key")
         steps.append((f"trace show {short}", "both tracks, turn by turn"))

@@ -24,6 +24,7 @@ from remora.cli._console import (
     plain,
     slow_progress,
     tell,
+    whole_file,
 )
 from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
@@ -118,7 +119,8 @@ def _json(value: Any) -> str:
 
 def _write(text: str, output: Path | None) -> None:
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        with whole_file(output) as file:
+            file.write(text)
     else:
         sys.stdout.write(visible(text) if out.is_terminal else text)
 

@@ -24,11 +24,12 @@ from remora.cli._console import (
     say,
 )
 from remora.cli._render_review import patch
+from remora.context.schema import describe
 from remora.context.text import number, visible
 from remora.errors import ConfigError
 
 tool = typer.Typer(
-    help="Check and run tool scripts (`.pym`).",
+    help="Check and run tool scripts (`.pym`), and list the tools of MCP servers.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -90,6 +91,39 @@ def run(
         done = asyncio.run(running)
         print_json(_as_json(done)) if json else _show(done)
     raise typer.Exit(SOME_FAILED if done.distilled.outcome == "error" else 0)
+
+
+@tool.command()
+def mcp(
+    server: Annotated[
+        list[str], typer.Argument(help="A server of your settings, a URL, or a command after `--`", metavar="SERVER")
+    ],
+    json: JsonFlag = False,
+    project: ProjectDir = HERE,
+) -> None:
+    """List the tools of an MCP server as a model would see them, and how an agent's definition names them.
+
+    \b
+    Examples:
+      remora tool mcp -- mcp-server-time --local-timezone=UTC
+      remora tool mcp http://localhost:8000/mcp
+    """
+    with errors_as_sentences():
+        found = asyncio.run(open_project(project).tools.mcp(server))
+        if json:
+            print_json(found)
+            return
+        for name, spec in found.items():
+            if isinstance(spec, str):
+                say(f"{name}: cannot be offered: {spec}\n", "red")
+                continue
+            say(name, "bold")
+            say(f"  {spec.description}")
+            for parameter, schema in spec.parameters["properties"].items():
+                needed = "" if parameter in spec.parameters["required"] else ", optional"
+                say(f"  {parameter}: {describe(schema)}{needed}  {schema.get('description', '')}".rstrip())
+            say("")
+        err.print(f"{number(len(found), 'tool')}. In an agent's definition:  tools: [{{name: …, mcp: SERVER}}]")
 
 
 @tool.command()

@@ -34,7 +34,7 @@ def load_scripts(
     problems: list[str] = []
     files = ScriptFiles(folder, snapshot)
     for entry in definition.tools:
-        if entry.python:
+        if entry.python or entry.mcp:
             continue
         file = f"{entry.name}.pym"
         try:

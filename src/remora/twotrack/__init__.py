@@ -7,6 +7,7 @@ from remora.twotrack._carry import Parent, Relation, carried, read_parent
 from remora.twotrack._handover import Handover
 from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._prompts import Memory, PromptSettings
+from remora.twotrack._recall import recall_from
 from remora.twotrack._rederive import Rederived, Rules, raw_value, rederive
 from remora.twotrack._resume import ResumeState, past_prompts, resume_state
 from remora.twotrack._settings import TrackSettings
@@ -34,6 +35,7 @@ __all__ = [
     "past_prompts",
     "raw_value",
     "read_parent",
+    "recall_from",
     "rederive",
     "resume_state",
 ]

@@ -16,7 +16,6 @@ from remora.events import (
     UserInputEvent,
     is_check,
 )
-from remora.twotrack._tool_results import ToolResultBuilder
 
 MAX_GENERATIONS = 16
 """How many streams back a taken-over entry is followed to its raw result."""
@@ -32,8 +31,16 @@ class ReadStream(Protocol):
     def __call__(self, agent_id: str, /, *, after: int) -> AsyncIterator[Event]: ...
 
 
+class ReadResult(Protocol):
+    """Reads the raw results of events."""
+
+    async def text(self, event: ToolResultEvent, /) -> str:
+        """The raw result of an event, as text."""
+        ...
+
+
 async def recall_from(
-    agent_id: str, read: ReadStream, last: int, results: ToolResultBuilder, text: str, seq: int | None, lines: str
+    agent_id: str, read: ReadStream, last: int, results: ReadResult, text: str, seq: int | None, lines: str
 ) -> dict[str, Any]:
     """Look up event `seq`, or search the newest results up to event `last` for `text`. Returns a bounded result."""
     query = Recall(text, seq, lines)
@@ -56,7 +63,7 @@ async def recall_from(
     return query.result()
 
 
-async def _taken_over(event: PacketUpdateEvent, read: ReadStream | None, results: ToolResultBuilder) -> Remembered:
+async def _taken_over(event: PacketUpdateEvent, read: ReadStream | None, results: ReadResult) -> Remembered:
     """What an event took over from a parent: with `read`, the raw result behind it, else the lines that it holds."""
     found: Event | None = event
     for _ in range(MAX_GENERATIONS if read else 0):

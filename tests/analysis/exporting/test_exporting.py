@@ -93,6 +93,22 @@ def test_a_trajectory_numbers_its_steps_and_every_result_names_a_call_of_its_ste
             assert step.get("llm_call_count") != 0 or "metrics" not in step
 
 
+def test_no_export_names_the_folders_of_a_weights_file() -> None:
+    path = "/home/mo/secret project/Qwen.Q4.GGUF"
+    asked = ModelRequestEvent(turn=1, seq=1, ts="2026-11-15T18:20:01.000001Z", tokens={"total": 10})
+    reply = ModelResponseEvent(turn=1, seq=2, ts="2026-11-15T18:20:02.000001Z", text="done", model=path)
+    start = AgentStartEvent(agent_id="A", ts="2026-11-15T18:20:00.000001Z", model={"model": path, "gguf": path})
+    stream = CompleteStream([start, asked, reply])
+    for text in (
+        json_text(atif(stream)),
+        json_text(chat(stream)),
+        json_text(otlp([stream], content=True)),
+        csv_text(turn_rows(stream)),
+    ):
+        assert "Qwen.Q4.GGUF" in text
+        assert "secret project" not in text
+
+
 def fork() -> CompleteStream:
     start = AgentStartEvent(
         agent_id="F",

@@ -116,7 +116,7 @@ class _Steps:
                 for call in event.calls
             ]
         if event.model:
-            step["model_name"] = event.model
+            step["model_name"] = self._stream.model_of(event)
         if not event.model and self._stream.model in NO_MODEL:
             step["llm_call_count"] = 0
             return

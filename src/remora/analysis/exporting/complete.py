@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remora.analysis._fork import inherited_seq
-from remora.events import AgentEndEvent, AgentStartEvent, Event, ModelRequestEvent, canonical
+from remora.analysis._model_names import shared_model_name
+from remora.events import AgentEndEvent, AgentStartEvent, Event, ModelRequestEvent, ModelResponseEvent, canonical
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,13 @@ class CompleteStream:
 
     @property
     def model(self) -> str:
-        """The model or policy that decided, as recorded at the start."""
+        """The model or policy that decided, as recorded at the start, without a weights file's folders."""
         model = self.start.model
-        return str(model.get("name") or model.get("model") or model.get("policy") or "")
+        return shared_model_name(str(model.get("name") or model.get("model") or model.get("policy") or ""))
+
+    def model_of(self, reply: ModelResponseEvent) -> str:
+        """The model of a reply, without a weights file's folders; empty if the reply names none."""
+        return shared_model_name(reply.model)
 
     @property
     def inherited(self) -> int:

@@ -119,14 +119,14 @@ class _Spans:
         return spans
 
     def _chat(self, asked: ModelRequestEvent, reply: ModelResponseEvent) -> Json:
-        model = reply.model or self._stream.model
+        model = self._stream.model_of(reply) or self._stream.model
         usage = reply.usage
         span = self._inner(asked.seq, f"chat {model}".strip(), CLIENT, asked.ts, reply.ts)
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _provider(self._stream),
             "gen_ai.request.model": self._stream.model,
-            "gen_ai.response.model": reply.model,
+            "gen_ai.response.model": self._stream.model_of(reply),
             "gen_ai.response.finish_reasons": [reply.finish] if reply.finish else None,
             "gen_ai.usage.input_tokens": usage.get("prompt_tokens", asked.tokens.get("total")),
             "gen_ai.usage.output_tokens": usage.get("completion_tokens"),

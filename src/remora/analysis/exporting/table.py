@@ -70,7 +70,7 @@ def _row(
         event.turn,
         event.seq,
         event.ts,
-        (reply.model if reply else "") or stream.model,
+        (stream.model_of(reply) if reply else "") or stream.model,
         usage.get("prompt_tokens", asked.tokens.get("total", "") if asked else ""),
         asked.limit if asked else "",
         usage.get("completion_tokens", ""),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from remora.analysis._fork import inherited_seq
+from remora.analysis._model_names import shared_model_name
 from remora.analysis._turns import fold_files
 from remora.analysis.reporting.lost import LostWord, LostWords
 from remora.context.text import one_line
@@ -288,7 +289,7 @@ class _Reading:
 
     def _response(self, event: ModelResponseEvent) -> None:
         asked, self._asked = self._asked, None
-        name = _model_name(event.model or self._policy or "unknown")
+        name = shared_model_name(event.model or self._policy or "unknown")
         use = self._models.get(name, ModelUse(name))
         served = _count(event.usage, "prompt_tokens")
         counted: Any = "server" if served is not None else "receipt"
@@ -368,8 +369,3 @@ def _waited_ms(asked: ModelRequestEvent | None, answered: ModelResponseEvent) ->
 
 def _total(asked: ModelRequestEvent | None) -> int:
     return asked.tokens.get("total", 0) if asked else 0
-
-
-def _model_name(model: str) -> str:
-    """The model without the folders of a weights file: a report may be shared, and they name the user."""
-    return model.replace("\\", "/").rpartition("/")[2] if model.endswith(".gguf") else model

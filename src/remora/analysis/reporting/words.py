@@ -86,5 +86,7 @@ def parent_text(agent: AgentReport) -> str:
         return ""
     if relation == "fork" and isinstance(parent, str):
         return f"forked from {short_id(parent)} after turn {agent.inherited}"
+    if relation == "continue" and isinstance(parent, str):
+        return f"continues {short_id(parent)}"
     source = parent if isinstance(parent, str) else agent.parent.get("source", "")
     return f"{relation} of {source}"

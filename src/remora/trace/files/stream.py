@@ -124,6 +124,13 @@ class OpenStream:
         self._release()
         self.known = self.sealed or self.poison is not None
 
+    def discard(self) -> None:
+        """Delete the file while it is locked. Does nothing unless it is open here and not sealed."""
+        if self._handle is not None and not self.sealed:
+            self.path.unlink(missing_ok=True)
+            self._disk.sync_dir(self.path.parent)
+            self._release()
+
     def _note(self) -> None:
         """Note the head in `heads.log`. Call it while holding the lock, so that notes are in order."""
         self._ledger.note(Note(f"{self.path.parent.name}/{self.path.stem}", self.at.line, self.at.prev or ""))

@@ -97,6 +97,12 @@ class FileTrace:
         if stream is not None and not self._closed:
             await self._alone(stream, stream.close)
 
+    async def discard(self, stream_id: str) -> None:
+        """Delete a stream that this writer has open and that is not sealed: a copy that was not finished."""
+        stream = self._streams.pop(stream_id, None)
+        if stream is not None and not self._closed:
+            await self._alone(stream, stream.discard)
+
     async def aclose(self) -> None:
         """Close all streams. Nothing can be appended afterwards."""
         for stream_id in list(self._streams):
