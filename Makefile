@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
-PARTS := .[agents,embedded]
+PARTS := .[agents,embedded,view]
 
 .PHONY: help demo test test-faults test-frameworks bench fix docs golden clean
 

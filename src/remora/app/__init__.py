@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from remora.app._settings import user_config_dir
     from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
     from remora.app._tools import ToolRun
+    from remora.app._viewing import Brief, OutputWindow, Prompt, Sightings, TurnEvents, Viewing, outputs_of
     from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, latest_stream, local_parent, local_wiring
     from remora.otlp import send_spans
@@ -53,6 +54,7 @@ __all__ = [
     "AgentSource",
     "Agents",
     "Answer",
+    "Brief",
     "Deciders",
     "ForkPlan",
     "FunctionGemmaRunner",
@@ -64,11 +66,16 @@ __all__ = [
     "ModelHere",
     "ModelRow",
     "OtherRules",
+    "OutputWindow",
     "Project",
+    "Prompt",
     "Rejected",
     "RunOverrides",
+    "Sightings",
     "SystemClock",
     "ToolRun",
+    "TurnEvents",
+    "Viewing",
     "WhatIfRuns",
     "best_fit",
     "bundled_agents",
@@ -88,6 +95,7 @@ __all__ = [
     "models_here",
     "needs_weights",
     "open_project",
+    "outputs_of",
     "project_root",
     "pull_model",
     "sandbox_name",
@@ -119,6 +127,7 @@ _MODULES = {
     "_settings": "user_config_dir",
     "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",
+    "_viewing": "Brief OutputWindow Prompt Sightings TurnEvents Viewing outputs_of",
     "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter latest_stream local_parent local_wiring",
     "remora.otlp": "send_spans",
