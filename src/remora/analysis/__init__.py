@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from remora.analysis._prompt_parts import PromptItem, PromptPart, mark_new, prompt_parts
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
     from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
-    from remora.analysis._seen import Shown, Sighting, squeezed, words_of
+    from remora.analysis._seen import Shown, Sighting, is_telling, squeezed, words_of
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
@@ -119,6 +119,7 @@ __all__ = [
     "html",
     "inherited_events",
     "inherited_seq",
+    "is_telling",
     "mark_new",
     "markdown",
     "otlp",
@@ -152,7 +153,7 @@ _MODULES = {
     "_prompt_parts": "PromptItem PromptPart mark_new prompt_parts",
     "_replay": "Explanation Replay Source explain replay",
     "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
-    "_seen": "Shown Sighting squeezed words_of",
+    "_seen": "Shown Sighting is_telling squeezed words_of",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",

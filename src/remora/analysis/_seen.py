@@ -10,6 +10,8 @@ from remora.analysis._prompt_parts import PromptPart
 
 LEAST = 4
 """Characters that a line must have to be found in a prompt without doubt."""
+LEAST_LETTERS = 8
+"""The same for a line that is one word of letters: `safe` or `error` may be there for another reason."""
 _SPACES = re.compile(r"\s+")
 _AROUND = re.compile(r"^[\s{}\[\],]+|[\s{}\[\],]+$")
 _KEY = re.compile(r'^"(?:[^"\\]|\\.)*"\s*:\s*')
@@ -52,6 +54,26 @@ class Shown:
 
     def part_with(self, words: str) -> str:
         """The part that contains these words; empty if none does, or if there are too few to tell."""
-        if len(words) < LEAST:
+        if not is_telling(words):
             return ""
-        return next((name for name, text in self._texts if words in text), "")
+        return next((name for name, text in self._texts if _contains(text, words)), "")
+
+
+def is_telling(words: str) -> bool:
+    """Whether these words are enough to be found in a prompt without doubt."""
+    return len(words) >= (LEAST_LETTERS if words.isalpha() else LEAST)
+
+
+def _contains(text: str, words: str) -> bool:
+    """Whether the text contains the words, not as a part of longer ones."""
+    at = text.find(words)
+    while at >= 0:
+        before, after = text[at - 1 : at] if at else "", text[at + len(words) : at + len(words) + 1]
+        if not (_joins(before, words[0]) or _joins(words[-1], after)):
+            return True
+        at = text.find(words, at + 1)
+    return False
+
+
+def _joins(left: str, right: str) -> bool:
+    return left.isalnum() and right.isalnum()

@@ -17,6 +17,7 @@ from remora.analysis import (
     Sighting,
     explain,
     fold_files,
+    is_telling,
     mark_new,
     prompt_parts,
     words_of,
@@ -102,6 +103,8 @@ class Sightings:
     """Number of prompts that were searched."""
     is_all: bool
     """Whether there are no more prompts."""
+    is_telling: bool = True
+    """Whether the line has enough in it to be found without doubt."""
 
 
 class Viewing:
@@ -263,7 +266,7 @@ class Viewing:
                     searched += 1
                     if part := Shown(self.parts(event).parts).part_with(words):
                         found.append(Sighting(event.turn, event.seq, part))
-        return Sightings(words, tuple(found), searched, last == len(outline))
+        return Sightings(words, tuple(found), searched, last == len(outline), is_telling(words))
 
     def explain(self, outline: Outline, key: str, before: int) -> Explanation:
         """Why the prompt with seq `before` had this value. Raises `ProjectionStopped`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from remora.analysis import Shown, words_of
+from remora.analysis import Shown, is_telling, words_of
 from remora.app import OutputWindow, Viewing, outputs_of
 from remora.context.text import one_line
 from remora.events import (
@@ -47,6 +47,8 @@ class Line:
     text: str
     seen: str = ""
     """The part of the next prompt that contains it; empty if none does."""
+    is_short: bool = False
+    """Whether it has too little in it to tell."""
 
 
 @dataclass(frozen=True)
@@ -179,13 +181,16 @@ class Cards:
     def output(self, event: Event, part: int, at: int, length: int, *, mark: bool = True) -> Output:
         """A window of an output, with the lines that the next prompt contains marked."""
         window = self._viewing.output(event, part, at, length)
-        marker = self._next if mark else None
-        lines = tuple(
-            Line(line, marker.part_with(words_of(line)) if marker else "") for line in clean(window.text).split("\n")
-        )
+        lines = tuple(self._line(line, mark=mark) for line in clean(window.text).split("\n"))
         if lines and not lines[-1].text:
             lines = lines[:-1]
         return Output(event.seq, part, window, lines)
+
+    def _line(self, text: str, *, mark: bool) -> Line:
+        if self._next is None or not mark:
+            return Line(text)
+        words = words_of(text)
+        return Line(text, self._next.part_with(words), not is_telling(words))
 
 
 _USAGE = ("prompt_tokens", "completion_tokens")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from remora.analysis import AgentComparison, RunComparison, Shown
+from remora.analysis import AgentComparison, PromptItem, PromptPart, RunComparison, Shown
 from remora.analysis.reporting import words
 from remora.app import Project, Viewing
 from remora.errors import RemoraError
@@ -26,6 +27,9 @@ PAGE = 100
 MAX_PAIRS = 400
 """Turns or agents of a comparison that are shown."""
 FILTERS = ("operation", "outcome", "node", "run", "tool", "since", "until")
+
+
+Source = Callable[[PromptItem, int], int | None]
 
 
 class Pages:
@@ -110,18 +114,21 @@ class Pages:
         """The time line of an agent, for a page that is already open."""
         return self.render("timeline.html", **self.facts(self.viewing.open(fragment)))
 
-    def facts(self, outline: Outline) -> dict[str, Any]:
-        """What every page of an agent needs."""
+    def facts(self, outline: Outline, link: Callable[[int], str] | None = None) -> dict[str, Any]:
+        """What every page of an agent needs. `link` gives the address of a turn."""
         found = head(self.viewing, outline)
-        return {"head": found, "line": time_line(outline, lambda turn: f"/a/{found.agent_id}?turn={turn}")}
+        return {"head": found, "line": time_line(outline, link or (lambda turn: f"/a/{found.agent_id}?turn={turn}"))}
 
     @staticmethod
     def index_of(outline: Outline, turn: int | None) -> int:
         """The place of a turn; of the last one by default."""
         return outline.find(turn) if turn is not None else max(len(outline) - 1, 0)
 
-    def turn_values(self, outline: Outline, index: int, found: Head) -> dict[str, Any]:
-        """Both tracks of one turn."""
+    def turn_values(
+        self, outline: Outline, index: int, found: Head | None = None, source: Source | None = None
+    ) -> dict[str, Any]:
+        """Both tracks of one turn. `source` gives the event behind an item of the prompt, where no server can."""
+        found = found or head(self.viewing, outline)
         if not len(outline):
             return {"turn": 0, "head": found, "prompt": None, "cards": [], "more": 0, "span": (0, 0), "following": None}
         row, viewing = outline[index], self.viewing
@@ -131,21 +138,24 @@ class Pages:
         return {
             "turn": row.turn,
             "head": found,
-            "prompt": self._prompt(outline, index),
+            "prompt": self._prompt(outline, index, source),
             "cards": cards.make(events.events),
             "more": events.more,
             "span": (row.seq, events.events[-1].seq if events.events else row.seq),
             "following": following.request.turn if following else None,
         }
 
-    def _prompt(self, outline: Outline, index: int) -> dict[str, Any] | None:
+    def _prompt(self, outline: Outline, index: int, source: Source | None) -> dict[str, Any] | None:
         prompt = self.viewing.prompt(outline, index)
         if prompt is None:
             return None
+        parts = prompt.parts
+        if source is not None:
+            parts = tuple(_with_sources(part, source, prompt.request.seq) for part in parts)
         total, limit = prompt.request.tokens.get("total", 0), prompt.request.limit
         return {
             "request": prompt.request,
-            "parts": [(part, tint(part.name)) for part in prompt.parts if part.name != "left_out"],
+            "parts": [(part, tint(part.name)) for part in parts if part.name != "left_out"],
             "total": total,
             "limit": limit,
             "bar": budget_bar(prompt.parts, total, limit),
@@ -237,3 +247,7 @@ class Pages:
     def error(self, error: RemoraError) -> str:
         """What happened, and what to do."""
         return self.render("error.html", error=error)
+
+
+def _with_sources(part: PromptPart, source: Source, before: int) -> PromptPart:
+    return replace(part, items=tuple(replace(item, seq=source(item, before)) for item in part.items))

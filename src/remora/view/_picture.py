@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from markupsafe import Markup, escape
 
 from remora.analysis import PromptPart
-from remora.trace import Outline, OutlinedTurn
+from remora.trace import Outline
 from remora.view._text import clean
 
 COLUMNS = 320
@@ -57,7 +59,7 @@ class TimeLine:
 def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
     """Draw the tokens of packet and history over the turns."""
     ratio = outline.prompt_bytes / outline.prompt_tokens if outline.prompt_tokens else BYTES_PER_TOKEN
-    columns = _columns([row for row in outline if row.turn], max(ratio, 0.5))
+    columns = _columns(outline, max(ratio, 0.5))
     largest = max((column.tokens for column in columns), default=0)
     history = max((column.history for column in columns), default=0)
     limit = max((column.limit for column in columns), default=0)
@@ -73,25 +75,18 @@ def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
     return TimeLine(svg, top, is_log, sentence, history, largest, limit, places)
 
 
-def _columns(rows: Sequence[OutlinedTurn], ratio: float) -> list[Column]:
-    found = []
-    size = max(1, math.ceil(len(rows) / COLUMNS))
-    for at in range(0, len(rows), size):
-        part = rows[at : at + size]
-        flags = 0
-        for row in part:
-            flags |= row.flags
-        column = Column(
-            part[0].turn,
-            part[-1].turn,
-            max(row.tokens for row in part),
-            max(row.limit for row in part),
-            round(max(row.history for row in part) / ratio),
-            flags,
-            part[0].tool,
-        )
-        found.append(column)
-    return found
+def _columns(outline: Outline, ratio: float) -> list[Column]:
+    begin = int(len(outline) > 0 and not outline.column("turn")[0])  # turn 0 has no prompt
+    size = max(1, math.ceil((len(outline) - begin) / COLUMNS))
+    return [_column(outline, at, min(at + size, len(outline)), ratio) for at in range(begin, len(outline), size)]
+
+
+def _column(outline: Outline, first: int, end: int, ratio: float) -> Column:
+    turns, tokens, limit, history, flags = (
+        outline.column(name)[first:end] for name in ("turn", "tokens", "limit", "history", "flags")
+    )
+    marks = reduce(or_, flags, 0)
+    return Column(turns[0], turns[-1], max(tokens), max(limit), round(max(history) / ratio), marks, outline[first].tool)
 
 
 def _log(top: int) -> Callable[[int], float]:

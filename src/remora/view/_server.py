@@ -11,6 +11,8 @@ from urllib.parse import urlencode
 from remora.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from remora.app import Project
 
 HOST = "127.0.0.1"
@@ -34,12 +36,14 @@ class Server:
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind((HOST, port))
+            self._socket.listen(128)  # who asks before `run` waits
         except OSError as error:
             self._socket.close()
             hint = "Name another one, or leave out `--port`"
             raise ConfigError(f"Port {port} cannot be used: {error.strerror or error}", hint=hint) from error
         self.port: int = self._socket.getsockname()[1]
         self.token = token or secrets.token_urlsafe(32)
+        self._running: uvicorn.Server | None = None
 
     @property
     def origin(self) -> str:
@@ -68,8 +72,12 @@ class Server:
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=64 * 1024,
         )
-        uvicorn.Server(settings).run(sockets=[self._socket])
+        self._running = uvicorn.Server(settings)
+        self._running.run(sockets=[self._socket])
 
-    def close(self) -> None:
-        """Release the port."""
-        self._socket.close()
+    def stop(self) -> None:
+        """End `run`, which another thread called, and release the port."""
+        if self._running is not None:
+            self._running.should_exit = True
+        else:
+            self._socket.close()

@@ -12,7 +12,7 @@ from remora._version import __version__
 from remora.analysis.reporting.words import milliseconds, seconds
 from remora.context.patterns import redact_patterns
 from remora.context.text import one_line, visible
-from remora.events import short_id
+from remora.events import readable, short_id
 
 MAX_TEXT = 200_000
 """Characters of one text in a page. Longer ones are outputs, which are shown by windows."""
@@ -73,6 +73,7 @@ def environment() -> Environment:
     made.filters |= {
         "bytes": bytes_text,
         "groupby_run": by_run,
+        "json": lambda value: value if isinstance(value, str) else readable(value),
         "line": lambda value, limit=200: one_line(str(value), limit),
         "ms": milliseconds,
         "number": "{:,}".format,
@@ -81,5 +82,5 @@ def environment() -> Environment:
         "short": short_id,
         "when": when,
     }
-    made.globals |= {"version": __version__, "home": "", "is_export": False}
+    made.globals |= {"version": __version__, "is_export": False}
     return made

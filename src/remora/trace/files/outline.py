@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from remora.errors import TraceDamaged, TraceError
-from remora.trace.files.lines import SEAL, TS_LENGTH
+from remora.trace.files.lines import SEAL
 from remora.trace.files.reader import Position, after, read_records
 from remora.trace.files.skim import Skim
 
@@ -25,16 +25,14 @@ MAX_TOOLS = 1000
 FAILED, CHANGED, SPOKEN, MOVED = 1, 2, 4, 8
 """What happened in a turn: a call failed, a file changed, a person spoke, or the agent moved to another model."""
 
-_TYPE = re.compile(rb'","type":"([a-z_]{1,40})"')
-_TURN = re.compile(rb'","turn":(\d{1,15}),"data":')
+_LINE = re.compile(rb'\{"v":\d+,"seq":\d+,"ts":"([^"\\]{0,40})","type":"([^"\\]{1,80})",.*?","turn":(\d{1,15}),"data":')
+"""The front of a line as our own writer writes it. No text in it can look like this: its quotes are escaped."""
 _RESULT = re.compile(rb'"tool":"([^"\\]{1,80})","outcome":"([a-z]{1,20})"')
 _SIZE = re.compile(rb'"raw_ref":\{"blob":"sha256:[0-9a-f]{64}","size":(\d{1,15})')
 _CHECK = b'"purpose":"check"'
 _FILES = b'"files":[{'
 _AFTER_RAW = (b',"parsed":', b',"attachments":[', b',"files":[{"path":')
 _BACK = len('},"prev":"sha256:"}') + 64
-_FRONT = 160
-"""The type of a line lies in this many bytes."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ class Outline:
         """Bytes of the prompts that were counted, and below their tokens: how many bytes a token has in this stream."""
         self.prompt_tokens = 0
         self.started = ""
-        self.last = ""
-        """When the last event was recorded."""
+        self._last = b""
+        self._turn = -1
         self.last_offset = 0
         """Where the last line begins."""
         self.is_sealed = False
@@ -90,6 +88,10 @@ class Outline:
 
     def __iter__(self) -> Iterator[OutlinedTurn]:
         return (self[index] for index in range(len(self)))
+
+    def column(self, name: str) -> array[int]:
+        """One number of every turn, in order: faster than turn by turn."""
+        return self._columns[name]
 
     def end(self, index: int) -> int:
         """Where the turn's last line ends."""
@@ -139,23 +141,30 @@ class Outline:
         self.here = skim.here
 
     def _take(self, line: bytes, offset: int) -> None:
-        kind, turn = _TYPE.search(line, 0, _FRONT), _TURN.search(line)
-        self._place(int(turn[1]) if turn else _parsed_turn(line), offset)
-        if kind and kind[1] in _READERS:
-            _READERS[kind[1]](self, line)
-        at = line.find(b'"ts":"', 0, _FRONT) + 6
-        self.last = line[at : at + TS_LENGTH].decode("ascii", "replace")
-        self.started = self.started or self.last
+        found = _LINE.match(line)
+        ts, kind, turn = found.groups() if found else _parsed(line)
+        place = int(turn)
+        if place > self._turn:
+            self._begin(place, offset)
+        if kind in _READERS:
+            _READERS[kind](self, line)
+        self._last = ts
+        if not self.events:
+            self.started = ts.decode(errors="replace")
         self.last_offset = offset
         self.events += 1
 
-    def _place(self, turn: int, offset: int) -> None:
-        """Begin another turn if this event is the first of one."""
-        turns = self._columns["turn"]
-        if not turns or turn > turns[-1]:
-            row = {"turn": turn, "seq": self.events, "offset": offset, "history": self._history}
-            for name, column in self._columns.items():
-                column.append(row.get(name, 0))
+    @property
+    def last(self) -> str:
+        """When the last event was recorded."""
+        return self._last.decode(errors="replace")
+
+    def _begin(self, turn: int, offset: int) -> None:
+        """Begin another turn."""
+        self._turn = turn
+        row = {"turn": turn, "seq": self.events, "offset": offset, "history": self._history}
+        for name, column in self._columns.items():
+            column.append(row.get(name, 0))
 
     def _request(self, line: bytes) -> None:
         data = _data(line)
@@ -233,13 +242,15 @@ def _raw_length(line: bytes, start: int) -> int:
     return max(min(ends, default=len(line) - _BACK) - begin - len(b',"raw":'), 0) if begin else 0
 
 
-def _parsed_turn(line: bytes) -> int:
-    """The turn of a line that our own writer did not write."""
+def _parsed(line: bytes) -> tuple[bytes, bytes, int]:
+    """Time, type and turn of a line that our own writer did not write."""
     try:
-        turn = orjson.loads(line).get("turn", 0)
+        record = orjson.loads(line)
+        ts, kind, turn = record.get("ts"), record.get("type"), record.get("turn", 0)
     except (orjson.JSONDecodeError, AttributeError):
-        return 0
-    return turn if isinstance(turn, int) and 0 <= turn < 2**53 else 0
+        return b"", b"", 0
+    right = isinstance(turn, int) and 0 <= turn < 2**53
+    return str(ts).encode(errors="replace")[:40], str(kind).encode(errors="replace"), turn if right else 0
 
 
 def _text_size(message: Any) -> int:

@@ -214,8 +214,8 @@ function followList(rows) {
 async function copy(button) {
   await navigator.clipboard.writeText(button.dataset.copy);
   say("Copied.");
-  button.textContent = "✓";
-  setTimeout(() => { button.textContent = "⧉"; }, 1200);
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = "copy"; }, 1200);
 }
 
 document.addEventListener("click", (event) => {
