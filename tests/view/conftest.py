@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import shutil
 import threading
@@ -13,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from remora import app
-from remora.events import Event, next_id
+from remora import TwoTrack, app
+from remora.events import Call, Event, next_id
 from remora.trace import FileTrace, claim
 from remora.view import Server
+from view.loops import finish
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -83,7 +83,7 @@ def write(folder: Path, clock: Any) -> Write:
 
     def record(*drafts: Event) -> str:
         state["last"] = next_id(clock.now(), state["last"])
-        asyncio.run(append(state["last"], drafts))
+        finish(append(state["last"], drafts))
         return state["last"]
 
     async def append(agent_id: str, drafts: Sequence[Event]) -> None:
@@ -124,9 +124,12 @@ def running(project: app.Project) -> Iterator[Running]:
     server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """The system's Chromium; tests are skipped where there is none."""
+    """The system's Chromium; tests are skipped where there is none.
+
+    Its driver keeps a loop running in this thread, so it is closed with its module.
+    """
     found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if found is None:
         pytest.skip("no Chromium was found: `make test-browser` installs one where it can")
@@ -135,3 +138,37 @@ def browser() -> Iterator[Any]:
         opened = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+LOG = "\n".join(f"18:{n % 60:02d} worker {n % 7} handled order ORD-{1000 + n} in {n * 13 % 97} ms" for n in range(300))
+"""What a tool without a summary of its own returns."""
+
+
+@pytest.fixture
+def run(folder: Path) -> Callable[..., str]:
+    """Records a run of both tracks as a user's own loop would, and gives its id."""
+
+    async def record(style: Any, turns: int) -> str:
+        tools = {
+            "find_order": lambda order: {
+                "summary": f"{order} is late by 3 days",
+                "result": {"order": order, "items": [{"sku": f"SKU-{n}", "count": n} for n in range(12)]},
+                "knowledge_delta": {"late_order": order, "days_late": 3},
+            },
+            "read_log": lambda lines: LOG,
+            "refund": lambda order: {
+                "outcome": "error",
+                "summary": "Refunds are closed",
+                "error": "Refunds are closed",
+            },
+        }
+        calls = [("find_order", {"order": "ORD-1007"}), ("read_log", {"lines": 300}), ("refund", {"order": "ORD-1007"})]
+        goal = "Find out why order ORD-1007 is late"
+        async with TwoTrack(goal, budget=1200, state_dir=folder / ".agentfs", style=style, sync="off") as tt:
+            for number in range(turns):
+                await tt.request()
+                tool, args = calls[number % len(calls)]
+                await tt.call(Call(call_id=str(number), tool=tool, args=args), tools[tool])
+        return Path(tt.path).stem
+
+    return lambda style="json", turns=4: finish(record(style, turns))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -18,6 +17,7 @@ from remora.trace import FileBlobs
 from remora.view import export_agent
 from remora.view._pages import Pages
 from view.hostile import PAYLOADS, end, start, turn
+from view.loops import finish
 
 TAGS = re.compile(
     r"a|article|b|body|button|circle|code|datalist|dd|details|dialog|div|dl|dt|form|h1|h2|h3|h4|head|header|html|i|input|"
@@ -68,7 +68,7 @@ def check(page: str, *, inline: bool = False) -> str:
 def change(folder: Path) -> FileChange:
     """A change of a file whose content and path are payloads."""
     blobs = FileBlobs(folder / ".agentfs")
-    before, after = (asyncio.run(blobs.put(text.encode())) for text in (PAYLOADS[0], "\n".join(PAYLOADS)))
+    before, after = (finish(blobs.put(text.encode())) for text in (PAYLOADS[0], "\n".join(PAYLOADS)))
     return FileChange(path=PAYLOADS[0], before=before, after=after)
 
 

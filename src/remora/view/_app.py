@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from remora.app import Project
 from remora.errors import ConfigError, RemoraError, TraceNotFound
 from remora.view._guard import Guard
-from remora.view._live import follow, last_id, stream, versions
+from remora.view._live import IsOver, follow, last_id, stream, versions
 from remora.view._pages import Pages
 
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -26,19 +26,19 @@ _ID = re.compile(r"[0-9A-Za-z_.-]{1,128}")
 Page = Callable[[Request], str]
 
 
-def make_app(project: Project, *, token: str, port: int) -> ASGIApp:
-    """The whole application for one project."""
+def make_app(project: Project, *, token: str, port: int, is_over: IsOver = lambda: False) -> ASGIApp:
+    """The whole application for one project. Live pages end once `is_over` says so."""
     pages = Pages(project)
     routes = [
         Route("/", _page(pages, lambda request: pages.runs(request.query_params, rows_only=_is_part(request)))),
-        Route("/live", _live_list(pages)),
+        Route("/live", _live_list(pages, is_over)),
         Route("/search", _page(pages, lambda request: pages.search(_text(request, "q")))),
         Route("/compare", _page(pages, lambda request: pages.compare(_text(request, "a"), _text(request, "b")))),
         Route("/report", _page(pages, lambda request: pages.report(_text(request, "id")))),
         Route("/a/{id}", _page(pages, lambda request: pages.agent(_id(request), _number(request, "turn")))),
         Route("/a/{id}/turn", _page(pages, lambda request: pages.turn(_id(request), _number(request, "turn")))),
         Route("/a/{id}/timeline", _page(pages, lambda request: pages.time_line(_id(request)))),
-        Route("/a/{id}/live", _live_agent(pages)),
+        Route("/a/{id}/live", _live_agent(pages, is_over)),
         Route("/a/{id}/output", _page(pages, lambda request: _output(pages, request))),
         Route("/a/{id}/seen", _page(pages, lambda request: _seen(pages, request))),
         Route("/a/{id}/explain", _page(pages, lambda request: _explain(pages, request))),
@@ -63,22 +63,22 @@ def _page(pages: Pages, page: Page) -> Callable[[Request], Awaitable[Response]]:
     return answer
 
 
-def _live_list(pages: Pages) -> Callable[[Request], Awaitable[Response]]:
+def _live_list(pages: Pages, is_over: IsOver) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         query = dict(request.query_params)
         known = request.headers.get("last-event-id", query.pop("version", ""))
-        return stream(versions(lambda: run_in_threadpool(pages.version, query), known))
+        return stream(versions(lambda: run_in_threadpool(pages.version, query), known, is_over))
 
     return answer
 
 
-def _live_agent(pages: Pages) -> Callable[[Request], Awaitable[Response]]:
+def _live_agent(pages: Pages, is_over: IsOver) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             outline = await run_in_threadpool(pages.viewing.open, _id(request))
         except RemoraError as error:
             return PlainTextResponse(error.message, status_code=404)
-        return stream(follow(pages.viewing, outline, max(last_id(request, -1), -1)))
+        return stream(follow(pages.viewing, outline, max(last_id(request, -1), -1), is_over))
 
     return answer
 

@@ -16,8 +16,13 @@ from remora.trace import Outline
 
 LOOK_AGAIN_S = 0.25
 PING_S = 15.0
+LOOKS = 4
+"""The list is asked this many times less often than a stream."""
 BATCH = 500
 """Events that are read at once for a reader who comes late."""
+
+IsOver = Callable[[], bool]
+"""Whether the server is about to end."""
 
 
 def stream(messages: AsyncIterator[bytes]) -> StreamingResponse:
@@ -36,10 +41,10 @@ def message(name: str, id_: int | str, data: Any) -> bytes:
     return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), str(id_).encode(), orjson.dumps(data))
 
 
-async def follow(viewing: Viewing, outline: Outline, after: int) -> AsyncIterator[bytes]:
+async def follow(viewing: Viewing, outline: Outline, after: int, is_over: IsOver) -> AsyncIterator[bytes]:
     """A message for every event after `after`, until the stream is sealed; then `end`."""
     quiet = 0.0
-    while True:
+    while not is_over():
         found = await run_in_threadpool(viewing.briefs, outline, after + 1, BATCH)
         for brief in found:
             after = brief.seq
@@ -59,10 +64,12 @@ async def follow(viewing: Viewing, outline: Outline, after: int) -> AsyncIterato
         await run_in_threadpool(viewing.extend, outline)
 
 
-async def versions(ask: Callable[[], Awaitable[str]], known: str, every: float = 1.0) -> AsyncIterator[bytes]:
+async def versions(ask: Callable[[], Awaitable[str]], known: str, is_over: IsOver) -> AsyncIterator[bytes]:
     """A message each time that the answer of `ask` changes; at once if it is not the one that the reader knows."""
-    while True:
+    while not is_over():
         now = await ask()
         yield message("changed", now, {"version": now}) if now != known else b": same\n\n"
         known = now
-        await asyncio.sleep(every)
+        for _ in range(LOOKS):
+            if not is_over():
+                await asyncio.sleep(LOOK_AGAIN_S)

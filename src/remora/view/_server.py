@@ -61,7 +61,7 @@ class Server:
         from remora.view._app import make_app
 
         settings = uvicorn.Config(
-            make_app(self._project, token=self.token, port=self.port),
+            make_app(self._project, token=self.token, port=self.port, is_over=self._is_over),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -69,11 +69,14 @@ class Server:
             proxy_headers=False,
             ws="none",
             lifespan="off",
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=64 * 1024,
         )
         self._running = uvicorn.Server(settings)
         self._running.run(sockets=[self._socket])
+
+    def _is_over(self) -> bool:
+        return self._running is not None and self._running.should_exit
 
     def stop(self) -> None:
         """End `run`, which another thread called, and release the port."""
