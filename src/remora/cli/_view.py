@@ -9,8 +9,20 @@ from typing import Annotated
 import typer
 
 from remora import app
-from remora.cli._console import HERE, ProjectDir, StateDir, err, errors_as_sentences, say, tell
+from remora.cli._console import (
+    HERE,
+    JsonFlag,
+    ProjectDir,
+    StateDir,
+    err,
+    errors_as_sentences,
+    print_json,
+    print_json_line,
+    say,
+    tell,
+)
 from remora.cli._indexing import indexing_progress
+from remora.errors import ConfigError
 
 view = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -30,6 +42,7 @@ def show(
     ] = 20_000_000,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one")] = 0,
     browser: Annotated[bool, typer.Option(help="Open a browser")] = True,
+    json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
@@ -53,13 +66,13 @@ def show(
         if export is not None:
             done = export_agent(opened, _agent(wanted), export, max_bytes=max_bytes)
             tell(done.left_out)
-            say(f"{done.path}: {done.turns} turns, {done.size:,} bytes")
+            print_json(done) if json else say(f"{done.path}: {done.turns} turns, {done.size:,} bytes")
             return
-        with indexing_progress(opened):
+        with indexing_progress(opened, quiet=json):
             opened.library.newest_agents(limit=1)
         server = Server(opened, port=port)
         address = server.url(path)
-        say(address)
+        print_json_line({"url": address}) if json else say(address)
         err.print("Open this address in a browser; Ctrl-C ends the page.")
         if browser:
             webbrowser.open(address)
@@ -71,12 +84,10 @@ def _path(opened: app.Project, wanted: str | None) -> str:
     if wanted is None:
         return "/"
     found = opened.library.find(wanted)
-    return "/" if found.parent.name == "runs" else f"/a/{found.stem}"
+    return f"/?run={found.stem}" if found.parent.name == "runs" else f"/a/{found.stem}"
 
 
 def _agent(wanted: str | None) -> str:
-    from remora.errors import ConfigError
-
     if wanted is None:
         raise ConfigError("`--export` needs an agent", hint="`remora trace ls` lists them")
     return wanted

@@ -29,6 +29,8 @@ MAX_PAIRS = 400
 FILTERS = ("operation", "outcome", "node", "run", "tool", "since", "until")
 
 
+LISTED = ("recent_actions", "diagnostics")
+"""Fields of the packet that are lists: each item comes from another event."""
 Source = Callable[[PromptItem, int], int | None]
 
 
@@ -184,7 +186,8 @@ class Pages:
         """Why a prompt had a value: the events that set it, and the raw result behind the last one."""
         outline = self.viewing.open(fragment)
         found = self.viewing.explain(outline, key, before)
-        sources = [source for source in found.sources if item and str(source.value)[:100] in item] or found.sources
+        wanted = [source for source in found.sources if str(source.value)[:100] in item] if key in LISTED else []
+        sources = wanted or list(found.sources)
         output = None
         if sources:
             event = self.viewing.event(outline, sources[-1].seq)

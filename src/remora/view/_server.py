@@ -52,7 +52,7 @@ class Server:
 
     def url(self, path: str = "/") -> str:
         """The address of a page with the token, for the first visit."""
-        return f"{self.origin}{path}?{urlencode({'token': self.token})}"
+        return f"{self.origin}{path}{'&' if '?' in path else '?'}{urlencode({'token': self.token})}"
 
     def run(self) -> None:
         """Serve until Ctrl-C or SIGTERM."""

@@ -129,7 +129,7 @@ async function inPanel(path, values) {
 function why(button) {
   if (button.dataset.seq && exported) return jumpTo(Number(button.dataset.seq));
   if (exported) return undefined;
-  const item = button.closest("li").textContent.slice(0, 2000);
+  const item = button.closest("li, .one").textContent.slice(0, 2000);
   return inPanel(`${agentPath()}/explain`, { key: button.dataset.key, before: button.dataset.before, item });
 }
 
