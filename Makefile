@@ -11,9 +11,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
-PARTS := .[agents,embedded]
+PARTS := .[agents,embedded,view]
 
-.PHONY: help demo test test-faults test-frameworks bench fix docs golden clean
+.PHONY: help demo test test-faults test-frameworks test-browser bench fix docs screenshots golden clean
 
 help: ## say what the targets do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -49,6 +49,14 @@ test-frameworks: $(VENV)/.dev ## the adapters, each with its real framework in a
 	@echo "test-frameworks: Pydantic AI, LangChain, OpenAI Agents, smolagents" >&2
 	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m frameworks
 
+test-browser: $(VENV)/.dev ## the viewer in a real browser; installs Debian's Chromium if there is none and it can
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+		command -v $$name >/dev/null && exit 0; done; \
+		echo "test-browser: no Chromium was found; installing Debian's" >&2; \
+		{ command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -q && apt-get install -qy chromium; } >&2 \
+		|| { echo "test-browser: install Chromium yourself: apt-get install chromium" >&2; exit 1; }
+	@$(BIN)/pytest -q -n $(JOBS) tests/view
+
 bench: $(VENV)/.dev ## measure speed, as ratios in one run
 	@echo "bench: results go to benchmarks/results" >&2
 	@$(BIN)/python -m benchmarks
@@ -73,6 +81,10 @@ docs: $(VENV)/.dev ## build the documentation into site/
 	@echo "docs: site/" >&2
 	@$(BIN)/cog -r -U docs/reference/*.md
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+screenshots: $(VENV)/.dev ## take the pictures of the viewer in the documentation again
+	@$(BIN)/python docs/screenshots.py
+	@git --no-pager diff --stat -- docs/img
 
 clean: ## remove what make made
 	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

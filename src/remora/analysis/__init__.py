@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from remora.analysis._fork import CONTINUE, FORK, continued_turns, inherited_events, inherited_seq
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, ChatProblem, read_chats
+    from remora.analysis._prompt_parts import PromptItem, PromptPart, mark_new, prompt_parts
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
     from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
+    from remora.analysis._seen import Shown, Sighting, is_telling, squeezed, words_of
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
@@ -78,12 +80,16 @@ __all__ = [
     "ModelUse",
     "Price",
     "PromptFigures",
+    "PromptItem",
+    "PromptPart",
     "Refusal",
     "Replay",
     "Report",
     "RunComparison",
     "RungRow",
     "RungTally",
+    "Shown",
+    "Sighting",
     "Source",
     "Step",
     "StreamSummary",
@@ -115,14 +121,18 @@ __all__ = [
     "html",
     "inherited_events",
     "inherited_seq",
+    "is_telling",
+    "mark_new",
     "markdown",
     "otlp",
+    "prompt_parts",
     "read_chats",
     "read_log",
     "replay",
     "report_agent",
     "report_json",
     "sarif",
+    "squeezed",
     "sum_rungs",
     "summarize",
     "token_report",
@@ -132,6 +142,7 @@ __all__ = [
     "view_turns",
     "what_if",
     "words_in",
+    "words_of",
 ]
 
 _MODULES = {
@@ -141,8 +152,10 @@ _MODULES = {
     "_grounding": "Grounding call_words grounding words_in",
     "_import": "Chat ChatProblem read_chats",
     "logs": "AssistantTurn Conversation LogFile LogProblem UserMessage read_log",
+    "_prompt_parts": "PromptItem PromptPart mark_new prompt_parts",
     "_replay": "Explanation Replay Source explain replay",
     "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
+    "_seen": "Shown Sighting is_telling squeezed words_of",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",

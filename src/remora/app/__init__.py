@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from remora.app._settings import user_config_dir
     from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
     from remora.app._tools import ToolRun
+    from remora.app._viewing import Brief, OutputWindow, Prompt, Sightings, TurnEvents, Viewing, outputs_of
     from remora.app._what_if import OtherRules, WhatIfRuns
     from remora.app._wiring import JsonlEventEmitter, latest_stream, local_parent, local_wiring
     from remora.otlp import send_spans
@@ -55,6 +56,7 @@ __all__ = [
     "Agents",
     "Answer",
     "Answers",
+    "Brief",
     "Deciders",
     "ForkPlan",
     "FunctionGemmaRunner",
@@ -66,11 +68,16 @@ __all__ = [
     "ModelHere",
     "ModelRow",
     "OtherRules",
+    "OutputWindow",
     "Project",
+    "Prompt",
     "Rejected",
     "RunOverrides",
+    "Sightings",
     "SystemClock",
     "ToolRun",
+    "TurnEvents",
+    "Viewing",
     "WhatIfRuns",
     "best_fit",
     "bundled_agents",
@@ -90,6 +97,7 @@ __all__ = [
     "models_here",
     "needs_weights",
     "open_project",
+    "outputs_of",
     "project_root",
     "pull_model",
     "sandbox_name",
@@ -122,6 +130,7 @@ _MODULES = {
     "_settings": "user_config_dir",
     "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",
+    "_viewing": "Brief OutputWindow Prompt Sightings TurnEvents Viewing outputs_of",
     "_what_if": "OtherRules WhatIfRuns",
     "_wiring": "JsonlEventEmitter latest_stream local_parent local_wiring",
     "remora.otlp": "send_spans",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from remora.trace.files.disk import Disk
     from remora.trace.files.lines import MAX_LINE, StreamKind, check_stream_id
     from remora.trace.files.memory import MemoryBlobs, MemoryTrace
+    from remora.trace.files.outline import Outline, OutlinedTurn
     from remora.trace.files.ownership import (
         Standing,
         check_state_dir,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from remora.trace.files.skim import pick_events, read_changes, read_picked
     from remora.trace.files.state import find_streams, new_stream_id, resolve
     from remora.trace.files.stream import SyncMode
+    from remora.trace.files.windows import BlobWindows, Window
     from remora.trace.files.writer import FileTrace, StreamEmitter
     from remora.trace.index.index import StreamInfo, TraceIndex
     from remora.trace.index.query import Filter, Found, Hit
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_LINE",
     "BlobCounts",
+    "BlobWindows",
     "CatchUp",
     "Disk",
     "FileBlobs",
@@ -66,6 +69,8 @@ __all__ = [
     "Library",
     "MemoryBlobs",
     "MemoryTrace",
+    "Outline",
+    "OutlinedTurn",
     "Position",
     "PrunePlan",
     "PruneResult",
@@ -84,6 +89,7 @@ __all__ = [
     "TraceKey",
     "TraceStore",
     "Verification",
+    "Window",
     "check_state_dir",
     "check_stream_id",
     "claim",
@@ -114,12 +120,14 @@ _MODULES = {
     "files.disk": "Disk",
     "files.lines": "MAX_LINE StreamKind check_stream_id",
     "files.memory": "MemoryBlobs MemoryTrace",
+    "files.outline": "Outline OutlinedTurn",
     "files.ownership": "Standing check_state_dir claim forget_own make_own private_folder standing user_state_home",
     "files.reader": "Position Record read_events read_lines read_records",
     "files.skim": "pick_events read_changes read_picked",
     "files.state": "find_streams new_stream_id resolve",
     "files.stream": "SyncMode",
     "files.writer": "FileTrace StreamEmitter",
+    "files.windows": "BlobWindows Window",
     "index.index": "StreamInfo TraceIndex",
     "index.query": "Filter Found Hit",
     "index.update": "CatchUp",

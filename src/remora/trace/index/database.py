@@ -29,7 +29,7 @@ import orjson
 from remora.trace.files.disk import FILE_MODE
 from remora.trace.files.state import KINDS
 
-SCHEMA = 5
+SCHEMA = 6
 APPLICATION = 0x52454D4F
 SHIFT = 32
 
@@ -56,7 +56,12 @@ CREATE TABLE streams (
     sort_key TEXT NOT NULL,       -- what it sorts by: its id, or for another name one made of its first event's time
     changes INTEGER NOT NULL,     -- how many of its events change files
     name TEXT NOT NULL,           -- its name, or the title of the log that it was imported from
-    goal TEXT NOT NULL            -- the beginning of its goal
+    goal TEXT NOT NULL,           -- the beginning of its goal
+    ended TEXT NOT NULL,          -- when its last event was recorded
+    turns INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,      -- of all its prompts
+    model TEXT NOT NULL,          -- what decided
+    verdict TEXT NOT NULL         -- what its check says about the files
 );
 CREATE TABLE owners (
     id INTEGER PRIMARY KEY,

@@ -150,6 +150,10 @@ def _at(value: Any, *keys: str) -> Any:
     return value
 
 
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value <= _INT_MAX else 0
+
+
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -184,6 +188,11 @@ class StreamRow:
     changes: int = 0
     name: str = ""
     goal: str = ""
+    ended: str = ""
+    turns: int = 0
+    tokens: int = 0
+    model: str = ""
+    verdict: str = ""
 
     def take(self, record: Record, parsed: dict[str, Any], row: EventRow) -> None:
         """Extend the row by one record."""
@@ -197,14 +206,20 @@ class StreamRow:
         self.sealed = int(record.type == SEAL)
         data = parsed.get("data")
         self.changes += isinstance(data, dict) and bool(data.get("files"))
+        self.ended, self.turns = row.ts, max(self.turns, row.turn or 0)
+        if record.type == "model_request" and isinstance(data, dict):
+            self.tokens = min(self.tokens + _count(_at(data, "tokens", "total")), _INT_MAX)
         if record.type in (SEAL, "run_end"):
             self.outcome = row.outcome or "success"
+            self.verdict = (_text(_at(data, "verdict")) or "")[:MAX_LABEL]
 
     def _describe(self, data: Any) -> None:
         """Take the stream's name and goal from its first record."""
         if isinstance(data, dict):
             self.name = (_text(data.get("name")) or _text(_at(data, "parent", "title")) or "")[:MAX_LABEL]
             self.goal = (_text(data.get("goal")) or "")[:MAX_LABEL]
+            named = _text(_at(data, "model", "model")) or _text(_at(data, "model", "policy"))
+            self.model = (named or _text(data.get("policy")) or "")[:MAX_LABEL]
 
 
 _COLUMNS = tuple(field.name for field in fields(StreamRow))

@@ -55,6 +55,15 @@ class StreamInfo:
     """The name that the run was given, or the title that its log has."""
     goal: str = ""
     """The beginning of the goal."""
+    ended: str = ""
+    """When its last event was recorded."""
+    turns: int = 0
+    tokens: int = 0
+    """Of all its prompts, as the receipts count them."""
+    model: str = ""
+    """What decided: the model's name, or the policy."""
+    verdict: str = ""
+    """What its check says about the files; empty where it has none."""
 
 
 class TraceIndex:
@@ -256,4 +265,9 @@ def _info(stream: StreamRow) -> StreamInfo:
         changes=stream.changes,
         name=stream.name,
         goal=stream.goal,
+        ended=stream.ended,
+        turns=stream.turns,
+        tokens=stream.tokens,
+        model=stream.model,
+        verdict=stream.verdict,
     )

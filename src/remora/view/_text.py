@@ -1,0 +1,86 @@
+"""Templates, and the one way in which text of a stream gets into a page."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from remora._version import __version__
+from remora.analysis.reporting.words import milliseconds, seconds
+from remora.context.patterns import redact_patterns
+from remora.context.text import one_line, visible
+from remora.events import readable, short_id
+
+MAX_TEXT = 200_000
+"""Characters of one text in a page. Longer ones are outputs, which are shown by windows."""
+
+
+def shown(value: Any) -> Any:
+    """A value for a page: text without what looks like a secret and without control characters.
+
+    Every expression of every template goes through this and is then escaped by the template engine.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return clean(value)
+
+
+def clean(text: str) -> str:
+    """Text as it is shown: what looks like a secret is redacted, control characters are visible."""
+    return visible(redact_patterns(text[:MAX_TEXT].replace("\r\n", "\n")))
+
+
+def bytes_text(size: int) -> str:
+    """A size for people: `812 B`, `11.8 KB`, `50 MB`."""
+    amount, unit = float(size), "B"
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:,.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:,.1f} {unit}"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 turn`, `10,000 turns`."""
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def when(ts: str) -> str:
+    """A time to the second, in UTC."""
+    return ts[:19].replace("T", " ")
+
+
+def by_run(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Rows that follow each other and belong to one run, together."""
+    return [(run, list(group)) for run, group in groupby(rows, key=lambda row: str(row["info"].run_id))]
+
+
+def environment() -> Environment:
+    """The templates. Everything in them is escaped unless a template says otherwise; none does for a stream's text."""
+    made = Environment(
+        loader=PackageLoader("remora.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "bytes": bytes_text,
+        "groupby_run": by_run,
+        "json": lambda value: value if isinstance(value, str) else readable(value),
+        "line": lambda value, limit=200: one_line(str(value), limit),
+        "ms": milliseconds,
+        "number": "{:,}".format,
+        "plural": plural,
+        "seconds": seconds,
+        "short": short_id,
+        "when": when,
+    }
+    made.globals |= {"version": __version__, "is_export": False}
+    return made
