@@ -244,6 +244,10 @@ class TracePoisoned(TraceError):
     """A write or a sync failed. The writer accepts no more events for this stream."""
 
 
+class TraceFenced(TracePoisoned):
+    """Another writer took the stream over, or it was deleted. This writer accepts no more events for it."""
+
+
 class TraceSealed(TraceError):
     """The stream is sealed. Nothing can be appended."""
 

@@ -6,6 +6,7 @@ no writer.
     files            streams and blobs as files: writer, reader, blobs, heads, ownership of the state folder
     index            the SQLite index over all streams
     turns            tool calls by trace key
+    postgres         streams and blobs in a Postgres database
     retention        which streams and blobs may be deleted, and deleting them
     verification     what the bytes prove
     library          all streams of one project, for readers
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from remora.trace.index.query import Filter, Found, Hit
     from remora.trace.index.update import CatchUp
     from remora.trace.library import Intact, Library
+    from remora.trace.postgres.address import Address, is_store_url, parse_address, without_password
+    from remora.trace.postgres.blobs import PostgresBlobs
+    from remora.trace.postgres.writer import PostgresTrace
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
     from remora.trace.retention.scan import is_locked
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_LINE",
+    "Address",
     "BlobCounts",
     "CatchUp",
     "Disk",
@@ -67,6 +72,8 @@ __all__ = [
     "MemoryBlobs",
     "MemoryTrace",
     "Position",
+    "PostgresBlobs",
+    "PostgresTrace",
     "PrunePlan",
     "PruneResult",
     "PrunedBlob",
@@ -90,8 +97,10 @@ __all__ = [
     "find_streams",
     "forget_own",
     "is_locked",
+    "is_store_url",
     "make_own",
     "new_stream_id",
+    "parse_address",
     "parse_key",
     "pick_events",
     "plan_prune",
@@ -107,6 +116,7 @@ __all__ = [
     "trace_key",
     "user_state_home",
     "verify",
+    "without_password",
 ]
 
 _MODULES = {
@@ -124,6 +134,9 @@ _MODULES = {
     "index.query": "Filter Found Hit",
     "index.update": "CatchUp",
     "library": "Intact Library",
+    "postgres.address": "Address is_store_url parse_address without_password",
+    "postgres.blobs": "PostgresBlobs",
+    "postgres.writer": "PostgresTrace",
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
     "retention.scan": "is_locked",
