@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from postgres import Server, make_server
 
+from postgres import Server, make_server
 from remora.events import AgentEndEvent, AgentStartEvent, Event, ToolResultEvent
 from remora.trace import FileTrace
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from remora.errors import DefinitionError, MissingExtra
-from remora.repository import FOR_REPOSITORIES, rule_for
+from remora.repository import FOR_REPOSITORIES, LOCAL_STORES, rule_for
 
 CONFIG_FILE = "remora.yaml"
 TABLE_FILE = "pyproject.toml"
@@ -145,6 +145,12 @@ class OperationConfig(_Block):
     """Maximum turns. The agent definition's limit applies if it is lower."""
 
 
+def _check_store(value: str) -> str:
+    if value not in LOCAL_STORES and not value.startswith(("postgres://", "postgresql://")):
+        raise ValueError("expected `jsonl`, `kv` or `postgres://USER@HOST/DATABASE`")
+    return value
+
+
 class MemoryConfig(_Block):
     """The two tracks."""
 
@@ -156,8 +162,10 @@ class MemoryConfig(_Block):
     The default depends on the model: 1,000 for `smollm2-135m`, the default embedded one; for others 3,000 for the
     packet, in addition to system text and tools.
     """
-    trace_store: Literal["jsonl", "kv"] = "jsonl"
-    """`kv` also writes the specification's trace keys into a view, `trace.kv`, when an agent ends."""
+    trace_store: Annotated[str, AfterValidator(_check_store)] = "jsonl"
+    """Where streams are kept. `jsonl`: files in the state folder. `kv` also writes the specification's trace keys into
+    a view, `trace.kv`, when an agent ends. `postgres://USER@HOST/DATABASE`: a Postgres database; only your own
+    settings, the environment and flags can name one."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """What summarizes results without a summary: the tool's own summarizer, or only the generic one."""
     history_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
     from remora.trace.retention.scan import is_locked
+    from remora.trace.stores import PostgresStore, StoredBlobs, StreamWriter
     from remora.trace.turns.keys import TraceKey, parse_key, trace_key
     from remora.trace.turns.kv import KVTraceView
     from remora.trace.turns.store import TraceEntry, TraceStore
@@ -73,6 +74,7 @@ __all__ = [
     "MemoryTrace",
     "Position",
     "PostgresBlobs",
+    "PostgresStore",
     "PostgresTrace",
     "PrunePlan",
     "PruneResult",
@@ -81,10 +83,12 @@ __all__ = [
     "Record",
     "Retention",
     "Standing",
+    "StoredBlobs",
     "StreamEmitter",
     "StreamInfo",
     "StreamKind",
     "StreamReport",
+    "StreamWriter",
     "SyncMode",
     "TraceEntry",
     "TraceIndex",
@@ -140,6 +144,7 @@ _MODULES = {
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
     "retention.scan": "is_locked",
+    "stores": "PostgresStore StoredBlobs StreamWriter",
     "turns.kv": "KVTraceView",
     "turns.keys": "TraceKey parse_key trace_key",
     "turns.store": "TraceEntry TraceStore",

@@ -222,4 +222,3 @@ async def _first(cursor: psycopg.AsyncCursor[Any]) -> Any:
 def _refuse(statement: Statement, error: BaseException) -> None:
     if not statement.answer.done():
         statement.answer.set_exception(error)
-

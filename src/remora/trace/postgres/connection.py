@@ -21,7 +21,6 @@ _SETTINGS: tuple[tuple[str, str], ...] = (
 _PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57014", "25P03"})
 """Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
 _FULL = ("53100", "53200", "53400")
-_HIDDEN = "The store refused"
 
 
 def driver() -> Any:
@@ -54,22 +53,21 @@ def connect(address: Address, *, create: bool = False) -> psycopg.Connection[Any
 
 def connect_bare(address: Address) -> psycopg.Connection[Any]:
     """A connection to the database, whatever is in it. Raises `TraceError`."""
-    psycopg = driver()
+    pg = driver()
     try:
-        connection: psycopg.Connection[Any] = psycopg.connect(
+        connection: psycopg.Connection[Any] = pg.connect(
             address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
         )
         for name, value in _SETTINGS:
             connection.execute("SELECT set_config(%s, %s, false)", [name, value])
-    except psycopg.Error as error:
+    except pg.Error as error:
         raise store_error(error, address) from error
     return connection
 
 
 async def connect_async(address: Address) -> psycopg.AsyncConnection[Any]:
     """Like `connect_bare`, for an event loop. Raises `psycopg.Error`."""
-    psycopg = driver()
-    connection: psycopg.AsyncConnection[Any] = await psycopg.AsyncConnection.connect(
+    connection: psycopg.AsyncConnection[Any] = await driver().AsyncConnection.connect(
         address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
     )
     for name, value in _SETTINGS:
@@ -91,12 +89,12 @@ def _may_create(connection: psycopg.Connection[Any], schema: str) -> bool:
 
 def is_passing(error: BaseException) -> bool:
     """Whether the same statement may succeed on another connection, or a little later."""
-    psycopg = driver()
-    if not isinstance(error, psycopg.Error):
+    pg = driver()
+    if not isinstance(error, pg.Error):
         return isinstance(error, OSError | TimeoutError)
     state = error.sqlstate
     if state is None:
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)  # the connection was lost
+        return isinstance(error, pg.OperationalError | pg.InterfaceError)  # the connection was lost
     return state in _PASSING or state.startswith("08")
 
 
@@ -126,9 +124,11 @@ def store_error(error: BaseException, address: Address) -> TraceError | ConfigEr
             if state == "42501"
             else "Check user, database and password; a password can also stand in `~/.pgpass`",
         )
-    return TraceError(f"The trace store at {address} cannot be used: {said}", hint="Is the server running and reachable?")
+    return TraceError(
+        f"The trace store at {address} cannot be used: {said}", hint="Is the server running and reachable?"
+    )
 
 
 def query(sql: str, schema: str) -> bytes:
     """A statement of our own with the schema's name for each `@`."""
-    return in_schema(sql, schema)  # type: ignore[arg-type]  # every caller passes a constant
+    return in_schema(sql, schema)

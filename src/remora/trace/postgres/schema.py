@@ -12,7 +12,7 @@ the epoch, the position, and that nothing follows a seal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any
 
 from remora.errors import ConfigError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOCKED, FENCED, SEALED, MISPLACED, GONE = "RM001", "RM002", "RM003", "RM004", "RM005"
 """SQLSTATEs of our own functions."""
 
-_STREAMS: LiteralString = """
+_STREAMS: str = """
 CREATE TABLE @.writers (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     label text NOT NULL,
@@ -167,11 +167,11 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
 """
 
-MIGRATIONS: tuple[LiteralString, ...] = (_STREAMS,)
+MIGRATIONS: tuple[str, ...] = (_STREAMS,)
 """In order. A released one is never changed."""
 VERSION = len(MIGRATIONS)
 
-_WRITER: tuple[LiteralString, ...] = (
+_WRITER: tuple[str, ...] = (
     "enter(text, interval)",
     "renew(integer, interval)",
     "open_stream(text, integer)",
@@ -181,10 +181,10 @@ _WRITER: tuple[LiteralString, ...] = (
     "put_blob(bytea, bigint)",
     "touch_blob(bytea)",
 )
-_READER: tuple[LiteralString, ...] = ()
+_READER: tuple[str, ...] = ()
 
 
-def in_schema(sql: LiteralString, schema: str) -> bytes:
+def in_schema(sql: str, schema: str) -> bytes:
     """The statement with `@` replaced by the schema, whose name was checked when the URL was parsed."""
     return sql.replace("@", schema).encode()
 
@@ -242,5 +242,4 @@ def grant(connection: psycopg.Connection[Any], schema: str, role: str, *, write:
         connection.execute(sql.SQL("GRANT USAGE ON SCHEMA {schema} TO {role}").format(**names))
         connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}").format(**names))
         for function in functions:
-            statement = sql.SQL("GRANT EXECUTE ON FUNCTION {schema}.") + sql.SQL(function) + sql.SQL(" TO {role}")
-            connection.execute(statement.format(**names))
+            connection.execute(sql.SQL(f"GRANT EXECUTE ON FUNCTION {{schema}}.{function} TO {{role}}").format(**names))

@@ -75,7 +75,8 @@ class PostgresTrace:
         stream, drafts = self._stream(stream_id), tuple(drafts)
         if not drafts:
             return ()
-        return await self._to_end(self._append(stream, drafts))
+        recorded: Sequence[Event] = await self._to_end(self._append(stream, drafts))
+        return recorded
 
     async def reopen(self, stream_id: str) -> int:
         """Take the stream's next epoch; return the last `seq`. Raises `TraceNotFound`, or `TraceLocked`."""
@@ -263,9 +264,7 @@ class PostgresTrace:
         """The position after a record, with the digest of that record."""
         if after_seq < 0:
             return Position()
-        rows = await self._ask(
-            "SELECT sha256(line) FROM @.records WHERE stream = %s AND seq = %s", [number, after_seq]
-        )
+        rows = await self._ask("SELECT sha256(line) FROM @.records WHERE stream = %s AND seq = %s", [number, after_seq])
         return Position(after_seq + 1, 0, _digest(rows[0][0])) if rows else Position(2**62)
 
     async def _ask(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
