@@ -374,7 +374,7 @@ def _problem(model: type[BaseModel], loc: tuple[int | str, ...], kind: str, mess
     around, path = _at(model, loc)
     place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part:.200}" for part in path)
     if kind != "extra_forbidden":
-        return f"{place}: {message}"
+        return f"{place}: {message.removeprefix('Value error, ')}"
     known = list(around.model_fields)
     close = difflib.get_close_matches(str(loc[-1]), known, n=1)
     expected = f"did you mean `{close[0]}`?" if close else "expected one of " + ", ".join(f"`{name}`" for name in known)

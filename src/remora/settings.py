@@ -43,11 +43,13 @@ class Settings:
     def listed(self) -> list[Setting]:
         """Every value by its path, such as `runner.memory.packet_size_limit`, with its origin."""
         return [
-            Setting(
-                path, shown(value), next((self.origins[p] for p in _with_parents(path) if p in self.origins), "default")
-            )
+            Setting(path, without_passwords(value), self.origin_of(path))
             for path, value in _leaves(self.config.model_dump(mode="json"))
         ]
+
+    def origin_of(self, path: str) -> str:
+        """Where a value comes from: `flag`, `environment`, a file, or `default`."""
+        return next((self.origins[each] for each in _with_parents(path) if each in self.origins), "default")
 
 
 def merged(layers: Sequence[Layer]) -> Settings:
@@ -75,7 +77,7 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
     return Layer("environment", values)
 
 
-def shown(value: Any) -> Any:
+def without_passwords(value: Any) -> Any:
     """A value for people to see: a URL without the password in it."""
     return _PASSWORD.sub(lambda found: found[1] or "password=…", value) if isinstance(value, str) else value
 

@@ -27,4 +27,5 @@ def open_project(
         settings[STORE_SETTING], state_dir = state_dir, None
     state = (Path(state_dir) if state_dir else default_state_dir(root)).absolute()
     merged = read_settings(root, os.environ, settings)
-    return Project(root, state, merged.config, secrets=environment_secrets(os.environ), origins=merged.origins)
+    secrets = environment_secrets(os.environ, merged.config.runner.memory.trace_store)
+    return Project(root, state, merged.config, secrets=secrets, origins=merged.origins)

@@ -25,6 +25,7 @@ from remora.trace import (
     check_state_dir,
     claim,
     make_own,
+    parse_address,
     private_folder,
     standing,
     user_state_home,
@@ -215,7 +216,7 @@ class Project:
         if named in ("jsonl", "kv"):
             return None
         from remora.app._catalogue import cache_dir
-        from remora.trace import PostgresStore, parse_address
+        from remora.trace import PostgresStore
 
         return PostgresStore(parse_address(named), cache_dir(os.environ))
 
@@ -307,9 +308,11 @@ def default_state_dir(root: Path) -> Path:
     return user_state_home() / hashlib.sha256(str(root).encode()).hexdigest()[:16]
 
 
-def environment_secrets(environment: Mapping[str, str]) -> Secrets:
-    """The environment's secrets: variables with a name like `API_KEY` or `DB_PASSWORD`."""
+def environment_secrets(environment: Mapping[str, str], store: str = "") -> Secrets:
+    """The environment's secrets: variables with a name like `API_KEY`, and the password in the URL of the store."""
     found = {name: value for name, value in environment.items() if _SECRET_NAME.search(name)}
+    if "://" in store:
+        found["TRACE_STORE"] = parse_address(store).password
     return Secrets({name: value for name, value in found.items() if len(value) >= MIN_SECRET})
 
 

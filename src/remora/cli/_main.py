@@ -35,6 +35,7 @@ COMMANDS = {
     "undo": ("_review:review", "Undo the latest accept."),
     "hub": ("_hub:hub", "Manage the index of the code."),
     "trace": ("_trace_commands:trace", "Read, check and prune streams (the Long Track)."),
+    "store": ("_store:store", "Make and copy Postgres stores for streams."),
     "agents": ("_setup:setup", "List the available agents, or create one."),
     "tool": ("_tool:tool", "Check and run tool scripts (`.pym`)."),
     "trust": (

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from remora.trace.library import Intact, Library
     from remora.trace.postgres.address import Address, is_store_url, parse_address, without_password
     from remora.trace.postgres.blobs import PostgresBlobs
+    from remora.trace.postgres.copy import Copied, copy_in, copy_out
+    from remora.trace.postgres.store import StoreStatus, init_store, store_status
     from remora.trace.postgres.writer import PostgresTrace
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
@@ -60,6 +62,7 @@ __all__ = [
     "Address",
     "BlobCounts",
     "CatchUp",
+    "Copied",
     "Disk",
     "FileBlobs",
     "FileTrace",
@@ -83,6 +86,7 @@ __all__ = [
     "Record",
     "Retention",
     "Standing",
+    "StoreStatus",
     "StoredBlobs",
     "StreamEmitter",
     "StreamInfo",
@@ -98,8 +102,11 @@ __all__ = [
     "check_state_dir",
     "check_stream_id",
     "claim",
+    "copy_in",
+    "copy_out",
     "find_streams",
     "forget_own",
+    "init_store",
     "is_locked",
     "is_store_url",
     "make_own",
@@ -117,6 +124,7 @@ __all__ = [
     "read_records",
     "resolve",
     "standing",
+    "store_status",
     "trace_key",
     "user_state_home",
     "verify",
@@ -140,6 +148,8 @@ _MODULES = {
     "library": "Intact Library",
     "postgres.address": "Address is_store_url parse_address without_password",
     "postgres.blobs": "PostgresBlobs",
+    "postgres.copy": "Copied copy_in copy_out",
+    "postgres.store": "StoreStatus init_store store_status",
     "postgres.writer": "PostgresTrace",
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",

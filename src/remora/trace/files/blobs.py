@@ -135,6 +135,21 @@ class FileBlobs:
         """Like `get`, in the calling thread."""
         return self._get(digest, limit)
 
+    def write_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Like `put_chunks`, in the calling thread."""
+        return self._put_chunks(chunks)
+
+    def chunks(self, digest: str) -> Iterator[bytes]:
+        """The bytes of a blob in chunks, unchecked. Raises `TraceError` if they are missing or cannot be read."""
+        path = self.path(digest)
+        if path is None:
+            raise TraceError(f"Blob `{digest}` is gone: expected it below `{self._root}`")
+        try:
+            with open_plain(str(path)) as file:
+                yield from parts(file, MAX_PROVEN, packed=path.suffix == ".gz")
+        except (TooLarge, *READ_ERRORS) as error:
+            raise TraceError(f"Blob `{digest}` is damaged: `{path}` cannot be read") from error
+
     def prove(self, digest: str, limit: int) -> BlobProof:
         """Check the digest of a blob without holding its bytes; decompress at most `limit` of them."""
         for name in self._names(digest):

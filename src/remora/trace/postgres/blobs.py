@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from remora.errors import TraceError
 from remora.events import MAX_BLOB
-from remora.trace.files.blobs import CHUNK, BlobProof
+from remora.trace.files.blobs import CHUNK, BlobProof, Found
 from remora.trace.files.disk import Threads
 from remora.trace.postgres.address import Address, parse_address
-from remora.trace.postgres.connection import connect, driver, is_passing, query, store_error
+from remora.trace.postgres.connection import Held, connect, driver, is_passing, query, store_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,7 +36,7 @@ class PostgresBlobs:
         self._create = create
         self._threads = Threads()
         self._lock = threading.Lock()
-        self._connection: psycopg.Connection[Any] | None = None
+        self._held = Held()
 
     async def put(self, data: bytes) -> str:
         """Store `data` and return its digest. The blob is durable once this returns. Raises `TraceError`."""
@@ -64,16 +64,39 @@ class PostgresBlobs:
             raise TraceError(f"Blob `{digest}` is damaged: {self._address} has other bytes")
         return data
 
+    def write_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Like `put_chunks`, in the calling thread."""
+        return self._put_large(chunks)
+
+    def chunks(self, digest: str) -> Iterator[bytes]:
+        """The bytes of a blob in chunks, unchecked. Raises `TraceError` if they are missing."""
+        rows = self._ask("SELECT size FROM @.blobs WHERE digest = %b AND NOT pruned", [_raw(digest)])
+        if not rows:
+            raise TraceError(f"Blob `{digest}` is gone: expected it in {self._address}")
+        sql = "SELECT data FROM @.blob_parts WHERE digest = %b AND part = %s"
+        for place in range(-(-rows[0][0] // CHUNK)):
+            for (data,) in self._ask(sql, [_raw(digest), place]):
+                yield data
+
     def prove(self, digest: str, limit: int) -> BlobProof:
         """Check the digest of a blob without holding its bytes."""
         return self._fetch(digest, limit, keep=False)[0]
 
+    def looks(self, digest: str) -> Found:
+        """Whether the blob exists or was pruned, without reading it."""
+        rows = self._ask("SELECT pruned FROM @.blobs WHERE digest = %b", [_raw(digest)])
+        return "gone" if not rows else "pruned" if rows[0][0] else "right"
+
+    def head(self, digest: str, length: int) -> bytes:
+        """The first bytes of a blob, unchecked; empty if it is missing."""
+        sql = "SELECT substring(data FROM 1 FOR %s) FROM @.blob_parts WHERE digest = %b AND part = 0"
+        rows = self._ask(sql, [length, _raw(digest)])
+        return bytes(rows[0][0]) if rows else b""
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._held.close()
 
     def _put_large(self, chunks: Iterable[bytes]) -> tuple[str, int]:
         """Spool the chunks into a file first: parts are stored under the digest of all of them."""
@@ -112,10 +135,7 @@ class PostgresBlobs:
         self._run(store)
 
     def _fetch(self, digest: str, limit: int, *, keep: bool) -> tuple[BlobProof, bytes]:
-        match = _DIGEST.fullmatch(digest)
-        if match is None:
-            raise TraceError(f"{digest[:80]!r} is not a digest: expected `sha256:` and 64 hexadecimal digits")
-        name = bytes.fromhex(match[1])
+        name = _raw(digest)
 
         def fetch(connection: psycopg.Connection[Any]) -> tuple[BlobProof, bytes]:
             schema = self._address.schema
@@ -135,6 +155,9 @@ class PostgresBlobs:
 
         return self._run(fetch)
 
+    def _ask(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._run(lambda connection: connection.execute(query(sql, self._address.schema), values).fetchall())
+
     def _parts(self, connection: psycopg.Connection[Any], name: bytes, size: int) -> Iterator[bytes]:
         sql = query("SELECT data FROM @.blob_parts WHERE digest = %b AND part = %s", self._address.schema)
         for place in range(-(-size // CHUNK)):
@@ -148,20 +171,21 @@ class PostgresBlobs:
         with self._lock:
             for attempt in range(_ATTEMPTS):
                 try:
-                    if self._connection is None or self._connection.closed:
-                        self._connection = connect(self._address, create=self._create)
-                    return work(self._connection)
+                    return work(self._held.get(lambda: connect(self._address, create=self._create)))
                 except driver().Error as error:
-                    self._connection_lost()
+                    self._held.close()
                     if attempt == _ATTEMPTS - 1 or not is_passing(error):
                         raise store_error(error, self._address) from error
                 except TraceError:
-                    if attempt == _ATTEMPTS - 1 or self._connection is not None:
+                    if attempt == _ATTEMPTS - 1 or self._held.is_open:
                         raise
                 threading.Event().wait(0.1 * 2**attempt)
         raise TraceError(f"The trace store at {self._address} cannot be used")
 
-    def _connection_lost(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+
+def _raw(digest: str) -> bytes:
+    """The bytes of a digest. Raises `TraceError` for anything else."""
+    match = _DIGEST.fullmatch(digest)
+    if match is None:
+        raise TraceError(f"{digest[:80]!r} is not a digest: expected `sha256:` and 64 hexadecimal digits")
+    return bytes.fromhex(match[1])

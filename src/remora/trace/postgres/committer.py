@@ -54,9 +54,17 @@ class Statement:
 class Committer:
     """Runs statements on one connection, in groups."""
 
-    def __init__(self, address: Address, *, patience_s: float = PATIENCE_S, lease_s: float = LEASE_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        patience_s: float = PATIENCE_S,
+        attempt_s: float = ATTEMPT_S,
+        lease_s: float = LEASE_S,
+    ) -> None:
         self._address = address
         self._patience_s = patience_s
+        self._attempt_s = attempt_s
         self._lease_s = lease_s
         self._waiting: list[Statement] = []
         self._wake = asyncio.Event()
@@ -76,7 +84,8 @@ class Committer:
             (await asyncio.to_thread(connect, self._address, create=True)).close()
             label = f"{socket.gethostname()}:{os.getpid()}"
             self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
-            await self._hold(await self._connected())
+            values = [self._address.schema, self.writer]
+            await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", values, sync=False)
         except BaseException:
             await self.stop()
             raise
@@ -89,7 +98,11 @@ class Committer:
         return await statement.answer
 
     async def stop(self) -> None:
-        """Close the connection. Statements that wait are refused."""
+        """Give up the lease and close the connection. Statements that wait are refused."""
+        if self.writer and self._tasks:
+            with contextlib.suppress(driver().Error, TraceError, TimeoutError, OSError):
+                goodbye = self.run("SELECT @.renew(%s, interval '0')", [self.writer], sync=False)
+                await asyncio.wait_for(goodbye, self._attempt_s)
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -132,7 +145,7 @@ class Committer:
         pauses = iter(_PAUSES_S)
         while True:
             try:
-                left = min(ATTEMPT_S, max(deadline - loop.time(), 0.001))
+                left = min(self._attempt_s, max(deadline - loop.time(), 0.001))
                 answers = await asyncio.wait_for(self._attempt(group), left)
             except (driver().Error, OSError, TimeoutError) as error:
                 passing = is_passing(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from remora.errors import ConfigError, MissingExtra, TraceError
@@ -76,6 +78,33 @@ async def connect_async(address: Address) -> psycopg.AsyncConnection[Any]:
 
 
 _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "application_name": "remora"}
+
+
+class Held:
+    """At most one open connection. Closes it when it is no longer referenced."""
+
+    def __init__(self) -> None:
+        self._open: list[psycopg.Connection[Any]] = []
+        weakref.finalize(self, _close_all, self._open)
+
+    def get(self, connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
+        """The open connection, or a new one."""
+        if not self._open or self._open[0].closed:
+            self._open[:] = [connect()]
+        return self._open[0]
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        _close_all(self._open)
+
+
+def _close_all(connections: list[psycopg.Connection[Any]]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 def _may_create(connection: psycopg.Connection[Any], schema: str) -> bool:

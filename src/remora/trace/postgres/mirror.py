@@ -20,7 +20,7 @@ from remora.errors import TraceError
 from remora.events import digest
 from remora.trace.files.lines import StreamKind, check_stream_id, parse
 from remora.trace.files.ownership import private_folder
-from remora.trace.postgres.connection import connect, driver, is_passing, query, store_error
+from remora.trace.postgres.connection import Held, connect, driver, is_passing, query, store_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -49,7 +49,7 @@ class StoreReader:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._connection: psycopg.Connection[Any] | None = None
+        self._held = Held()
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises `TraceError` or `ConfigError`."""
@@ -65,15 +65,11 @@ class StoreReader:
 
     def connection(self, *, create: bool = False) -> psycopg.Connection[Any]:
         """The open connection, or a new one; with `create`, to a store that may not exist yet."""
-        if self._connection is None or self._connection.closed:
-            self._connection = connect(self.address, create=create)
-        return self._connection
+        return self._held.get(lambda: connect(self.address, create=create))
 
     def close(self) -> None:
         """Close the connection; the next question opens another."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._held.close()
 
     def streams(self, kind: StreamKind | None = None) -> list[StoredStream]:
         """All streams, by id."""

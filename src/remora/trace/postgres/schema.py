@@ -12,9 +12,12 @@ the epoch, the position, and that nothing follows a seal.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from remora.errors import ConfigError
+from remora.trace.postgres.index_schema import INDEX
 
 if TYPE_CHECKING:
     import psycopg
@@ -167,9 +170,10 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
 """
 
-MIGRATIONS: tuple[str, ...] = (_STREAMS,)
+MIGRATIONS: tuple[str, ...] = (_STREAMS, INDEX)
 """In order. A released one is never changed."""
 VERSION = len(MIGRATIONS)
+_PLACE = re.compile("(?<!@)@(?!@)")
 
 _WRITER: tuple[str, ...] = (
     "enter(text, interval)",
@@ -181,12 +185,13 @@ _WRITER: tuple[str, ...] = (
     "put_blob(bytea, bigint)",
     "touch_blob(bytea)",
 )
-_READER: tuple[str, ...] = ()
+_READER: tuple[str, ...] = ("update_index(integer)", "divided(text)")
 
 
+@lru_cache(maxsize=256)
 def in_schema(sql: str, schema: str) -> bytes:
-    """The statement with `@` replaced by the schema, whose name was checked when the URL was parsed."""
-    return sql.replace("@", schema).encode()
+    """The statement with each single `@` replaced by the schema, whose name was checked when the URL was parsed."""
+    return _PLACE.sub(schema, sql).encode()
 
 
 def found_version(connection: psycopg.Connection[Any], schema: str) -> int:

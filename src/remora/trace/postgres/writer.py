@@ -19,7 +19,7 @@ from remora.trace.files.lines import SEAL, Batch, check_stream_id, number
 from remora.trace.files.reader import Position, after, read_records
 from remora.trace.files.stream import SyncMode, must_sync, sync_mode_of
 from remora.trace.postgres.address import Address, parse_address
-from remora.trace.postgres.committer import LEASE_S, PATIENCE_S, Committer
+from remora.trace.postgres.committer import ATTEMPT_S, LEASE_S, PATIENCE_S, Committer
 from remora.trace.postgres.connection import connect_async, driver, query, reason, store_error
 from remora.trace.postgres.schema import FENCED, GONE, LOCKED, MISPLACED, SEALED
 
@@ -56,12 +56,17 @@ class PostgresTrace:
         clock: Clock,
         sync: SyncMode = "always",
         patience_s: float = PATIENCE_S,
+        attempt_s: float = ATTEMPT_S,
         lease_s: float = LEASE_S,
     ) -> None:
+        """A statement waits `patience_s` for a server that restarts, and `attempt_s` for each answer.
+
+        Another writer can take over the streams of one that was silent for `lease_s`.
+        """
         self._address = parse_address(address) if isinstance(address, str) else address
         self._clock = clock
         self._sync = sync
-        self._settings = {"patience_s": patience_s, "lease_s": lease_s}
+        self._settings = {"patience_s": patience_s, "attempt_s": attempt_s, "lease_s": lease_s}
         self._committer: Committer | None = None
         self._starting = asyncio.Lock()
         self._reader: Any = None
