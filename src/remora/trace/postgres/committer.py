@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from remora.errors import TraceError
@@ -37,18 +39,36 @@ _PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 @dataclass(slots=True)
 class Statement:
-    """One call of a function of the store. `stream` orders the statements of a group, so that no two groups wait for
-    each other."""
+    """One call of a function of the store."""
 
     sql: str
     values: Sequence[Any]
-    stream: int = 0
-    size: int = 0
+    answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+@dataclass(slots=True)
+class Append:
+    """Records for one stream, at the position and in the epoch that the writer knows."""
+
+    stream_id: str
+    stream: int
+    epoch: int
+    first: int
+    prev: bytes | None
+    lines: Sequence[bytes]
+    seals: bool
     sync: bool = True
     """Whether the answer means durable."""
-    notify: str = ""
-    """The stream that has new records."""
+    alone: bool = False
+    """Whether to append by the function that says what is wrong, and that finds records of an earlier attempt."""
     answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+Group = Sequence[Append] | Sequence[Statement]
+_NOTIFY = """SELECT set_config('synchronous_commit', 'off', true),
+    (SELECT count(pg_notify(%s, grown)) FROM unnest(%s::text[]) AS streams (grown))"""
+_APPEND = "SELECT @.append(%b, %b, %b, %b, %b, %b)"
+_APPEND_ALL = f"SELECT @.append_all({', '.join(['%b'] * 13)})"
 
 
 class Committer:
@@ -66,7 +86,8 @@ class Committer:
         self._patience_s = patience_s
         self._attempt_s = attempt_s
         self._lease_s = lease_s
-        self._waiting: list[Statement] = []
+        self._statements: deque[Statement] = deque()
+        self._appends: deque[Append] = deque()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._connection: psycopg.AsyncConnection[Any] | None = None
@@ -85,23 +106,29 @@ class Committer:
             label = f"{socket.gethostname()}:{os.getpid()}"
             self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
             values = [self._address.schema, self.writer]
-            await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", values, sync=False)
+            await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", values)
         except BaseException:
             await self.stop()
             raise
 
-    async def run(self, sql: str, values: Sequence[Any], **more: Any) -> Any:
+    async def run(self, sql: str, values: Sequence[Any]) -> Any:
         """Run a statement and return its first row: a value if it has one column. Raises `psycopg.Error`."""
-        statement = Statement(sql, values, **more)
-        self._waiting.append(statement)
+        statement = Statement(sql, values)
+        self._statements.append(statement)
         self._wake.set()
         return await statement.answer
+
+    async def append(self, append: Append) -> None:
+        """Commit records, together with those that wait. Raises `psycopg.Error`."""
+        self._appends.append(append)
+        self._wake.set()
+        await append.answer
 
     async def stop(self) -> None:
         """Give up the lease and close the connection. Statements that wait are refused."""
         if self.writer and self._tasks:
             with contextlib.suppress(driver().Error, TraceError, TimeoutError, OSError):
-                goodbye = self.run("SELECT @.renew(%s, interval '0')", [self.writer], sync=False)
+                goodbye = self.run("SELECT @.renew(%s, interval '0')", [self.writer])
                 await asyncio.wait_for(goodbye, self._attempt_s)
         tasks, self._tasks = self._tasks, []
         for task in tasks:
@@ -109,17 +136,24 @@ class Committer:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._notify()
         await self._drop()
-        for statement in self._waiting:
-            _refuse(statement, TraceError("The store is closed: expected no calls after closing"))
+        waiting: list[Statement | Append] = [*self._statements, *self._appends]
+        for each in waiting:
+            _refuse(each, TraceError("The store is closed: expected no calls after closing"))
 
     async def _work(self) -> None:
         while True:
             await self._wake.wait()
+            self._wake.clear()
             while group := self._take():
                 await self._commit(group)
-                if not self._waiting or asyncio.get_running_loop().time() - self._notified > NOTIFY_EVERY_S:
-                    await self._notify()
-            self._wake.clear()
+                await self._notify_if_due()
+            await self._notify_if_due()
+            if self._changed:
+                asyncio.get_running_loop().call_later(NOTIFY_EVERY_S, self._wake.set)
+
+    async def _notify_if_due(self) -> None:
+        if self._changed and asyncio.get_running_loop().time() - self._notified >= NOTIFY_EVERY_S:
+            await self._notify()
 
     async def _renew(self) -> None:
         while True:
@@ -127,26 +161,28 @@ class Committer:
             if self.writer:
                 with contextlib.suppress(driver().Error, TraceError, TimeoutError, OSError):
                     values = [self.writer, self._lease_s]
-                    await self.run("SELECT @.renew(%s, make_interval(secs => %s))", values, sync=False)
+                    await self.run("SELECT @.renew(%s, make_interval(secs => %s))", values)
 
-    def _take(self) -> list[Statement]:
-        """The next statements to commit together."""
-        group: list[Statement] = []
+    def _take(self) -> Group:
+        """The next statement, or the appends to commit together, by stream: no two groups wait for each other."""
+        if self._statements:
+            return [self._statements.popleft()]
+        group: list[Append] = []
         size = 0
-        while self._waiting and len(group) < MAX_GROUP and (not group or size < MAX_GROUP_BYTES):
-            group.append(self._waiting.pop(0))
-            size += group[-1].size
+        while self._appends and len(group) < MAX_GROUP and size < MAX_GROUP_BYTES:
+            group.append(self._appends.popleft())
+            size += sum(map(len, group[-1].lines))
         return sorted(group, key=lambda each: each.stream)
 
-    async def _commit(self, group: Sequence[Statement]) -> None:
+    async def _commit(self, group: Group) -> None:
         """Run the group in one transaction and resolve its answers; repeat it while the server may come back."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_s
         pauses = iter(_PAUSES_S)
         while True:
             try:
-                left = min(self._attempt_s, max(deadline - loop.time(), 0.001))
-                answers = await asyncio.wait_for(self._attempt(group), left)
+                async with asyncio.timeout(min(self._attempt_s, max(deadline - loop.time(), 0.001))):
+                    answer = await self._attempt(group)
             except (driver().Error, OSError, TimeoutError) as error:
                 passing = is_passing(error)
                 if passing or (self._connection is not None and self._connection.broken):
@@ -157,35 +193,32 @@ class Committer:
                 await self._separate(group, error)
                 return
             except asyncio.CancelledError:
-                for statement in group:
-                    _refuse(statement, TraceError("The store was closed before the answer came"))
+                for each in group:
+                    _refuse(each, TraceError("The store was closed before the answer came"))
                 raise
-            for statement, answer in zip(group, answers, strict=True):
-                if statement.notify:
-                    self._changed.add(statement.notify)
-                if not statement.answer.done():
-                    statement.answer.set_result(answer)
+            for each in group:
+                if isinstance(each, Append):
+                    self._changed.add(each.stream_id)
+                if not each.answer.done():
+                    each.answer.set_result(answer)
             return
 
-    async def _separate(self, group: Sequence[Statement], error: BaseException) -> None:
-        """Refuse a single statement; run those of a group one by one, because only one may be at fault."""
-        if len(group) == 1:
-            _refuse(group[0], error)
-        elif is_passing(error):
-            for statement in group:
-                _refuse(statement, error)
-        else:
-            for statement in group:
-                await self._commit([statement])
+    async def _separate(self, group: Group, error: BaseException) -> None:
+        """Append those of a group one by one, because only one may be at fault; refuse everything else."""
+        for each in group:
+            if isinstance(each, Append) and not each.alone and not is_passing(error):
+                each.alone = True
+                await self._commit([each])
+            else:
+                _refuse(each, error)
 
-    async def _attempt(self, group: Sequence[Statement]) -> list[Any]:
+    async def _attempt(self, group: Group) -> Any:
+        """Run the group as one statement, which is a transaction of its own."""
         connection = await self._connected()
-        schema = self._address.schema
-        async with connection.pipeline(), connection.transaction():
-            if not any(statement.sync for statement in group):
-                await connection.execute("SET LOCAL synchronous_commit TO off")
-            cursors = [await connection.execute(query(each.sql, schema), each.values, prepare=True) for each in group]
-        return [await _first(cursor) for cursor in cursors]
+        sql, values = _statement(group)
+        cursor = await connection.execute(query(sql, self._address.schema), values, prepare=True)
+        row = await cursor.fetchone() if cursor.description else None
+        return row[0] if row is not None and len(row) == 1 else row
 
     async def _connected(self) -> psycopg.AsyncConnection[Any]:
         if self._connection is None or self._connection.closed:
@@ -207,13 +240,8 @@ class Committer:
         if not changed or self._connection is None or self._connection.closed:
             return
         with contextlib.suppress(driver().Error, OSError, TimeoutError):
-            await asyncio.wait_for(self._send(self._connection, sorted(changed)), ATTEMPT_S)
-
-    async def _send(self, connection: psycopg.AsyncConnection[Any], streams: Sequence[str]) -> None:
-        async with connection.pipeline(), connection.transaction():
-            await connection.execute("SET LOCAL synchronous_commit TO off")
-            for stream in streams:
-                await connection.execute("SELECT pg_notify(%s, %s)", [channel(self._address), stream])
+            async with asyncio.timeout(self._attempt_s):
+                await self._connection.execute(_NOTIFY, [channel(self._address), sorted(changed)], prepare=True)
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -227,11 +255,37 @@ def channel(address: Address) -> str:
     return f"remora_{address.schema}"
 
 
-async def _first(cursor: psycopg.AsyncCursor[Any]) -> Any:
-    row = await cursor.fetchone() if cursor.description else None
-    return row[0] if row is not None and len(row) == 1 else row
+def _statement(group: Group) -> tuple[str, Sequence[Any]]:
+    appends = [each for each in group if isinstance(each, Append)]
+    if not appends:
+        (only,) = group
+        assert isinstance(only, Statement)  # noqa: S101 (a group holds one kind)
+        return only.sql, only.values
+    if len(appends) == 1 and appends[0].alone:
+        (each,) = appends
+        return _APPEND, [each.stream, each.epoch, each.first, each.prev, list(each.lines), each.seals]
+    return _APPEND_ALL, _columns(appends)
 
 
-def _refuse(statement: Statement, error: BaseException) -> None:
+def _columns(appends: Sequence[Append]) -> list[Any]:
+    """The arguments of `append_all`: arrays over the streams, then arrays over all lines."""
+    lines = [
+        (each.stream, each.first + place, each.epoch, line) for each in appends for place, line in enumerate(each.lines)
+    ]
+    return [
+        [each.stream for each in appends],
+        [each.epoch for each in appends],
+        [each.first for each in appends],
+        [each.prev for each in appends],
+        [each.first + len(each.lines) for each in appends],
+        [sum(map(len, each.lines)) + len(each.lines) for each in appends],
+        list(accumulate(len(each.lines) for each in appends)),
+        [each.seals for each in appends],
+        *(list(column) for column in zip(*lines, strict=True)),
+        any(each.sync for each in appends),
+    ]
+
+
+def _refuse(statement: Statement | Append, error: BaseException) -> None:
     if not statement.answer.done():
         statement.answer.set_exception(error)

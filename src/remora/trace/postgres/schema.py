@@ -57,6 +57,14 @@ CREATE TABLE @.records (
     PRIMARY KEY (stream, seq)
 );
 
+-- Lines stay in the row, compressed where that helps: a second table for them would double the work of an append.
+ALTER TABLE @.records ALTER COLUMN line SET STORAGE MAIN;
+DO $$ BEGIN
+    ALTER TABLE @.records ALTER COLUMN line SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL;  -- this server was built without it
+END $$;
+
 CREATE TABLE @.blobs (
     digest bytea PRIMARY KEY CHECK (length(digest) = 32),
     size bigint NOT NULL,
@@ -144,6 +152,36 @@ BEGIN
     RETURN true;
 END $$;
 
+-- The appends of many streams in one statement: one answer and one sync for all of them. If one of them cannot be
+-- appended, none is, and the writer appends them one by one to see which.
+CREATE FUNCTION @.append_all(
+    p_streams bigint[], p_epochs bigint[], p_firsts bigint[], p_prevs bytea[], p_nexts bigint[], p_sizes bigint[],
+    p_lasts integer[], p_seals boolean[], p_line_streams bigint[], p_line_seqs bigint[], p_line_epochs bigint[],
+    p_lines bytea[], p_sync boolean
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    moved bigint;
+BEGIN
+    IF NOT p_sync THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    UPDATE @.streams s SET
+        records = a.next, bytes = s.bytes + a.size, head = sha256(p_lines[a.last]), sealed = a.seals,
+        changed = clock_timestamp()
+    FROM unnest(p_streams, p_epochs, p_firsts, p_prevs, p_nexts, p_sizes, p_lasts, p_seals)
+        AS a (stream, epoch, first, prev, next, size, last, seals)
+    WHERE s.id = a.stream AND s.epoch = a.epoch AND s.records = a.first AND s.head IS NOT DISTINCT FROM a.prev
+        AND NOT s.sealed;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    IF moved <> array_length(p_streams, 1) THEN
+        RAISE EXCEPTION 'only % of % streams can be appended to', moved, array_length(p_streams, 1)
+            USING ERRCODE = 'RM006';
+    END IF;
+    INSERT INTO @.records (stream, seq, epoch, line)
+        SELECT * FROM unnest(p_line_streams, p_line_seqs, p_line_epochs, p_lines);
+END $$;
+
 CREATE FUNCTION @.close_stream(p_stream bigint, p_epoch bigint) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE @.streams SET writer = NULL WHERE id = p_stream AND epoch = p_epoch
@@ -180,6 +218,8 @@ _WRITER: tuple[str, ...] = (
     "renew(integer, interval)",
     "open_stream(text, integer)",
     "append(bigint, bigint, bigint, bytea, bytea[], boolean)",
+    "append_all(bigint[], bigint[], bigint[], bytea[], bigint[], bigint[], integer[], boolean[], bigint[], bigint[], "
+    "bigint[], bytea[], boolean)",
     "close_stream(bigint, bigint)",
     "put_part(bytea, integer, bytea)",
     "put_blob(bytea, bigint)",

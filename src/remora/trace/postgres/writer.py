@@ -19,7 +19,7 @@ from remora.trace.files.lines import SEAL, Batch, check_stream_id, number
 from remora.trace.files.reader import Position, after, read_records
 from remora.trace.files.stream import SyncMode, must_sync, sync_mode_of
 from remora.trace.postgres.address import Address, parse_address
-from remora.trace.postgres.committer import ATTEMPT_S, LEASE_S, PATIENCE_S, Committer
+from remora.trace.postgres.committer import ATTEMPT_S, LEASE_S, PATIENCE_S, Append, Committer
 from remora.trace.postgres.connection import connect_async, driver, query, reason, store_error
 from remora.trace.postgres.schema import FENCED, GONE, LOCKED, MISPLACED, SEALED
 
@@ -171,23 +171,18 @@ class PostgresTrace:
             return batch.events
 
     async def _write(self, stream: _Stream, batch: Batch) -> None:
-        values = [
-            stream.number,
-            stream.epoch,
-            stream.records,
-            _raw(stream.head),
-            list(batch.lines),
-            batch.sealed,
-        ]
+        append = Append(
+            stream_id=stream.stream_id,
+            stream=stream.number,
+            epoch=stream.epoch,
+            first=stream.records,
+            prev=_raw(stream.head),
+            lines=batch.lines,
+            seals=batch.sealed,
+            sync=must_sync(sync_mode_of(stream.stream_id, self._sync), batch.events),
+        )
         try:
-            await (await self._started()).run(
-                "SELECT @.append(%b, %b, %b, %b, %b, %b)",
-                values,
-                stream=stream.number,
-                size=sum(map(len, batch.lines)),
-                sync=must_sync(sync_mode_of(stream.stream_id, self._sync), batch.events),
-                notify=stream.stream_id,
-            )
+            await (await self._started()).append(append)
         except (driver().Error, OSError, TimeoutError, TraceError) as error:
             self._refused(stream, error)
 
@@ -203,9 +198,7 @@ class PostgresTrace:
             return
         committer = await self._started()
         try:
-            found = await committer.run(
-                "SELECT * FROM @.open_stream(%s, %s)", [stream.stream_id, committer.writer], sync=False
-            )
+            found = await committer.run("SELECT * FROM @.open_stream(%s, %s)", [stream.stream_id, committer.writer])
         except (driver().Error, OSError, TimeoutError, TraceError) as error:
             self._refused(stream, error)
         stream.number, stream.epoch, stream.records, head, stream.sealed = found
@@ -216,7 +209,7 @@ class PostgresTrace:
             epoch, stream.epoch = stream.epoch, 0
             if epoch and stream.poison is None and self._committer is not None:
                 try:
-                    await self._committer.run("SELECT @.close_stream(%s, %s)", [stream.number, epoch], sync=False)
+                    await self._committer.run("SELECT @.close_stream(%s, %s)", [stream.number, epoch])
                 except (driver().Error, OSError, TimeoutError) as error:
                     raise store_error(error, self._address) from error
 
