@@ -296,7 +296,7 @@ def test_a_writer_may_append_and_read_but_change_and_delete_nothing(postgres: Se
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 ask(role, sql)
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        ask(as_reader, "SELECT @.append(1, 1, 0, NULL, ARRAY['x'::bytea], false)")
+        ask(as_reader, "SELECT @.append(1, 1, 0, NULL, ARRAY['x'::bytea], false, true)")
 
 
 def test_a_reader_reads_searches_and_verifies_but_cannot_prune(url: str, clock: Any, tmp_path: Path) -> None:

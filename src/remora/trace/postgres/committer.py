@@ -59,15 +59,13 @@ class Append:
     seals: bool
     sync: bool = True
     """Whether the answer means durable."""
-    alone: bool = False
-    """Whether to append by the function that says what is wrong, and that finds records of an earlier attempt."""
     answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 Group = Sequence[Append] | Sequence[Statement]
 _NOTIFY = """SELECT set_config('synchronous_commit', 'off', true),
     (SELECT count(pg_notify(%s, grown)) FROM unnest(%s::text[]) AS streams (grown))"""
-_APPEND = "SELECT @.append(%b, %b, %b, %b, %b, %b)"
+_APPEND = "SELECT @.append(%b, %b, %b, %b, %b, %b, %b)"
 _APPEND_ALL = f"SELECT @.append_all({', '.join(['%b'] * 13)})"
 
 
@@ -206,8 +204,7 @@ class Committer:
     async def _separate(self, group: Group, error: BaseException) -> None:
         """Append those of a group one by one, because only one may be at fault; refuse everything else."""
         for each in group:
-            if isinstance(each, Append) and not each.alone and not is_passing(error):
-                each.alone = True
+            if isinstance(each, Append) and len(group) > 1 and not is_passing(error):
                 await self._commit([each])
             else:
                 _refuse(each, error)
@@ -261,9 +258,9 @@ def _statement(group: Group) -> tuple[str, Sequence[Any]]:
         (only,) = group
         assert isinstance(only, Statement)  # noqa: S101 (a group holds one kind)
         return only.sql, only.values
-    if len(appends) == 1 and appends[0].alone:
+    if len(appends) == 1:
         (each,) = appends
-        return _APPEND, [each.stream, each.epoch, each.first, each.prev, list(each.lines), each.seals]
+        return _APPEND, [each.stream, each.epoch, each.first, each.prev, list(each.lines), each.seals, each.sync]
     return _APPEND_ALL, _columns(appends)
 
 

@@ -86,8 +86,8 @@ def _append_lines(reader: StoreReader, writer: int, stream_id: str, path: Path, 
             if sealed:
                 raise TraceError("the target is sealed, but the source goes on")
             lines, prev = [record.raw for record in batch], batch[0].prev
-            values = [number, epoch, batch[0].seq, _raw(prev), lines, batch[-1].type == SEAL]
-            reader.ask("SELECT @.append(%b, %b, %b, %b, %b, %b)", values)
+            values = [number, epoch, batch[0].seq, _raw(prev), lines, batch[-1].type == SEAL, True]
+            reader.ask("SELECT @.append(%b, %b, %b, %b, %b, %b, %b)", values)
             added += len(batch)
     finally:
         reader.ask("SELECT @.close_stream(%s, %s)", [number, epoch])

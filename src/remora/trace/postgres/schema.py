@@ -120,36 +120,37 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @.append(
-    p_stream bigint, p_epoch bigint, p_first bigint, p_prev bytea, p_lines bytea[], p_seals boolean
+    p_stream bigint, p_epoch bigint, p_first bigint, p_prev bytea, p_lines bytea[], p_seals boolean, p_sync boolean
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     held @.streams;
     added integer := array_length(p_lines, 1);
-    new_head bytea := sha256(p_lines[added]);
 BEGIN
-    SELECT * INTO held FROM @.streams s WHERE s.id = p_stream FOR UPDATE;
+    IF NOT p_sync THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    UPDATE @.streams s SET
+        records = p_first + added, head = sha256(p_lines[added]), sealed = p_seals, changed = clock_timestamp(),
+        bytes = s.bytes + added + (SELECT sum(length(line)) FROM unnest(p_lines) AS l (line))
+    WHERE s.id = p_stream AND s.epoch = p_epoch AND s.records = p_first AND s.head IS NOT DISTINCT FROM p_prev
+        AND NOT s.sealed;
+    IF FOUND THEN
+        INSERT INTO @.records (stream, seq, epoch, line)
+            SELECT p_stream, p_first + place - 1, p_epoch, line FROM unnest(p_lines) WITH ORDINALITY AS l (line, place);
+        RETURN true;
+    END IF;
+    SELECT * INTO held FROM @.streams s WHERE s.id = p_stream;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the stream was deleted' USING ERRCODE = 'RM005';
     ELSIF held.epoch <> p_epoch THEN
         RAISE EXCEPTION 'epoch % was followed by epoch %', p_epoch, held.epoch USING ERRCODE = 'RM002';
-    ELSIF held.records = p_first + added AND held.head = new_head THEN
+    ELSIF held.records = p_first + added AND held.head = sha256(p_lines[added]) THEN
         RETURN false;  -- an earlier attempt was committed, but its answer was lost
     ELSIF held.sealed THEN
         RAISE EXCEPTION 'the stream is sealed' USING ERRCODE = 'RM003';
-    ELSIF held.records <> p_first OR held.head IS DISTINCT FROM p_prev THEN
-        RAISE EXCEPTION 'the stream has % records: expected %', held.records, p_first USING ERRCODE = 'RM004';
     END IF;
-    INSERT INTO @.records (stream, seq, epoch, line)
-        SELECT p_stream, p_first + place - 1, p_epoch, line FROM unnest(p_lines) WITH ORDINALITY AS l (line, place);
-    UPDATE @.streams s SET
-        records = held.records + added,
-        bytes = held.bytes + added + (SELECT sum(length(line)) FROM unnest(p_lines) AS l (line)),
-        head = new_head,
-        sealed = p_seals,
-        changed = clock_timestamp()
-    WHERE s.id = p_stream;
-    RETURN true;
+    RAISE EXCEPTION 'the stream has % records: expected %', held.records, p_first USING ERRCODE = 'RM004';
 END $$;
 
 -- The appends of many streams in one statement: one answer and one sync for all of them. If one of them cannot be
@@ -217,7 +218,7 @@ _WRITER: tuple[str, ...] = (
     "enter(text, interval)",
     "renew(integer, interval)",
     "open_stream(text, integer)",
-    "append(bigint, bigint, bigint, bytea, bytea[], boolean)",
+    "append(bigint, bigint, bigint, bytea, bytea[], boolean, boolean)",
     "append_all(bigint[], bigint[], bigint[], bytea[], bigint[], bigint[], integer[], boolean[], bigint[], bigint[], "
     "bigint[], bytea[], boolean)",
     "close_stream(bigint, bigint)",
