@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from remora.trace.postgres.address import Address
 
 CONNECT_S = 10
-_SETTINGS: tuple[tuple[str, str], ...] = (
-    ("synchronous_commit", "on"),
-    ("idle_in_transaction_session_timeout", "5s"),  # a transaction whose client vanished must not hold its rows
-    ("client_min_messages", "warning"),
+_SETTINGS = (
+    "SELECT set_config('synchronous_commit', 'on', false), set_config('client_min_messages', 'warning', false), "
+    "set_config('idle_in_transaction_session_timeout', '5s', false)"
 )
+"""The last one: a transaction whose client vanished must not hold its rows."""
 _PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57014", "25P03"})
 """Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
 _FULL = ("53100", "53200", "53400")
@@ -60,8 +60,11 @@ def connect_bare(address: Address) -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = pg.connect(
             address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
         )
-        for name, value in _SETTINGS:
-            connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+        try:
+            connection.execute(_SETTINGS)
+        except pg.Error:
+            connection.close()
+            raise
     except pg.Error as error:
         raise store_error(error, address) from error
     return connection
@@ -72,8 +75,11 @@ async def connect_async(address: Address) -> psycopg.AsyncConnection[Any]:
     connection: psycopg.AsyncConnection[Any] = await driver().AsyncConnection.connect(
         address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
     )
-    for name, value in _SETTINGS:
-        await connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+    try:
+        await connection.execute(_SETTINGS)
+    except BaseException:
+        await connection.close()
+        raise
     return connection
 
 

@@ -45,9 +45,11 @@ CREATE TABLE @.pruned_streams (
     pruned timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- The functions that parse have no search path of their own, so that the server can inline them. `update_index`, which
+-- runs with the owner's rights, has one.
 -- Bytes as text: as UTF-8 where they are, else only the ASCII among them.
 CREATE FUNCTION @.as_text(p_data bytea) RETURNS text
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN convert_from(p_data, 'UTF8');
 EXCEPTION WHEN OTHERS THEN
@@ -55,7 +57,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 CREATE FUNCTION @.as_json(p_line bytea) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN replace(convert_from(p_line, 'UTF8'), '\u0000', '\ufffd')::jsonb;
 EXCEPTION WHEN OTHERS THEN
@@ -64,13 +66,13 @@ END $$;
 
 -- A value, if it is a string.
 CREATE FUNCTION @.as_string(p_value jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN jsonb_typeof(p_value) = 'string' THEN p_value #>> '{}' END
 $$;
 
 -- Words are runs of letters and digits. Everything else in ASCII divides them.
 CREATE FUNCTION @.divided(p_text text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql IMMUTABLE AS $$
     SELECT regexp_replace(lower(p_text), '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+', ' ', 'g')
 $$;
 
@@ -94,7 +96,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 CREATE FUNCTION @.raw_text(p_data jsonb) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN p_data ? 'raw' AND p_data -> 'raw' <> 'null' THEN
             left(coalesce(@.as_string(p_data -> 'raw'), (p_data -> 'raw')::text), 4096)
@@ -106,7 +108,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION @.event_words(p_data jsonb) RETURNS tsvector
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE AS $$
     SELECT to_tsvector('simple', @.divided(nullif(string_agg(left(part, 4096), ' '), '')))
     FROM (VALUES
         (@.as_string(p_data -> 'goal')), (@.as_string(p_data -> 'text')), (@.as_string(p_data -> 'message')),

@@ -50,5 +50,7 @@ class Listener:
 
     async def _listen(self) -> None:
         with contextlib.suppress(driver().Error, OSError):
+            if self._connection is not None:
+                await self._connection.close()
             self._connection = await connect_async(self._address)
             await self._connection.execute(f"LISTEN {channel(self._address)}")
