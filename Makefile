@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 JOBS ?= auto
 PARTS := .[agents,embedded,view]
 
-.PHONY: help demo test test-faults test-frameworks test-browser bench fix docs screenshots golden clean
+.PHONY: help demo test test-faults test-fleet test-frameworks test-browser bench fix docs screenshots golden clean
 
 help: ## say what the targets do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -44,6 +44,10 @@ test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs,
 test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
 	@echo "test-faults: kills, bit flips, failing disks" >&2
 	@$(BIN)/pytest -q -n $(JOBS) -m faults
+
+test-fleet: $(VENV)/.dev ## Postgres under faults: every cut, kills, a full disk
+	@echo "test-fleet: Postgres killed, cut off, full, slow; fenced writers" >&2
+	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m fleet
 
 test-frameworks: $(VENV)/.dev ## the adapters, each with its real framework in an environment of its own (installs them)
 	@echo "test-frameworks: Pydantic AI, LangChain, OpenAI Agents, smolagents" >&2

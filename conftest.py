@@ -6,13 +6,14 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from postgres import Server, make_server
 from remora.events import AgentEndEvent, AgentStartEvent, Event, ToolResultEvent
 from remora.trace import FileTrace
 
@@ -58,6 +59,14 @@ def clock() -> TickingClock:
 @pytest.fixture
 def state_dir(tmp_path: Path) -> Path:
     return tmp_path / ".agentfs"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A Postgres server for all tests of this process. Each test takes a `new_url`."""
+    server = make_server()
+    yield server
+    server.remove()
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from remora.errors import DefinitionError, MissingExtra
 from remora.mcp_servers import McpServerConfig
-from remora.repository import FOR_REPOSITORIES, rule_for
+from remora.repository import FOR_REPOSITORIES, LOCAL_STORES, rule_for
 
 CONFIG_FILE = "remora.yaml"
 TABLE_FILE = "pyproject.toml"
@@ -146,6 +146,12 @@ class OperationConfig(_Block):
     """Maximum turns. The agent definition's limit applies if it is lower."""
 
 
+def _check_store(value: str) -> str:
+    if value not in LOCAL_STORES and not value.startswith(("postgres://", "postgresql://")):
+        raise ValueError("expected `jsonl`, `kv` or `postgres://USER@HOST/DATABASE`")
+    return value
+
+
 class MemoryConfig(_Block):
     """The two tracks."""
 
@@ -157,8 +163,10 @@ class MemoryConfig(_Block):
     The default depends on the model: 1,000 for `smollm2-135m`, the default embedded one; for others 3,000 for the
     packet, in addition to system text and tools.
     """
-    trace_store: Literal["jsonl", "kv"] = "jsonl"
-    """`kv` also writes the specification's trace keys into a view, `trace.kv`, when an agent ends."""
+    trace_store: Annotated[str, AfterValidator(_check_store)] = "jsonl"
+    """Where streams are kept. `jsonl`: files in the state folder. `kv` also writes the specification's trace keys into
+    a view, `trace.kv`, when an agent ends. `postgres://USER@HOST/DATABASE`: a Postgres database; only your own
+    settings, the environment and flags can name one."""
     summarizer_mode: Literal["tool_specific", "fallback"] = "tool_specific"
     """What summarizes results without a summary: the tool's own summarizer, or only the generic one."""
     history_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)
@@ -370,7 +378,7 @@ def _problem(model: type[BaseModel], loc: tuple[int | str, ...], kind: str, mess
     around, path = _at(model, loc)
     place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part:.200}" for part in path)
     if kind != "extra_forbidden":
-        return f"{place}: {message}"
+        return f"{place}: {message.removeprefix('Value error, ')}"
     known = list(around.model_fields)
     close = difflib.get_close_matches(str(loc[-1]), known, n=1)
     expected = f"did you mean `{close[0]}`?" if close else "expected one of " + ", ".join(f"`{name}`" for name in known)

@@ -26,6 +26,7 @@ RemoraError                    stops the run; has a message and a hint
 │   ├── TraceDamaged           a stream is damaged, with file, line and seq
 │   ├── TraceLocked            another process is writing the stream
 │   ├── TracePoisoned          a write or sync failed; the writer accepts no more events
+│   │   └── TraceFenced        another writer took the stream over
 │   └── TraceSealed            the stream is sealed; nothing can be appended
 ├── HubError                   the Hub's index or daemon cannot be used; never stops a run
 ├── KVError                    a key-value file cannot be read or written
@@ -242,6 +243,10 @@ class TraceLocked(TraceError):
 
 class TracePoisoned(TraceError):
     """A write or a sync failed. The writer accepts no more events for this stream."""
+
+
+class TraceFenced(TracePoisoned):
+    """Another writer took the stream over, or it was deleted. This writer accepts no more events for it."""
 
 
 class TraceSealed(TraceError):

@@ -18,6 +18,8 @@ FILE_BYTES = 64 * 1024 * 1024
 FILES = 2_000
 PATTERNS = 1_000
 QUIET_MS = 10_000
+LOCAL_STORES = ("jsonl", "kv")
+"""Trace stores in the project's own state folder."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,16 @@ class Rule:
     """The largest number, or the longest list."""
     only: str = ""
     """The only value allowed."""
+    among: tuple[str, ...] = ()
+    """The values allowed."""
     inside: bool = False
     """Whether it is a path that must be inside the project."""
 
     def problem(self, value: Any) -> str:
         """Why a repository may not set `value`; empty if it may."""
-        if self.never or (self.only and value != self.only):
-            allowed = f" to anything but `{self.only}`" if self.only else ""
+        if self.never or (self.only and value != self.only) or (self.among and value not in self.among):
+            names = (self.only,) if self.only else self.among
+            allowed = f" to anything but {' or '.join(f'`{name}`' for name in names)}" if names else ""
             return f"a repository may not set this{allowed}; use your own settings or a flag"
         size = len(value) if isinstance(value, tuple) else value
         if self.most is not None and size is not None and size > self.most:
@@ -48,8 +53,8 @@ class Rule:
         """The rule as text for a table."""
         if self.never:
             return "no"
-        if self.only:
-            return f"only `{self.only}`"
+        if self.only or self.among:
+            return f"only {' or '.join(f'`{name}`' for name in self.among or (self.only,))}"
         return f"at most {self.most:,}" if self.most else "inside the project" if self.inside else "yes"
 
 
@@ -72,7 +77,8 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     # Without the packet only the model's window limits a prompt and its cost.
     "runner.memory.enabled": NEVER,
     "runner.memory.packet_size_limit": Rule(most=PROMPT_TOKENS),
-    "runner.memory.trace_store": FREE,
+    # A store elsewhere gets all that agents read.
+    "runner.memory.trace_store": Rule(among=LOCAL_STORES),
     "runner.memory.summarizer_mode": FREE,
     "runner.memory.history_limit": Rule(most=PROMPT_TOKENS),
     "runner.memory.trace_indexing": FREE,

@@ -5,6 +5,7 @@ Everything is merged once, at the start, and each value keeps its origin.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from remora.config import Config, parse_yaml, validate
 
 ENVIRONMENT_PREFIX = "REMORA_"
+_PASSWORD = re.compile(r"(?<=://)([^/@:?#]*):[^/@]*(?=@)|(?<=[?&])(password)=[^&]*")
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,13 @@ class Settings:
     def listed(self) -> list[Setting]:
         """Every value by its path, such as `runner.memory.packet_size_limit`, with its origin."""
         return [
-            Setting(path, value, next((self.origins[p] for p in _with_parents(path) if p in self.origins), "default"))
+            Setting(path, without_passwords(value), self.origin_of(path))
             for path, value in _leaves(self.config.model_dump(mode="json"))
         ]
+
+    def origin_of(self, path: str) -> str:
+        """Where a value comes from: `flag`, `environment`, a file, or `default`."""
+        return next((self.origins[each] for each in _with_parents(path) if each in self.origins), "default")
 
 
 def merged(layers: Sequence[Layer]) -> Settings:
@@ -69,6 +75,11 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
         if name.startswith(ENVIRONMENT_PREFIX) and (len(path) > 1 or path[0] in Config.model_fields):
             values = _merge(values, nested(path, parse_yaml(environment[name], f"${name}")))
     return Layer("environment", values)
+
+
+def without_passwords(value: Any) -> Any:
+    """A value for people to see: a URL without the password in it."""
+    return _PASSWORD.sub(lambda found: found[1] or "password=…", value) if isinstance(value, str) else value
 
 
 def flag_layer(flags: Mapping[str, Any]) -> Layer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from remora.errors import TraceError, TraceNotFound, TraceSealed
 from remora.events import AgentEndEvent, Event, NoticeEvent, UnknownEvent, digest, encode
 from remora.ports import BlobStore, TraceWriter
-from remora.trace import MAX_LINE, FileBlobs, FileTrace, MemoryBlobs, MemoryTrace
+from remora.trace import MAX_LINE, FileBlobs, FileTrace, MemoryBlobs, MemoryTrace, PostgresBlobs, PostgresTrace
 
 STREAM = "traces/01TEST"
 HOSTILE_IDS = [
@@ -27,18 +27,27 @@ HOSTILE_DIGESTS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 async def trace(request: pytest.FixtureRequest, tmp_path: Path, clock: Any) -> AsyncIterator[TraceWriter]:
     if request.param == "memory":
         yield MemoryTrace(clock)
+        return
+    if request.param == "postgres":
+        async with PostgresTrace(request.getfixturevalue("postgres").new_url(), clock=clock) as writer:
+            yield writer
         return
     async with FileTrace(tmp_path / ".agentfs", clock=clock) as writer:
         yield writer
 
 
-@pytest.fixture(params=["file", "memory"])
-def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
-    return FileBlobs(tmp_path / ".agentfs") if request.param == "file" else MemoryBlobs()
+@pytest.fixture(params=["file", "memory", "postgres"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlobStore]:
+    if request.param == "postgres":
+        found = PostgresBlobs(request.getfixturevalue("postgres").new_url())
+        yield found
+        found.close()
+        return
+    yield FileBlobs(tmp_path / ".agentfs") if request.param == "file" else MemoryBlobs()
 
 
 def note(text: str) -> NoticeEvent:

@@ -19,6 +19,8 @@ HERE = Path(__file__).parent
 STREAM = HERE / "format-1-lint.jsonl"
 FIRST = HERE / "format-1-lint.projector-1.jsonl"
 """The same run as projector 1 recorded it, without evidence."""
+SECOND = HERE / "format-1-lint.delta-2.jsonl"
+"""The same run with evidence that lacks the arguments of calls."""
 OLDER = ("json-1", "json-2")
 """Earlier renderers, of each of which the same run is kept."""
 EDITED = HERE / "refused-edited.jsonl"
@@ -43,9 +45,10 @@ def test_the_golden_stream_gives_its_packets_at_every_turn(
     record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
 
 
-def test_a_stream_of_the_first_projector_still_gives_its_packets(make: ModuleType) -> None:
-    expected = orjson.loads((HERE / "format-1-lint.projector-1.packets.json").read_bytes())
-    assert list(make.packets(FIRST)) == expected
+@pytest.mark.parametrize("stream", [FIRST, SECOND])
+def test_a_stream_of_an_earlier_version_still_gives_its_packets(make: ModuleType, stream: Path) -> None:
+    expected = orjson.loads(stream.with_suffix(".packets.json").read_bytes())
+    assert list(make.packets(stream)) == expected
 
 
 @pytest.mark.parametrize("renderer", OLDER)
@@ -55,7 +58,7 @@ def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(
     assert list(make.packets(HERE / f"format-1-lint.{renderer}.jsonl")) == list(make.packets(FIRST))
 
 
-@pytest.mark.parametrize("stream", [STREAM, FIRST])
+@pytest.mark.parametrize("stream", [STREAM, FIRST, SECOND])
 def test_every_receipt_names_the_packet_that_was_shown(stream: Path) -> None:
     packet, checked = EMPTY, 0
     for event in read_events(stream):

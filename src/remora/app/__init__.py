@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from remora.app._ladder import LADDER_START, missing_weights
     from remora.app._merged_diff import MergedDiff
     from remora.app._models import weights_counter
-    from remora.app._open import open_project
+    from remora.app._open import STORE_SETTING, open_project
     from remora.app._overrides import RunOverrides
     from remora.app._project import STATE_DIR, Project, SystemClock, counter_of, default_state_dir, project_root
     from remora.app._review import Accepted, AgentDiff, Rejected
     from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
     from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
+    from remora.app._stores import copy_store, describe_store, make_store
     from remora.app._tools import ToolRun
     from remora.app._viewing import Brief, OutputWindow, Prompt, Sightings, TurnEvents, Viewing, outputs_of
     from remora.app._what_if import OtherRules, WhatIfRuns
@@ -49,6 +50,7 @@ __all__ = [
     "LADDER_START",
     "NO_MODEL",
     "STATE_DIR",
+    "STORE_SETTING",
     "Accepted",
     "AgentDiff",
     "AgentRow",
@@ -82,9 +84,11 @@ __all__ = [
     "best_fit",
     "bundled_agents",
     "catalogue",
+    "copy_store",
     "counter_of",
     "deciders",
     "default_state_dir",
+    "describe_store",
     "ensure_weights",
     "free_memory",
     "hub_around",
@@ -92,6 +96,7 @@ __all__ = [
     "list_models",
     "local_parent",
     "local_wiring",
+    "make_store",
     "measure_models",
     "missing_weights",
     "models_here",
@@ -111,7 +116,7 @@ __all__ = [
 _MODULES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_answers": "Answers",
-    "_open": "open_project",
+    "_open": "STORE_SETTING open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_escalating": "Answer",
     "_forking": "ForkPlan",
@@ -127,6 +132,7 @@ _MODULES = {
     "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",
     "_review": "Accepted AgentDiff Rejected",
     "_runs": "sandbox_name sandbox_report",
+    "_stores": "copy_store describe_store make_store",
     "_settings": "user_config_dir",
     "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",

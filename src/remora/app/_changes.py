@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from remora.app._project import Project
 from remora.errors import WorkspaceError
 from remora.events import AcceptUndoneEvent, FileChange, WorkspaceAcceptedEvent, digest
-from remora.trace import FileBlobs, FileTrace, read_events
+from remora.trace import StoredBlobs, StreamWriter, read_events
 
 if TYPE_CHECKING:
     from remora.workspaces import Change, Clash, Part, Settled
@@ -107,7 +107,7 @@ class ProjectChanges:
 
     async def apply(
         self,
-        writer: FileTrace,
+        writer: StreamWriter,
         kind: str,
         proposed: Sequence[Proposed],
         drop: Sequence[str] = (),
@@ -132,7 +132,12 @@ class ProjectChanges:
         return outcomes
 
     async def _apply_in_halves(
-        self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], refused: WorkspaceError
+        self,
+        writer: StreamWriter,
+        kind: str,
+        proposed: Sequence[Proposed],
+        drop: Sequence[str],
+        refused: WorkspaceError,
     ) -> list[Outcome]:
         """Retry in halves, down to single agents: a file may have been saved while the batch was written."""
         if len(proposed) == 1:
@@ -165,7 +170,7 @@ class ProjectChanges:
         return outcomes, batch.changes()
 
     @asynccontextmanager
-    async def locked_writer(self) -> AsyncIterator[FileTrace]:
+    async def locked_writer(self) -> AsyncIterator[StreamWriter]:
         """Hold the project's lock, and settle interrupted changes first. Raises `WorkspaceError` after `WAIT_S` s."""
         from remora.workspaces import locked
 
@@ -181,7 +186,7 @@ class ProjectChanges:
                 raise WorkspaceError(f"Another process has been changing `{self._project.root}` for {WAIT_S:.0f} s")
             await asyncio.sleep(RETRY_S)
 
-    async def _settle_locked(self, writer: FileTrace) -> None:
+    async def _settle_locked(self, writer: StreamWriter) -> None:
         from remora.workspaces import forget, settle
 
         found = settle(self._project.root, self._project.journal_dir)
@@ -196,13 +201,13 @@ class ProjectChanges:
         """The note without the agents that are already recorded in their runs' streams."""
         recorded = set()
         for run_id in {agent["run_id"] for agent in note["agents"]}:
-            events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl", torn_ok=True)
+            events = read_events(self._project.library.file(f"runs/{run_id}"), torn_ok=True)
             found = (event for event in events if isinstance(event, _event_type(note)))
             recorded |= {(event.accept_id, event.agent_id) for event in found}
         left = [agent for agent in note["agents"] if (agent["accept_id"], agent["agent_id"]) not in recorded]
         return {**note, "agents": left}
 
-    async def _record(self, writer: FileTrace, note: Mapping[str, Any]) -> None:
+    async def _record(self, writer: StreamWriter, note: Mapping[str, Any]) -> None:
         """Record each agent's part in its run's stream, with one sync for each stream."""
         events: dict[str, list[WorkspaceAcceptedEvent | AcceptUndoneEvent]] = {}
         for agent in note["agents"]:
@@ -214,7 +219,7 @@ class ProjectChanges:
 class _BlobWriter:
     """Writes blobs in the background while the next changes are merged. All are durable at the end of the block."""
 
-    def __init__(self, blobs: FileBlobs) -> None:
+    def __init__(self, blobs: StoredBlobs) -> None:
         self._blobs = blobs
         self._pending: set[asyncio.Task[str]] = set()
         self._digests: dict[str, tuple[bytes, str]] = {}

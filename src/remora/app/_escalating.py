@@ -30,7 +30,7 @@ from remora.events import (
 )
 from remora.ports import Decision, blob_limit
 from remora.subagent import RESERVED_TOOLS, SubagentDefinition, ToolEntry
-from remora.trace import FileTrace, new_stream_id
+from remora.trace import StreamWriter
 from remora.twotrack import Identity, PromptSettings, Track, Wiring
 
 DOCUMENT_TOKENS = 4000
@@ -173,7 +173,7 @@ class Escalating:
         start: AgentStartEvent,
         rung: RungConfig,
         found: Deciders,
-        writer: FileTrace,
+        writer: StreamWriter,
         tokens: int | None,
     ) -> Answer:
         """Ask in a stream of its own, whose parent is the run."""
@@ -182,9 +182,7 @@ class Escalating:
         fixed = fixed_tokens(system_text(SYSTEM, tools, found.calling), found.counter, beside)
         limit = found.limit(rung.prompt_tokens or fixed + (tokens or HANDOVER_TOKENS))
         document = await self._write(events, min(tokens or HANDOVER_TOKENS, limit - fixed), found)
-        identity = Identity(
-            new_stream_id(self._project.state_dir, self._project.clock.now()), "", OPERATION, start.node_id
-        )
+        identity = Identity(self._project.library.new_id(self._project.clock.now()), "", OPERATION, start.node_id)
         track = Track.of(
             Wiring(
                 identity=identity,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remora._version import __version__
@@ -36,7 +35,7 @@ from remora.orchestrator import Coordinator, Plan
 from remora.ports import AgentResult, Job
 from remora.runner import Runner
 from remora.subagent import SUBMIT_RESULT_TOOL
-from remora.trace import new_stream_id, pick_events, read_events
+from remora.trace import pick_events, read_events
 from remora.twotrack import Track, resume_state
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Forking:
         project, start, last = self._project, _start_of(inherited), inherited[-1]
         changes = tuple(change for event in events if isinstance(event, ToolResultEvent) for change in event.files)
         over, notices = self._bases(start, changes)
-        run_id = new_stream_id(project.state_dir, project.clock.now())
+        run_id = project.library.new_id(project.clock.now())
         agent_id = next(ids_behind(run_id))
         scheduled = AgentScheduledEvent(agent_id=agent_id, operation=start.operation, node_id=start.node_id)
         job = Job(run_id, agent_id, start.operation, recorded_node(scheduled, start.node), over=over)
@@ -179,8 +178,8 @@ class Forking:
         return tuple(over.values()), tuple(notices)
 
     def _scheduled_over(self, start: AgentStartEvent) -> Sequence[FileChange]:
-        run = self._project.state_dir / "runs" / f"{Path(start.run_id).name}.jsonl"
-        events = pick_events(run, ("agent_scheduled",)) if start.run_id and run.exists() else ()
+        runs = self._project.library.files([f"runs/{start.run_id}"] if start.run_id else [])
+        events = (event for run in runs for event in pick_events(run, ("agent_scheduled",)))
         mine = (event for event in events if event.agent_id == start.agent_id)
         return next((event.over for event in mine if isinstance(event, AgentScheduledEvent)), ())
 

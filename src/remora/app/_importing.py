@@ -23,7 +23,7 @@ from remora.context.text import number
 from remora.errors import ConfigError, TraceError
 from remora.events import ids_behind
 from remora.ports import Clock, TokenCounter
-from remora.trace import FileTrace, new_stream_id
+from remora.trace import StreamWriter
 from remora.twotrack import Identity, PromptSettings, Wiring
 
 Progress = Callable[[str, int, int], None]
@@ -134,11 +134,11 @@ class LogImport:
 
     def _import_ids(self) -> Iterator[str]:
         """New ids, greater than all recorded ones. The folder is listed only once."""
-        yield (first := new_stream_id(self._project.state_dir, self._project.clock.now()))
+        yield (first := self._project.library.new_id(self._project.clock.now()))
         yield from ids_behind(first)
 
     async def _read(
-        self, log: LogPath, writer: FileTrace, counter: TokenCounter, ids: Iterator[str], tokens: int
+        self, log: LogPath, writer: StreamWriter, counter: TokenCounter, ids: Iterator[str], tokens: int
     ) -> None:
         try:
             with open_log(log) as stream:
@@ -194,7 +194,7 @@ class LogImport:
         self,
         found: Conversation,
         file: Mapping[str, str],
-        writer: FileTrace,
+        writer: StreamWriter,
         counter: TokenCounter,
         agent_id: str,
         tokens: int,

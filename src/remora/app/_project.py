@@ -25,6 +25,7 @@ from remora.trace import (
     check_state_dir,
     claim,
     make_own,
+    parse_address,
     private_folder,
     standing,
     user_state_home,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from remora.app._tools import ProjectTools
     from remora.discovery import TreeSitterDiscovery
     from remora.ports import Clock, TokenCounter
-    from remora.trace import KVTraceView, SyncMode, TraceStore
+    from remora.trace import KVTraceView, PostgresStore, StoredBlobs, StreamWriter, SyncMode, TraceStore
     from remora.workspaces import OverlayWorkspace
 
 STATE_DIR = ".agentfs"
@@ -209,13 +210,26 @@ class Project:
         return user_state_home() / "projects" / hashlib.sha256(os.fsencode(self.root)).hexdigest()[:32]
 
     @cached_property
-    def blobs(self) -> FileBlobs:
+    def store(self) -> PostgresStore | None:
+        """The Postgres store that the settings name; None if streams are files in the state folder."""
+        named = self.config.runner.memory.trace_store
+        if named in ("jsonl", "kv"):
+            return None
+        from remora.app._catalogue import cache_dir
+        from remora.trace import PostgresStore
+
+        return PostgresStore(parse_address(named), cache_dir(os.environ))
+
+    @cached_property
+    def blobs(self) -> StoredBlobs:
         """The blobs that streams reference by digest."""
-        return FileBlobs(self.state_dir)
+        return FileBlobs(self.state_dir) if self.store is None else self.store.blobs
 
     @property
     def library(self) -> Library:
         """All streams of the project."""
+        if self.store is not None:
+            return self.store.library(self.indexing)
         return Library(self.state_dir, own=self.is_own_state, progress=self.indexing)
 
     def discovery(self) -> TreeSitterDiscovery:
@@ -257,13 +271,18 @@ class Project:
         """The specification's store: append to streams, and read turns by their trace keys."""
         from remora.trace import TraceIndex, TraceStore
 
+        library = self.library
+        library.refresh()
         async with self.writer() as writer:
-            with TraceIndex(self.state_dir, trusted=self.is_own_state) as index:
+            with TraceIndex(library.state_dir, trusted=self.store is not None or self.is_own_state) as index:
                 yield TraceStore(writer, self.blobs, index)
 
-    def writer(self, sync: SyncMode | None = None) -> FileTrace:
+    def writer(self, sync: SyncMode | None = None) -> StreamWriter:
         """Writes the project's streams. `sync` replaces the setting `event_stream.sync`."""
-        return FileTrace(self.own_state_dir, clock=self.clock, sync=sync or self.config.event_stream.sync)
+        sync = sync or self.config.event_stream.sync
+        if self.store is not None:
+            return self.store.writer(self.clock, sync)
+        return FileTrace(self.own_state_dir, clock=self.clock, sync=sync)
 
 
 def project_root(start: Path) -> Path:
@@ -290,9 +309,14 @@ def default_state_dir(root: Path) -> Path:
 
 
 def environment_secrets(environment: Mapping[str, str], config: Config | None = None) -> Secrets:
-    """The environment's secrets: variables with a name like `API_KEY`, and those that the settings call a key."""
+    """The environment's secrets: variables with a name like `API_KEY`, those that the settings call a key, and the
+    password in the URL of the store.
+    """
     keys = {server.api_key_env for server in config.mcp.values()} if config else set()
     found = {name: value for name, value in environment.items() if name in keys or _SECRET_NAME.search(name)}
+    store = config.runner.memory.trace_store if config else ""
+    if "://" in store:
+        found["TRACE_STORE"] = parse_address(store).password
     return Secrets({name: value for name, value in found.items() if len(value) >= MIN_SECRET})
 
 

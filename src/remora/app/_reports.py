@@ -28,7 +28,7 @@ from remora.context.patterns import redact_values
 from remora.errors import ConfigError, TraceError, TraceNotFound
 from remora.events import BlobRef, FileChange, ModelRequestEvent, ToolResultEvent, canonical, short_id, unpack
 from remora.ports import blob_limit
-from remora.trace import Filter, Intact, check_stream_id, pick_events, read_events, read_picked
+from remora.trace import Filter, Intact, pick_events, read_events, read_picked
 
 MAX_DIFFS = 200
 """Agents whose diffs are part of a report."""
@@ -99,7 +99,7 @@ class Reports:
         if not rows:
             raise TraceNotFound("There is no agent to report on", hint="`remora analyze` runs agents")
         since = f" since {wanted.since}" if wanted and wanted.since else ""
-        return f"All agents{since}", [self._project.state_dir / f"{row.stream_id}.jsonl" for row in rows]
+        return f"All agents{since}", library.files([row.stream_id for row in rows])
 
     def agents_of(self, path: Path) -> list[Path]:
         """The streams of a run's agents in the order of the run; an agent's stream itself.
@@ -109,10 +109,7 @@ class Reports:
         if path.parent.name != "runs":
             return [path]
         names = [f"traces/{event.agent_id}" for event in pick_events(path, ("agent_scheduled",))]
-        for name in names:
-            check_stream_id(name)
-        streams = (self._project.state_dir / f"{name}.jsonl" for name in names)
-        return [stream for stream in streams if stream.exists()]
+        return self._project.library.files(names)
 
     def _agent(self, path: Path, *, losses: bool) -> AgentReport:
         events = Intact(read_picked(path, REPORTED))

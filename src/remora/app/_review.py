@@ -24,7 +24,7 @@ from remora.events import (
     next_id,
     short_id,
 )
-from remora.trace import FileBlobs, FileTrace, check_stream_id, pick_events, read_events
+from remora.trace import StoredBlobs, StreamWriter, pick_events, read_events
 
 if TYPE_CHECKING:
     from remora.workspaces import Change
@@ -175,7 +175,7 @@ class Review:
         }
 
     async def _apply(
-        self, writer: FileTrace, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], progress: Progress
+        self, writer: StreamWriter, kind: str, proposed: Sequence[Proposed], drop: Sequence[str], progress: Progress
     ) -> list[Accepted]:
         outcomes = await self._project.changes.apply(writer, kind, proposed, drop, progress)
         is_refused = any(outcome.refused is not None for outcome in outcomes)
@@ -186,8 +186,8 @@ class Review:
     def _builders(self, found: Sequence[Open]) -> dict[str, AgentScheduledEvent]:
         """The agents among these that worked on the merged changes of others."""
         runs = {each.summary.run_id for each in found}
-        paths = [self._project.state_dir / "runs" / f"{run_id}.jsonl" for run_id in sorted(runs)]
-        events = (event for path in paths if path.exists() for event in pick_events(path, ("agent_scheduled",)))
+        paths = self._project.library.files([f"runs/{run_id}" for run_id in sorted(runs)])
+        events = (event for path in paths for event in pick_events(path, ("agent_scheduled",)))
         return {e.agent_id: e for e in events if isinstance(e, AgentScheduledEvent) and e.after}
 
     def _missing(self, builder: AgentScheduledEvent | None, note: Mapping[str, Any], together: Collection[str]) -> str:
@@ -259,11 +259,9 @@ class Review:
         return found
 
     def _streams(self, run: Path) -> list[Path]:
-        """The streams of a run's agents. Raises `TraceError` for a name that points outside the folder."""
+        """The streams of a run's agents. Raises `TraceError` for a name that points outside the store."""
         names = [f"traces/{event.agent_id}" for event in pick_events(run, ("agent_scheduled",))]
-        for name in names:
-            check_stream_id(name)
-        return [self._project.state_dir / f"{name}.jsonl" for name in names]
+        return self._project.library.files(names)
 
     def _to_diff(self, summary: StreamSummary, changes: tuple[Change, ...]) -> AgentDiff:
         from remora.workspaces import unified
@@ -282,7 +280,7 @@ class Open:
 class Contents:
     """Reads the contents of changes, with a small cache: consecutive changes often share a content."""
 
-    def __init__(self, blobs: FileBlobs) -> None:
+    def __init__(self, blobs: StoredBlobs) -> None:
         self._blobs = blobs
         self._last: dict[str, bytes] = {}
 

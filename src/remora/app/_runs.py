@@ -25,7 +25,7 @@ from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
 from remora.ports import AgentResult, Job
-from remora.trace import check_stream_id, new_stream_id, read_events
+from remora.trace import read_events
 
 if TYPE_CHECKING:
     from remora.app._forking import ForkPlan
@@ -58,7 +58,7 @@ class Runs:
         discovery = self._project.discovery()
         found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
         nodes = [node for node in found if only is None or only(node)]
-        run_id = new_stream_id(self._project.state_dir, self._project.clock.now())
+        run_id = self._project.library.new_id(self._project.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
             run_id=run_id,
@@ -187,14 +187,12 @@ class Runs:
 
     def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:
         """The agents of a run in the order in which their changes are accepted."""
-        events = read_events(self._project.state_dir / "runs" / f"{run_id}.jsonl")
+        events = read_events(self._project.library.file(f"runs/{run_id}"))
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     def past_events(self, agent_id: str) -> list[Event]:
         """The recorded events of an agent; empty if it has no stream."""
-        check_stream_id(f"traces/{agent_id}")  # a recorded name must not point outside the folder
-        path = self._project.state_dir / "traces" / f"{agent_id}.jsonl"
-        return list(read_events(path)) if path.exists() else []
+        return [event for path in self._project.library.files([f"traces/{agent_id}"]) for event in read_events(path)]
 
     def _drop_workspace(self, agent_id: str) -> None:
         """Delete the workspace of an agent that is not needed."""

@@ -27,7 +27,7 @@ from remora.events import Event, FileChange
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
 from remora.runner import Advice, RunLimits, Runner
 from remora.subagent import ESCALATE, SUBMIT_RESULT, SubagentDefinition
-from remora.trace import FileTrace, KVTraceView
+from remora.trace import KVTraceView, StreamWriter
 from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Session:
     project: Project
     agents: Mapping[str, Agent]
     deciders: Deciders
-    writer: FileTrace
+    writer: StreamWriter
     pool: ScriptPool
     guard: SummaryGuard
     hub: HubClient | None

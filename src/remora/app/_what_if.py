@@ -16,7 +16,7 @@ from remora.files import read_plain
 from remora.ports import TokenCounter
 from remora.snapshot import Snapshot
 from remora.subagent import SubagentDefinition
-from remora.trace import FileBlobs, Filter, MemoryTrace, StreamInfo, read_events
+from remora.trace import FileBlobs, Filter, MemoryTrace, StoredBlobs, StreamInfo, read_events
 from remora.twotrack import Identity, PromptSettings, Rules, Wiring, rederive
 
 MAX_SOURCE = 1024 * 1024
@@ -43,7 +43,7 @@ class _Source:
 
     name: str
     path: Path
-    blobs: FileBlobs
+    blobs: StoredBlobs
 
     def events(self) -> Iterable[Event]:
         return read_events(self.path, torn_ok=True)

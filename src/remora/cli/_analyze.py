@@ -25,6 +25,7 @@ from remora.analysis import sum_rungs
 from remora.app import (
     LADDER_START,
     NO_MODEL,
+    STORE_SETTING,
     Project,
     default_state_dir,
     ensure_weights,
@@ -54,6 +55,7 @@ from remora.context.text import one_line
 from remora.errors import ConfigError
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
+from remora.settings import without_passwords
 
 run = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -226,7 +228,7 @@ def _run_and_print(
     fetch_weights(project, quiet=json or quiet)
     tell(missing_weights(project.config))
     if not json and not quiet:
-        render.heading(plan, shlex.join(["remora", *sys.argv[1:]]), sandbox_name())
+        render.heading(plan, shlex.join(["remora", *map(without_passwords, sys.argv[1:])]), sandbox_name())
     results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
     tell(project.runs.notices)
     if json:
@@ -298,7 +300,9 @@ async def _print_results(project: Project, results: Sequence[AgentResult], *, na
 def review_options(project: Project) -> str:
     """The options that review commands need in this folder to use the same project and state folder."""
     words = [] if project_root(HERE) == project.root else ["-C", os.path.relpath(project.root)]
-    if project.state_dir != default_state_dir(project.root):
+    if project.store is not None and project.settings.origin_of(STORE_SETTING) == "flag":
+        words += ["--store", str(project.store.address)]
+    elif project.state_dir != default_state_dir(project.root):
         words += ["--state-dir", os.path.relpath(project.state_dir)]
     return shlex.join(words)
 

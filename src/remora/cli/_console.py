@@ -26,8 +26,22 @@ SOME_FAILED, ALL_FAILED, BAD_CONFIG, CANCELLED = 1, 2, 3, 130
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON on stdout")]
 ProjectDir = Annotated[Path, typer.Option("--project", "-C", help="A folder in the project; default: the current one")]
+
+
+def parse_state(text: str) -> Path | str:
+    """A folder, or the URL of a Postgres store."""
+    return text if "://" in text else Path(text)
+
+
 StateDir = Annotated[
-    Path | None, typer.Option("--state-dir", help="Folder for streams; default: `.agentfs` in the project")
+    Path | None,
+    typer.Option(
+        "--state-dir",
+        "--store",
+        parser=parse_state,
+        metavar="PATH|URL",
+        help="Folder for streams, or `postgres://…`; default: `.agentfs` in the project",
+    ),
 ]
 
 # Without a terminal there is no width: print whole tables instead of narrow ones.

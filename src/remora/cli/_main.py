@@ -36,6 +36,7 @@ COMMANDS = {
     "hub": ("_hub:hub", "Manage the index of the code."),
     "trace": ("_trace_commands:trace", "Read, check and prune streams (the Long Track)."),
     "view": ("_view:view", "Show both tracks of every agent on a local page, live and back in time."),
+    "store": ("_store:store", "Make and copy Postgres stores for streams."),
     "agents": ("_setup:setup", "List the available agents, or create one."),
     "mcp": ("_mcp:serving", "Serve recorded runs and the code index to an assistant, as an MCP server."),
     "tool": ("_tool:tool", "Check and run tool scripts (`.pym`), and list the tools of MCP servers."),

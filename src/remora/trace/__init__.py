@@ -6,6 +6,7 @@ no writer.
     files            streams and blobs as files: writer, reader, blobs, heads, ownership of the state folder
     index            the SQLite index over all streams
     turns            tool calls by trace key
+    postgres         streams and blobs in a Postgres database
     retention        which streams and blobs may be deleted, and deleting them
     verification     what the bytes prove
     library          all streams of one project, for readers
@@ -43,9 +44,15 @@ if TYPE_CHECKING:
     from remora.trace.index.query import Filter, Found, Hit
     from remora.trace.index.update import CatchUp
     from remora.trace.library import Intact, Library
+    from remora.trace.postgres.address import Address, is_store_url, parse_address, without_password
+    from remora.trace.postgres.blobs import PostgresBlobs
+    from remora.trace.postgres.copy import Copied, copy_in, copy_out
+    from remora.trace.postgres.store import StoreStatus, init_store, store_status
+    from remora.trace.postgres.writer import PostgresTrace
     from remora.trace.retention.plan import PrunedBlob, PrunedStream, PrunePlan, Retention, plan_prune
     from remora.trace.retention.prune import PruneResult, prune
     from remora.trace.retention.scan import is_locked
+    from remora.trace.stores import PostgresStore, StoredBlobs, StreamWriter
     from remora.trace.turns.keys import TraceKey, parse_key, trace_key
     from remora.trace.turns.kv import KVTraceView
     from remora.trace.turns.store import TraceEntry, TraceStore
@@ -54,9 +61,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_LINE",
+    "Address",
     "BlobCounts",
     "BlobWindows",
     "CatchUp",
+    "Copied",
     "Disk",
     "FileBlobs",
     "FileTrace",
@@ -72,6 +81,9 @@ __all__ = [
     "Outline",
     "OutlinedTurn",
     "Position",
+    "PostgresBlobs",
+    "PostgresStore",
+    "PostgresTrace",
     "PrunePlan",
     "PruneResult",
     "PrunedBlob",
@@ -79,10 +91,13 @@ __all__ = [
     "Record",
     "Retention",
     "Standing",
+    "StoreStatus",
+    "StoredBlobs",
     "StreamEmitter",
     "StreamInfo",
     "StreamKind",
     "StreamReport",
+    "StreamWriter",
     "SyncMode",
     "TraceEntry",
     "TraceIndex",
@@ -93,11 +108,16 @@ __all__ = [
     "check_state_dir",
     "check_stream_id",
     "claim",
+    "copy_in",
+    "copy_out",
     "find_streams",
     "forget_own",
+    "init_store",
     "is_locked",
+    "is_store_url",
     "make_own",
     "new_stream_id",
+    "parse_address",
     "parse_key",
     "pick_events",
     "plan_prune",
@@ -110,9 +130,11 @@ __all__ = [
     "read_records",
     "resolve",
     "standing",
+    "store_status",
     "trace_key",
     "user_state_home",
     "verify",
+    "without_password",
 ]
 
 _MODULES = {
@@ -132,9 +154,15 @@ _MODULES = {
     "index.query": "Filter Found Hit",
     "index.update": "CatchUp",
     "library": "Intact Library",
+    "postgres.address": "Address is_store_url parse_address without_password",
+    "postgres.blobs": "PostgresBlobs",
+    "postgres.copy": "Copied copy_in copy_out",
+    "postgres.store": "StoreStatus init_store store_status",
+    "postgres.writer": "PostgresTrace",
     "retention.plan": "PrunedBlob PrunedStream PrunePlan Retention plan_prune",
     "retention.prune": "PruneResult prune",
     "retention.scan": "is_locked",
+    "stores": "PostgresStore StoredBlobs StreamWriter",
     "turns.kv": "KVTraceView",
     "turns.keys": "TraceKey parse_key trace_key",
     "turns.store": "TraceEntry TraceStore",

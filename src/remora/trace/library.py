@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from remora import events
 from remora.errors import TraceDamaged, TraceError, TraceNotFound
 from remora.trace.files.blobs import FileBlobs
-from remora.trace.files.lines import SEAL
+from remora.trace.files.lines import SEAL, StreamKind, check_stream_id
 from remora.trace.files.reader import Position, after, read_events, read_records
 from remora.trace.files.skim import pick_events, read_changes
-from remora.trace.files.state import find_streams, resolve
+from remora.trace.files.state import find_streams, new_stream_id, resolve
 from remora.trace.index.index import StreamInfo, TraceIndex
 from remora.trace.index.query import Filter, Hit
 from remora.trace.index.update import Progress as Indexing
@@ -64,9 +64,25 @@ class Library:
         self.notices: list[str] = [] if own else [FOREIGN]
         """Messages for the user: a rebuilt index, or a foreign folder."""
 
-    def find(self, fragment: str) -> Path:
+    def find(self, fragment: str, kind: StreamKind | None = None) -> Path:
         """The file of the stream that `fragment` names."""
-        return resolve(self.state_dir, fragment)
+        return resolve(self.state_dir, fragment, kind)
+
+    def file(self, stream_id: str) -> Path:
+        """The file of a stream, which may not exist. Raises `TraceError` for an invalid id."""
+        check_stream_id(stream_id)
+        return self.state_dir / f"{stream_id}.jsonl"
+
+    def files(self, stream_ids: Collection[str]) -> list[Path]:
+        """The files of these streams, as far as they exist. Raises `TraceError` for an invalid id."""
+        return [path for path in map(self.file, stream_ids) if path.exists()]
+
+    def refresh(self) -> None:
+        """Bring local copies of all streams up to date. Files are their own copies."""
+
+    def new_id(self, now: datetime) -> str:
+        """A new id that sorts after every stream."""
+        return new_stream_id(self.state_dir, now)
 
     def is_run(self, fragment: str) -> bool:
         """Whether it is a run's stream, not an agent's."""
@@ -175,7 +191,7 @@ class Library:
         """The filter with the full id of its run."""
         if wanted.run is None:
             return wanted
-        return replace(wanted, run=resolve(self.state_dir, wanted.run, "runs").stem)
+        return replace(wanted, run=self.find(wanted.run, "runs").stem)
 
     @contextmanager
     def _index(self) -> Iterator[TraceIndex]:

@@ -135,6 +135,10 @@ class FileBlobs:
         """Like `get`, in the calling thread."""
         return self._get(digest, limit)
 
+    def write_chunks(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Like `put_chunks`, in the calling thread."""
+        return self._put_chunks(chunks)
+
     def prove(self, digest: str, limit: int) -> BlobProof:
         """Check the digest of a blob without holding its bytes; decompress at most `limit` of them."""
         for name in self._names(digest):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -71,24 +71,38 @@ def new_stream_id(state_dir: Path, now: datetime) -> str:
 
     Two processes that start at the same moment get different ids, in either order.
     """
-    known = (name.partition(".")[0] for kind in KINDS for name in _listed(state_dir / kind))
-    return next_id(now, max(filter(is_id, known), default=""))
+    return next_id(now, newest_id(name.partition(".")[0] for kind in KINDS for name in _listed(state_dir / kind)))
+
+
+def newest_id(names: Iterable[str]) -> str:
+    """The largest id of ours among the names; empty if there is none."""
+    return max(filter(is_id, names), default="")
 
 
 def resolve(state_dir: Path, fragment: str, kind: StreamKind | None = None) -> Path:
     """The stream whose id starts or ends with `fragment`. Raises `TraceNotFound`, or `TraceError` if several do."""
-    streams = list(_streams(state_dir, (kind,) if kind else KINDS))
+    return _path(state_dir, _choose(list(_streams(state_dir, (kind,) if kind else KINDS)), fragment, str(state_dir)))
+
+
+def choose(stream_ids: Iterable[str], fragment: str, where: str) -> str:
+    """Like `resolve`, of streams that are not files. `where` names their store in messages."""
+    parts = (stream_id.partition("/") for stream_id in stream_ids)
+    streams = [_Stream("runs" if kind == "runs" else "traces", name) for kind, _, name in parts]
+    return "/".join(_choose(streams, fragment, where))
+
+
+def _choose(streams: Sequence[_Stream], fragment: str, where: str) -> _Stream:
     wanted = fragment.lower()
     found = [stream for stream in streams if _matches(stream.name.lower(), wanted)]
     found = [stream for stream in found if stream.name.lower() == wanted] or found
     if not found:
         recent = sorted(streams, key=_order, reverse=True)
-        hint = f"The newest are {_names(recent, short=True)}" if recent else f"Nothing is recorded in `{state_dir}` yet"
+        hint = f"The newest are {_names(recent, short=True)}" if recent else f"Nothing is recorded in `{where}` yet"
         raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
     if len(found) > 1:
         names = _names(sorted(found, key=_order))
         raise TraceError(f"`{fragment}` matches {len(found)} streams: {names}", hint="Give more of the id")
-    return _path(state_dir, found[0])
+    return found[0]
 
 
 class _Stream(NamedTuple):

@@ -42,6 +42,19 @@ _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected",
 _HINT = "Everything acknowledged before is safe. See to the disk, then resume the run"
 
 
+def sync_mode_of(stream_id: str, sync: SyncMode) -> SyncMode:
+    """The mode of one stream: a run's stream has no turns, so `turn` means always there."""
+    return "always" if sync == "turn" and stream_id.startswith("runs/") else sync
+
+
+def must_sync(sync: SyncMode, events: Sequence[Event]) -> bool:
+    """Whether these events must be durable before they are acknowledged."""
+    if sync in ("always", "off"):
+        return sync == "always"
+    waits = _TURN_SYNCS if sync == "turn" else (SEAL,)
+    return any(event.type in waits for event in events)
+
+
 class OpenStream:
     """The only writer of one stream file."""
 
@@ -58,7 +71,7 @@ class OpenStream:
         self.sealed = False
         self.poison: str | None = None
         self._disk = disk
-        self._sync: SyncMode = "always" if sync == "turn" and path.parent.name == "runs" else sync
+        self._sync = sync_mode_of(f"{path.parent.name}/{path.stem}", sync)
         self._now = now
         self._folders = folders
         self._ledger = ledger
@@ -90,10 +103,7 @@ class OpenStream:
         return self._handle is None or self._must_sync(drafts)
 
     def _must_sync(self, events: Sequence[Event]) -> bool:
-        if self._sync in ("always", "off"):
-            return self._sync == "always"
-        waits = _TURN_SYNCS if self._sync == "turn" else (SEAL,)
-        return any(event.type in waits for event in events)
+        return must_sync(self._sync, events)
 
     def append(self, drafts: Sequence[Draft]) -> tuple[Event, ...]:
         """Record the drafts, durable as `sync` demands."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from remora.errors import TraceError
 from remora.trace.files.blobs import MAX_PROVEN, FileBlobs
+
+if TYPE_CHECKING:
+    from remora.trace.stores import StoredBlobs
 
 MAX_KNOWN = 256
 """Blobs whose digest was checked and that are not checked again while their file is the same."""
@@ -25,7 +29,7 @@ class Window:
 class BlobWindows:
     """Reads windows of blobs. The digest of the whole blob is checked before its first window is given out."""
 
-    def __init__(self, blobs: FileBlobs) -> None:
+    def __init__(self, blobs: StoredBlobs) -> None:
         self._blobs = blobs
         self._known: dict[str, tuple[object, int]] = {}
 
@@ -57,8 +61,7 @@ class BlobWindows:
         return None
 
     def _proven_size(self, digest: str) -> int:
-        path = self._blobs.path(digest)
-        mark = self._mark(path) if path is not None else None
+        mark = self._mark(digest)
         known = self._known.get(digest)
         if known is not None and mark is not None and known[0] == mark:
             return known[1]
@@ -70,8 +73,13 @@ class BlobWindows:
         self._known[digest] = (mark, proof.size)
         return proof.size
 
-    @staticmethod
-    def _mark(path: os.PathLike[str]) -> object:
+    def _mark(self, digest: str) -> object:
+        """What changes when the blob's file does. A store's blobs never change."""
+        if not isinstance(self._blobs, FileBlobs):
+            return digest
+        path = self._blobs.path(digest)
+        if path is None:
+            return None
         try:
             found = os.lstat(path)
         except OSError:

@@ -124,13 +124,16 @@ class Texts:
         if not isinstance(digest, str) or reference.get("encoding") not in _TEXTUAL:
             return ""
         try:
-            path = self._blobs.path(digest)
-            if path is None:
-                return ""
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-                return _head(file.read(MAX_TEXT * 4))
+            return _head(self._blob_head(digest, MAX_TEXT * 4))
         except _READ_ERRORS:
             return ""
+
+    def _blob_head(self, digest: str, length: int) -> bytes:
+        path = self._blobs.path(digest)
+        if path is None:
+            return b""
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return file.read(length)
 
 
 def _head(data: bytes) -> str:

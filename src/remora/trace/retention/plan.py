@@ -90,7 +90,19 @@ class PrunePlan:
 def plan_prune(state_dir: Path, retention: Retention, now: datetime, *, blobs_only: bool = False) -> PrunePlan:
     """What `retention` would delete at `now`. Deletes nothing."""
     blobs = scan_blobs(state_dir)
-    streams = scan_streams(state_dir, blobs)
+    return make_plan(state_dir, scan_streams(state_dir, blobs), blobs, retention, now, blobs_only=blobs_only)
+
+
+def make_plan(
+    state_dir: Path,
+    streams: Sequence[StreamFacts],
+    blobs: Mapping[str, BlobFacts],
+    retention: Retention,
+    now: datetime,
+    *,
+    blobs_only: bool,
+) -> PrunePlan:
+    """The plan for these streams and blobs. Pure."""
     reasons = decide(streams, blobs, retention, now)
     going = tuple(
         PrunedStream(each.stream_id, each.run_id, reasons[each.stream_id], each.size, each.looks)

@@ -69,7 +69,7 @@ class _Prune:
         for stream in sorted(self._plan.streams, key=lambda each: each.stream_id.startswith("runs/")):
             is_run = stream.stream_id.startswith("runs/")
             if is_run and stream.run_id in needed:
-                self.skipped.append(f"{_label(stream)}: one of its agents is kept")
+                self.skipped.append(f"{label(stream)}: one of its agents is kept")
             elif not self._delete_stream(stream):
                 needed.add(stream.run_id)
         for folder in (self._plan.state_dir / kind for kind in KINDS):
@@ -102,14 +102,14 @@ class _Prune:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if fingerprint_of(path) != stream.looks:
-                self.skipped.append(f"{_label(stream)}: it has changed")
+                self.skipped.append(f"{label(stream)}: it has changed")
                 return False
             # `heads.log` and the run's stream still name it: `verify` must tell pruned from lost.
             path.with_suffix(PRUNED).touch(mode=0o600)
             path.unlink()
             path.with_suffix(".torn").unlink(missing_ok=True)
         except BlockingIOError:
-            self.skipped.append(f"{_label(stream)}: it is being written")
+            self.skipped.append(f"{label(stream)}: it is being written")
             return False
         finally:
             os.close(handle)
@@ -179,7 +179,7 @@ def _unpacked_size(path: Path) -> int:
         return path.stat().st_size
 
 
-def _label(stream: PrunedStream) -> str:
+def label(stream: PrunedStream) -> str:
     """A stream as people name it."""
     kind, _, name = stream.stream_id.partition("/")
     return f"{'run' if kind == 'runs' else 'agent'} {short_id(name)}"

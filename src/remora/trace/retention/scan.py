@@ -97,7 +97,7 @@ def named_blobs(path: Path, blobs: Collection[str]) -> frozenset[str]:
     found: set[str] = set()
     try:
         for line in read_lines(path):
-            found.update(digest for digest in _digests(line) if digest in blobs)
+            found.update(digest for digest in digests_in(line) if digest in blobs)
     except TraceNotFound:
         return frozenset()
     except TraceError:
@@ -119,7 +119,8 @@ def is_locked(path: Path) -> bool:
         os.close(handle)
 
 
-def _digests(line: bytes) -> Iterator[str]:
+def digests_in(line: bytes) -> Iterator[str]:
+    """All digests in a line, whatever they name."""
     yield from (found.decode() for found in _DIGEST.findall(line))
     if b"\\u00" in line:  # our writer never escapes a digest, but another one might
         try:

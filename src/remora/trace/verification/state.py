@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from remora.errors import TraceError
 from remora.events import MAX_BLOB, Reference
-from remora.trace.files.blobs import MAX_PROVEN, BlobProof, FileBlobs
+from remora.trace.files.blobs import MAX_PROVEN, BlobProof, FileBlobs, Found
 from remora.trace.files.heads import FILE, Heads, read_heads
 from remora.trace.retention.prune import PRUNED
 from remora.trace.verification.stream import NamedReferences, StreamReport, unreadable, verify
@@ -26,6 +27,18 @@ Progress = Callable[[int, int], None]
 _AT_ONCE = 256
 """Streams whose blobs are read together: enough to keep all threads busy, few enough to hold in memory."""
 _THREADS = min(8, os.cpu_count() or 1)
+
+
+class Provable(Protocol):
+    """Blobs whose bytes can be checked against their digests."""
+
+    def prove(self, digest: str, limit: int) -> BlobProof:
+        """Check the digest of a blob; read at most `limit` bytes of it."""
+        ...
+
+    def looks(self, digest: str) -> Found:
+        """Whether the blob exists or was pruned, without reading it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -82,15 +95,24 @@ class Verification:
 class Verifier:
     """Checks the streams of one state directory."""
 
-    def __init__(self, state_dir: Path, *, quick: bool = False, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        quick: bool = False,
+        progress: Progress | None = None,
+        blobs: Provable | None = None,
+        heads: Heads | None = None,
+    ) -> None:
+        """`blobs` and `heads` are those of the folder, unless the streams are copies from a store that has its own."""
         self._state_dir = state_dir
         self._quick = quick
         self._progress = progress
-        self._blobs = FileBlobs(state_dir)
+        self._blobs = blobs or FileBlobs(state_dir)
         self._right: set[bytes] = set()
         self._others: dict[tuple[str, int], BlobProof] = {}
         self._read = 0
-        self._heads, self._problem = _heads(state_dir)
+        self._heads, self._problem = _heads(state_dir) if heads is None else (heads, "")
         self._ends: dict[str, str] = {}
         """Heads of agents, as noted by their runs."""
 

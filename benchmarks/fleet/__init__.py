@@ -1,0 +1,1 @@
+"""What the Postgres store and the Ray engine take."""

@@ -1,0 +1,1 @@
+"""Streams and blobs in a Postgres database: `trace_store: postgres://…`. Needs the extra `postgres`."""

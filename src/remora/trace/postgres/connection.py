@@ -1,0 +1,169 @@
+"""Connecting to Postgres, and what its errors mean for us."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from remora.errors import ConfigError, MissingExtra, TraceError
+from remora.trace.postgres.schema import check_version, found_version, in_schema, migrate
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from remora.trace.postgres.address import Address
+
+CONNECT_S = 10
+_SETTINGS = (
+    "SELECT set_config('synchronous_commit', 'on', false), set_config('client_min_messages', 'warning', false), "
+    "set_config('idle_in_transaction_session_timeout', '5s', false)"
+)
+"""The last one: a transaction whose client vanished must not hold its rows."""
+_PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57014", "25P03"})
+"""Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
+_FULL = ("53100", "53200", "53400")
+
+
+def driver() -> Any:
+    """The module `psycopg`. Raises `MissingExtra`."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtra("psycopg, which talks to Postgres,", extra="postgres") from error
+    return psycopg
+
+
+def connect(address: Address, *, create: bool = False) -> psycopg.Connection[Any]:
+    """A connection in autocommit mode to a store of the right version. Raises `ConfigError` or `TraceError`.
+
+    With `create`, a database without a store gets one, if the role may create a schema.
+    """
+    connection = connect_bare(address)
+    try:
+        version = found_version(connection, address.schema)
+        if version == 0 and create and _may_create(connection, address.schema):
+            version = migrate(connection, address.schema)[1]
+        check_version(version, address)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, driver().Error):
+            raise store_error(error, address) from error
+        raise
+    return connection
+
+
+def connect_bare(address: Address) -> psycopg.Connection[Any]:
+    """A connection to the database, whatever is in it. Raises `TraceError`."""
+    pg = driver()
+    try:
+        connection: psycopg.Connection[Any] = pg.connect(
+            address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
+        )
+        try:
+            connection.execute(_SETTINGS)
+        except pg.Error:
+            connection.close()
+            raise
+    except pg.Error as error:
+        raise store_error(error, address) from error
+    return connection
+
+
+async def connect_async(address: Address) -> psycopg.AsyncConnection[Any]:
+    """Like `connect_bare`, for an event loop. Raises `psycopg.Error`."""
+    connection: psycopg.AsyncConnection[Any] = await driver().AsyncConnection.connect(
+        address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
+    )
+    try:
+        await connection.execute(_SETTINGS)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "application_name": "remora"}
+
+
+class Held:
+    """At most one open connection. Closes it when it is no longer referenced."""
+
+    def __init__(self) -> None:
+        self._open: list[psycopg.Connection[Any]] = []
+        weakref.finalize(self, _close_all, self._open)
+
+    def get(self, connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
+        """The open connection, or a new one."""
+        if not self._open or self._open[0].closed:
+            self._open[:] = [connect()]
+        return self._open[0]
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        _close_all(self._open)
+
+
+def _close_all(connections: list[psycopg.Connection[Any]]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _may_create(connection: psycopg.Connection[Any], schema: str) -> bool:
+    row = connection.execute(
+        "SELECT CASE WHEN to_regnamespace(%s) IS NULL THEN has_database_privilege(current_database(), 'CREATE') "
+        "ELSE has_schema_privilege(%s, 'CREATE') END",
+        [schema, schema],
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same statement may succeed on another connection, or a little later."""
+    pg = driver()
+    if not isinstance(error, pg.Error):
+        return isinstance(error, OSError | TimeoutError)
+    state = error.sqlstate
+    if state is None:
+        return isinstance(error, pg.OperationalError | pg.InterfaceError)  # the connection was lost
+    return state in _PASSING or state.startswith("08")
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in words, without the statement's values."""
+    state = getattr(error, "sqlstate", None)
+    if state in _FULL:
+        return "the database's disk is full" if state == "53100" else "the database is out of memory or over a limit"
+    if state == "42501":
+        return "the role lacks the right"
+    if isinstance(error, TimeoutError):
+        return "the database did not answer in time"
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def store_error(error: BaseException, address: Address) -> TraceError | ConfigError:
+    """An error for users: what happened, and what to look at."""
+    state = getattr(error, "sqlstate", None)
+    said = reason(error)
+    if address.password:
+        said = said.replace(address.password, "[password]")
+    if state in ("42501", "28000", "28P01", "3D000"):
+        return ConfigError(
+            f"The trace store at {address} refused: {said}",
+            hint="Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`"
+            if state == "42501"
+            else "Check user, database and password; a password can also stand in `~/.pgpass`",
+        )
+    return TraceError(
+        f"The trace store at {address} cannot be used: {said}", hint="Is the server running and reachable?"
+    )
+
+
+def query(sql: str, schema: str) -> bytes:
+    """A statement of our own with the schema's name for each `@`."""
+    return in_schema(sql, schema)

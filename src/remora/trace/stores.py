@@ -1,0 +1,55 @@
+"""Where a project's streams and blobs are: files below its state folder, or a Postgres store."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remora.trace.files.blobs import FileBlobs
+from remora.trace.files.writer import FileTrace
+from remora.trace.postgres.address import Address
+from remora.trace.postgres.blobs import PostgresBlobs
+from remora.trace.postgres.writer import PostgresTrace
+
+if TYPE_CHECKING:
+    from remora.ports import Clock
+    from remora.trace.files.stream import SyncMode
+    from remora.trace.index.update import Progress
+    from remora.trace.library import Library
+    from remora.trace.postgres.mirror import Mirror
+
+StreamWriter = FileTrace | PostgresTrace
+"""Writes streams of either store."""
+StoredBlobs = FileBlobs | PostgresBlobs
+"""Blobs of either store."""
+
+
+class PostgresStore:
+    """Writer, blobs and library of one Postgres store. `cache` holds local copies of what was read."""
+
+    def __init__(self, address: Address, cache: Path) -> None:
+        self.address = address
+        self._cache = cache
+
+    @cached_property
+    def blobs(self) -> PostgresBlobs:
+        """The blobs that streams reference by digest."""
+        return PostgresBlobs(self.address)
+
+    @cached_property
+    def mirror(self) -> Mirror:
+        """Local copies of the streams."""
+        from remora.trace.postgres.mirror import Mirror
+
+        return Mirror(self.address, self._cache / "stores" / self.address.digest)
+
+    def library(self, progress: Progress | None = None) -> Library:
+        """All streams of the store."""
+        from remora.trace.postgres.library import PostgresLibrary
+
+        return PostgresLibrary(self.mirror, self.blobs, progress=progress)
+
+    def writer(self, clock: Clock, sync: SyncMode) -> PostgresTrace:
+        """Writes streams into the store."""
+        return PostgresTrace(self.address, clock=clock, sync=sync)

