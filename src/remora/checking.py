@@ -16,6 +16,8 @@ from remora.subagent import CheckRule
 from remora.twotrack import Track
 
 UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
+UNSAFE = "unsafe"
+"""The verdict of work that may change behaviour."""
 BEFORE, AFTER = "check-before", "check-after"
 """The ids of the first and the last call of an agent's check."""
 
@@ -97,7 +99,10 @@ class Checker:
         if self.rule is None:
             return {}
         after = await self.run(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(self.rule, before, after, changed=changed) | explain(after, self.track.packet, changed=changed)
+        known = self.track.packet.knowledge.get(self.rule.unsafe) if changed else None
+        unsafe = known.value if known and isinstance(known.value, int) else 0
+        verdict = judge(self.rule, before, after, changed=changed, unsafe=unsafe)
+        return verdict | explain(after, self.track.packet, changed=changed)
 
 
 def unknown_result(**_args: Any) -> dict[str, Any]:
@@ -116,13 +121,18 @@ def explain(after: CheckResult, packet: DecisionPacket, *, changed: bool) -> dic
     return {**notes, **({"why": one_line(why)} if why and after.count != 0 else {})}
 
 
-def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: bool = False) -> dict[str, Any]:
+def judge(
+    rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: bool = False, unsafe: int = 0
+) -> dict[str, Any]:
     """Compare both checks: their counts, the verdict, and the seqs of the events that prove it.
 
-    `changed` says whether files changed: code without a problem can be changed too.
+    `changed` says whether files changed: code without a problem can be changed too. `unsafe` counts fixes that may
+    change behaviour.
     """
     if before.count is None or after.count is None or after.count > before.count:
         verdict = rule.words.get("failed", "failed")
+    elif unsafe:
+        verdict = UNSAFE
     elif after.count == before.count == 0 and changed and "changed" in rule.words:
         verdict = rule.words["changed"]
     elif after.count == 0:
@@ -132,5 +142,6 @@ def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: 
     else:
         verdict = rule.words.get("unchanged", "unchanged")
     result = {"tool": rule.tool, "key": rule.count, "before": before.count, "after": after.count, "verdict": verdict}
+    result |= {"unsafe": unsafe} if unsafe else {}
     evidence = sorted({check.seq for check in (before, after)} - {UNRECORDED})
     return result | ({"evidence": evidence} if evidence else {})

@@ -296,7 +296,7 @@ class Job:
     operation: str
     node: CodeNode
     stage: str = ""
-    """`last` for an agent that works on the combined changes of others."""
+    """`first` for an agent on a whole file before the others, `last` for one on the combined changes of others."""
     over: tuple[FileChange, ...] = ()
     """Changes that its workspace starts with."""
     after: tuple[str, ...] = ()
@@ -325,7 +325,7 @@ class AgentResult:
     last_seq: int = -1
     files: tuple[FileChange, ...] = ()
     stage: str = ""
-    """`last` if it worked on the combined changes of others."""
+    """`first` if it worked on a whole file before the others, `last` if on the combined changes of others."""
     decisions: tuple[Any, ...] = ()
     """Who decided what: a `remora.analysis.RungRow` for each rung."""
 

@@ -90,12 +90,13 @@ class Runner:
         problem: RemoraError | None = None,
         resumed: str = "the process that ran it ended",
         advice: Advice | None = None,
+        by_rule: bool = True,
     ) -> None:
         """Prepare a run.
 
         `policy` decides, until a rule of `rules` moves the agent to another model of `ladder`. `model` describes the
         model in the stream. `past` holds the events of an interrupted run, to resume it; `resumed` says why.
-        `problem` is why the agent cannot start; the stream records it and ends.
+        `problem` is why the agent cannot start; the stream records it and ends. Without `by_rule`, every turn is asked.
         """
         self.track = track
         self._definition = definition
@@ -118,7 +119,7 @@ class Runner:
         self._tally = RungTally()
         track.observers.append(self._tally.take)
         self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
-        self._ruling = Ruling.after(definition, past, enabled=advice is None)
+        self._ruling = Ruling.after(definition, past, enabled=by_rule and advice is None)
         self._found: int | None = None
         """The count of the first check."""
 

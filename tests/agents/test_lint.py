@@ -45,7 +45,7 @@ def test_the_definition_offers_only_what_the_model_gives(lint: SubagentDefinitio
     assert specs["run_linter"].parameters["properties"] == {}
     assert specs["apply_fix"].parameters["required"] == ["code"]
     assert (specs["run_linter"].effects, specs["apply_fix"].effects) == ("none", "workspace")
-    assert lint.commands == ("ruff",)
+    assert lint.commands == ("ruff", "pytest")
     assert lint.check is not None
 
 
@@ -178,7 +178,7 @@ async def test_the_packet_is_told_which_rules_are_on(lint_tools: Make, tmp_path:
     assert told == "extend-select B, line-length 99 (pyproject.toml)"
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     told = (await _call(lint_tools(b"x = 1\n"), "run_linter"))["knowledge_delta"]["ruff_settings"]
-    assert told == "ruff's defaults"
+    assert told == "no linter settings: errors that every linter reports"
 
 
 async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> None:

@@ -249,11 +249,12 @@ class RunStartEvent(Event):
 
 
 class AgentScheduledEvent(Event):
-    """An agent was scheduled; the envelope names it."""
+    """An agent was scheduled; the envelope names it. A later one for the same agent replaces the earlier."""
 
     type: Literal["agent_scheduled"] = "agent_scheduled"
     stage: str = ""
-    """`last` for one that looks at what the changes of the agents before it come to together; else empty."""
+    """`first` for one on a whole file before the others, `last` for one that looks at what the changes of the agents
+    before it come to together; else empty."""
     over: tuple[FileChange, ...] = ()
     """What its workspace begins with: the files as those agents leave them together."""
     after: tuple[str, ...] = ()
