@@ -329,6 +329,13 @@ class AgentResult:
     decisions: tuple[Any, ...] = ()
     """Who decided what: a `remora.analysis.RungRow` for each rung."""
 
+    @property
+    def why(self) -> str:
+        """The reason for the verdict in one line, in the words of tools and rules, never of the model."""
+        failed = self.outcome in ("error", "degraded", "cancelled")
+        said = f"{self.reason}: {self.summary}" if failed else self.check.get("why") or self.reason
+        return str(said)
+
 
 class Engine(Protocol):
     """Runs agents, in this process or elsewhere."""

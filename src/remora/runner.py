@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from remora._version import __version__
-from remora.analysis import RungTally, fold_files
+from remora.analysis import BY_RULE, RungTally, fold_files
 from remora.checking import AFTER as AFTER
 from remora.checking import BEFORE, Checker, CheckResult, unknown_result
 from remora.checking import judge as judge
@@ -137,7 +137,8 @@ class Runner:
                 return await self._recorded_result(self._state.ended)
             self._found = before.count
             ending = await self._run_turns()
-            check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)))
+            ruled = [row.rung for row in self._tally.rows] == [BY_RULE]
+            check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)), by_rule=ruled)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise

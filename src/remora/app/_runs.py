@@ -16,6 +16,7 @@ from remora.app._decisions import NOT_TAKEN
 from remora.app._interrupted import Interrupted
 from remora.app._ladder import check_ladder, rung_names, servers_of
 from remora.app._merging import Merging
+from remora.app._naming import check_named, selection, split_paths
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._retention import carry_out_retention
@@ -49,6 +50,7 @@ class Runs:
     ) -> Plan:
         """Plan a run over `paths` without starting it. Raises `ConfigError` if it cannot start.
 
+        A path may name a definition, as agents' lines do: `src/cart.py:Cart.add`.
         With `answer`, a larger model's recorded answer, only the agent that it is about is planned, and starts with it.
         """
         check_ladder(self._project.config)
@@ -56,8 +58,13 @@ class Runs:
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
         discovery = self._project.discovery()
-        found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
-        nodes = [node for node in found if only is None or only(node)]
+        named, root = split_paths(paths), self._project.root
+        found = [
+            node for node in discovery.find([each.path for each in named]) if node.file_path not in discovery.broken
+        ]
+        check_named(named, found, root)
+        chosen = [check for check in (only, selection(named, root)) if check is not None]
+        nodes = [node for node in found if all(check(node) for check in chosen)]
         run_id = new_stream_id(self._project.state_dir, self._project.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
@@ -72,7 +79,7 @@ class Runs:
             ladder=rung_names(self._project.config),
             servers=servers_of(self._project.config),
             jobs=self._answered(
-                plan_jobs(run_id, nodes, definitions, ids_behind(run_id), whole_files=only is None and self._by_rule),
+                plan_jobs(run_id, nodes, definitions, ids_behind(run_id), whole_files=not chosen and self._by_rule),
                 answer,
             ),
             problems=tuple(discovery.problems),

@@ -19,7 +19,7 @@ _NOTHING = "No open changes"
 def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
     """Print each agent's changes as a unified diff."""
     if not out.is_terminal and limit is None:
-        sys.stdout.write("".join(diff.text for diff in found))  # a patch that `git apply` accepts
+        sys.stdout.write("".join(map(_patch_text, found)))  # a patch that `git apply` accepts
         return
     for diff in found:
         say(title(diff), "bold yellow" if diff.summary.verdict == UNSAFE else "bold")
@@ -29,6 +29,11 @@ def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
             say(f"… {len(lines) - limit} more lines")
     if not found:
         say(_NOTHING)
+
+
+def _patch_text(diff: AgentDiff) -> str:
+    """A patch. One that may alter behaviour says so above, in a line that `git apply` skips."""
+    return f"{title(diff)}\n{diff.text}" if diff.summary.verdict == UNSAFE else diff.text
 
 
 def title(diff: AgentDiff) -> str:
