@@ -303,6 +303,8 @@ class Job:
     """The agents that made those changes."""
     answer: str = ""
     """The stream of a larger model's answer, which the agent starts with."""
+    clean_by: str = ""
+    """The agent whose check found no problem in the whole file, so that this one's check need not run."""
 
 
 @dataclass(frozen=True)

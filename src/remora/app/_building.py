@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from remora.app._decisions import NOT_TAKEN
 from remora.app._project import Project
 from remora.events import FileChange
+from remora.orchestrator import FIRST
 from remora.ports import AgentResult, Job
 
 
@@ -31,16 +32,22 @@ class Building:
     async def jobs(self, jobs: Sequence[Job], done: Sequence[AgentResult]) -> list[Job]:
         """The jobs. Those whose file was changed start with the changes, and with their node as it is then."""
         merged: dict[str, _Merged | None] = {}
+        clean = {
+            (result.operation, result.node_id): result.agent_id
+            for result in done
+            if result.stage == FIRST and result.outcome == "success" and result.check.get("after") == 0
+        }
         built = []
         for job in jobs:
             path = job.node.file_path.as_posix()
             if path not in merged:
                 merged[path] = await self._merge(path, done)
             found = merged[path]
-            if found is None or job.over or self._has_begun(job.agent_id):
+            if job.over or self._has_begun(job.agent_id):
                 built.append(job)
-            else:
-                built.append(await self._built(job, path, found))
+                continue
+            job = replace(job, clean_by=clean.get((job.operation, path), ""))
+            built.append(job if found is None else await self._built(job, path, found))
         return built
 
     async def _merge(self, path: str, done: Sequence[AgentResult]) -> _Merged | None:

@@ -96,6 +96,7 @@ class Session:
             **({"resumed": resumed} if resumed else {}),
             advice=self._advice(job),
             by_rule=self.project.config.runner.by_rule,
+            clean_by=job.clean_by,
         )
 
     def _advice(self, job: Job) -> Advice | None:

@@ -31,7 +31,8 @@ class AgentStartEvent(Event):
     renderer: str = ""
     model: dict[str, Any] = Field(default_factory=dict)
     check: dict[str, Any] = Field(default_factory=dict)
-    """What the agent's own check found in the files `before` it began."""
+    """What the agent's check would find in its files `before` it began, as the agent `by` found in the whole file. In
+    older streams, what its own check found."""
     parent: dict[str, Any] | None = None
 
 

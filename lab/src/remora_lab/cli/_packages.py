@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from remora.errors import ConfigError
 
 if TYPE_CHECKING:
     from remora_lab.packages.pinned import Package
+    from remora_lab.packages.place import SuiteEnd
     from remora_lab.packages.results import Offered, RowEnd
     from remora_lab.packages.trial import Row
 
@@ -56,9 +58,9 @@ def packages(
         rows = [_row(name, server) for name in row or ["rule"]]
         path = out_file or work / "results.jsonl"
         for each in chosen:
-            root = _prepare(each, work, index)
+            root, before = _prepare(each, work, index)
             for one in rows:
-                offered, end = _run(each, root, one, names, work)
+                offered, end = _run(each, root, one, names, work, before)
                 write_lines(path, [*offered, end])
                 _tell_row(end, offered)
         changes, ends = read_lines([path])
@@ -102,20 +104,25 @@ def _row(name: str, server: str) -> Row:
     return Row(name, {"server.server": server, "server.model": name})
 
 
-def _prepare(package: Package, work: Path, index: str) -> Path:
+def _prepare(package: Package, work: Path, index: str) -> tuple[Path, SuiteEnd]:
+    """The package's folder, and how its own tests end before anything is changed."""
     from remora_lab.packages.pinned import fetch
-    from remora_lab.packages.place import prepare
+    from remora_lab.packages.place import prepare, run_suite
 
     _say(f"{package.name}: fetch and install")
     archive = fetch(package, work / "sdist", index)
-    return prepare(package, archive, (work / "projects" / package.name).absolute())
+    root = prepare(package, archive, (work / "projects" / package.name).absolute())
+    _say(f"{package.name}: its own tests")
+    return root, asyncio.run(run_suite(root))
 
 
-def _run(package: Package, root: Path, row: Row, operations: list[str], work: Path) -> tuple[list[Offered], RowEnd]:
+def _run(
+    package: Package, root: Path, row: Row, operations: list[str], work: Path, before: SuiteEnd
+) -> tuple[list[Offered], RowEnd]:
     from remora_lab.packages.trial import run_row
 
     state = (work / "state" / f"{package.name}-{row.name.replace('/', '-')}").absolute()
-    return run_row(package, root, row, operations, state, lambda what: _say(f"{package.name}: {what}"))
+    return run_row(package, root, row, operations, state, before, lambda what: _say(f"{package.name}: {what}"))
 
 
 def _say(text: str) -> None:

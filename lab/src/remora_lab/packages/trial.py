@@ -20,7 +20,7 @@ from remora.sandbox._allow import find_program
 from remora_lab.machine import describe_machine
 from remora_lab.packages.linting import ProjectLinter
 from remora_lab.packages.pinned import Package
-from remora_lab.packages.place import SuiteEnd, run_suite, suite_with, write_files
+from remora_lab.packages.place import SuiteEnd, suite_with, write_files
 from remora_lab.packages.rating import Change, rate
 from remora_lab.packages.results import Offered, RowEnd
 
@@ -58,21 +58,25 @@ class Made:
 
 
 def run_row(
-    package: Package, root: Path, row: Row, operations: Sequence[str], state: Path, tell: Callable[[str], None]
+    package: Package,
+    root: Path,
+    row: Row,
+    operations: Sequence[str],
+    state: Path,
+    before: SuiteEnd,
+    tell: Callable[[str], None],
 ) -> tuple[list[Offered], RowEnd]:
-    """Run a row on a prepared package. Its files are as before afterwards."""
+    """Run a row on a prepared package, whose tests ended as `before`. Its files are as before afterwards."""
     kept = _snapshot(root)
     shutil.rmtree(state, ignore_errors=True)
     began = time.monotonic()
     try:
-        tell("tests before")
-        before = asyncio.run(run_suite(root))
         tell(f"{row.name} {', '.join(operations)}")
         end = RowEnd(package=package.name, version=package.version, row=row.name, operations=tuple(operations))
         made, facts = _ruff(package, root, row) if row.is_ruff else _agents(package, root, row, operations, state)
+        seconds = round(time.monotonic() - began, 1)
         tell("tests after")
         broken, after = _judge(root, made, before)
-        seconds = round(time.monotonic() - began, 1)
         end = end.model_copy(
             update=facts | {"tests_before": before.passed, "tests_after": after.passed, "seconds": seconds}
         )
@@ -170,7 +174,7 @@ def _ruff(package: Package, root: Path, row: Row) -> tuple[list[Made], dict[str,
 def _judge(root: Path, made: Sequence[Made], before: SuiteEnd) -> tuple[dict[int, tuple[str, ...]], SuiteEnd]:
     """The tests that each change breaks, and how the tests end with all changes of a bulk accept."""
     safe = [place for place, each in enumerate(made) if not each.unsafe]
-    bulk = suite_with(root, _together([made[place] for place in safe]))
+    bulk = suite_with(root, _together([made[place] for place in safe])) if safe else before
     broken = _blame(root, made, safe, before, bulk)
     unsafe = [place for place, each in enumerate(made) if each.unsafe]
     if unsafe:
