@@ -97,6 +97,11 @@ class CheckRule(_Part):
     )
     """This agent's own names for verdicts, such as `clean: kept`. `was_clean` means that the first check was clean,
     and `changed` that the agent changed such code all the same."""
+    unsafe: str = ""
+    """The knowledge key that counts fixes that may change behaviour. Such work has the verdict `unsafe`: it is accepted
+    only if the user names the agent."""
+    ask_when_clean: bool = False
+    """Whether to ask the model even if the check finds no problem. By default, such an agent ends by rule."""
 
 
 class CandidateRule(_Part):
@@ -111,6 +116,16 @@ class CandidateRule(_Part):
     args: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the call. `{key}` is replaced by the knowledge under that key."""
     reason: str = ""
+
+
+class DecisionRule(CandidateRule):
+    """Makes a call without asking the model, depending on knowledge in the packet. Each call is made once.
+
+    `tool: candidates` makes the first call that the last tool offered.
+    """
+
+    when: str = ""
+    """The knowledge key that the rule tests; empty for a rule that always matches."""
 
 
 class CommandRule(_Part):
@@ -132,6 +147,8 @@ class SubagentDefinition(_Part):
     """The instructions at the start of every prompt."""
     targets: tuple[NodeType, ...] = (NodeType.FUNCTION, NodeType.METHOD)
     """The kinds of code: one agent runs on each piece."""
+    whole_file_first: bool = False
+    """Whether an agent works on each whole file before the others, which then start with its changes."""
     max_turns: int = Field(default=12, ge=1, le=1000)
     """Maximum turns. A lower limit of the settings applies."""
     tools: tuple[ToolEntry, ...] = Field(min_length=1)
@@ -148,6 +165,8 @@ class SubagentDefinition(_Part):
     """Offered before the first tool result."""
     candidate_rules: tuple[CandidateRule, ...] = ()
     """Offered after a tool result without candidates."""
+    decision_rules: tuple[DecisionRule, ...] = ()
+    """Calls made without a model: before each turn, the first rule that matches decides. Recorded as `by rule`."""
     recall: bool = False
     """Whether the agent gets the tool `recall`, which searches its earlier results."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -193,6 +212,7 @@ class SubagentDefinition(_Part):
         known = {tool.name for tool in self.tools}
         used = [action.tool for action in self.candidate_actions] + [rule.tool for rule in self.candidate_rules]
         used = [tool for tool in used if tool != SUBMIT_RESULT_TOOL]
+        used += [rule.tool for rule in self.decision_rules if rule.tool not in (FOLLOW_CANDIDATES, SUBMIT_RESULT_TOOL)]
         used += list(self.context)
         used += [self.check.tool] if self.check else []
         used += list(self.summarizers)

@@ -131,7 +131,7 @@ def test_a_raising_tool_is_an_error_in_the_stream(case: Any) -> None:
         assert told["raised"].startswith("RuntimeError")
         assert of_type(events, AgentEndEvent)[0].outcome == "error"
     else:
-        assert re.search(r"weather\(city=Atlantis\) failed|Failed: .*no such city", text_of(told["prompts"][1]))
+        assert re.search(r"weather\(city=Atlantis\) failed|Failed: ", text_of(told["prompts"][1]))
 
 
 def test_a_failed_structured_output_is_told(case: Any) -> None:

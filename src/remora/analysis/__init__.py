@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from remora.analysis._import import Chat, ChatProblem, read_chats
     from remora.analysis._prompt_parts import PromptItem, PromptPart, mark_new, prompt_parts
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
-    from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
+    from remora.analysis._rungs import BY_RULE, RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
     from remora.analysis._seen import Shown, Sighting, is_telling, squeezed, words_of
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BY_RULE",
     "COLUMNS",
     "CONTINUE",
     "FORK",
@@ -154,7 +155,7 @@ _MODULES = {
     "logs": "AssistantTurn Conversation LogFile LogProblem UserMessage read_log",
     "_prompt_parts": "PromptItem PromptPart mark_new prompt_parts",
     "_replay": "Explanation Replay Source explain replay",
-    "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
+    "_rungs": "BY_RULE RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_seen": "Shown Sighting is_telling squeezed words_of",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",

@@ -181,7 +181,8 @@ class Forking:
         runs = self._project.library.files([f"runs/{start.run_id}"] if start.run_id else [])
         events = (event for run in runs for event in pick_events(run, ("agent_scheduled",)))
         mine = (event for event in events if event.agent_id == start.agent_id)
-        return next((event.over for event in mine if isinstance(event, AgentScheduledEvent)), ())
+        found = [event.over for event in mine if isinstance(event, AgentScheduledEvent)]
+        return found[-1] if found else ()
 
     def _digest_now(self, path: str) -> str | None:
         from remora.workspaces import Door

@@ -108,8 +108,8 @@ class Reports:
         """
         if path.parent.name != "runs":
             return [path]
-        names = [f"traces/{event.agent_id}" for event in pick_events(path, ("agent_scheduled",))]
-        return self._project.library.files(names)
+        agents = dict.fromkeys(event.agent_id for event in pick_events(path, ("agent_scheduled",)))
+        return self._project.library.files([f"traces/{agent_id}" for agent_id in agents])
 
     def _agent(self, path: Path, *, losses: bool) -> AgentReport:
         events = Intact(read_picked(path, REPORTED))

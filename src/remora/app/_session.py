@@ -100,6 +100,8 @@ class Session:
             problem=target.problem,
             **({"resumed": resumed} if resumed else {}),
             advice=self._advice(job),
+            by_rule=self.project.config.runner.by_rule,
+            clean_by=job.clean_by,
         )
 
     def _advice(self, job: Job) -> Advice | None:
@@ -231,6 +233,7 @@ class Session:
             pool=self.pool,
             code=PythonCode(),
             base=base,
+            stage=job.stage,
         )
         return MixedTools(
             agent.definition, scripts, project.agents.functions(agent), self.mcp.get(agent.definition.name)

@@ -187,6 +187,8 @@ def _render_chat(
     """Render the run as chat messages. Knowledge, candidates and other sections are a last message of the user."""
     fitted = _beside(packet, limit - fixed, count)
     fitted.sections.pop("turn", None)  # the messages show how far the run is
+    if _is_newest(packet.last_error, packet):
+        fitted.sections.pop("last_error", None)
     rest = _markdown(fitted.sections)
     taken = count(rest) + MESSAGE_OVERHEAD if rest else 0
     chat = write_chat(_goal(packet), packet.evidence, limit - fixed - taken, count, calls_in_text=calling == "text")
@@ -196,6 +198,12 @@ def _render_chat(
     tokens = {"system": fixed, "chat": chat.tokens, **_by_section(fitted, count)}
     tokens["total"] = _checked(fixed + chat.tokens + taken, limit)
     return Rendered(system, tuple(shown), tokens, fitted.left_out | dict(chat.left_out))
+
+
+def _is_newest(error: str | None, packet: DecisionPacket) -> bool:
+    """Whether the newest result shows this error."""
+    newest = packet.evidence.entries[-1] if packet.evidence.entries else None
+    return bool(error and newest and newest.failed and error in " ".join(newest.lines))
 
 
 def _beside(packet: DecisionPacket, room: int, count: Callable[[str], int]) -> Fitted:
