@@ -29,6 +29,7 @@ from remora.events import (
 )
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
+from remora.rules import Ruling
 from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.twotrack import ResumeState, Track, resume_state
 
@@ -117,6 +118,9 @@ class Runner:
         self._tally = RungTally()
         track.observers.append(self._tally.take)
         self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
+        self._ruling = Ruling.after(definition, past, enabled=advice is None)
+        self._found: int | None = None
+        """The count of the first check."""
 
     def _choose_deciding(self, ladder: Ladder | None, rules: EscalationConfig) -> Climber | OneModel:
         if ladder is None or len(ladder.names) < 2:
@@ -130,6 +134,7 @@ class Runner:
             before = await (self._resume() if self._past else self._start())
             if self._state.ended:
                 return await self._recorded_result(self._state.ended)
+            self._found = before.count
             ending = await self._run_turns()
             check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)))
         except asyncio.CancelledError:
@@ -141,6 +146,9 @@ class Runner:
 
     async def step(self, resumed: ResumeState | None = None) -> Ending | None:
         """Run one turn. Returns None unless the run ends with it."""
+        if ruled := self._ruling.decide(self.track.packet, self._found):
+            calls = await self.track.rule(ruled.call, ruled.rule, ruled.delta, resumed=resumed)
+            return await self._make_calls(calls) or await self._end_turn()
         await self._deciding.before_turn()
         try:
             prompt = await self.track.request(resumed=resumed)
@@ -215,7 +223,7 @@ class Runner:
             return Ending("success", "answered", left.answer.text)
         if left.open_call:
             await self._finish_interrupted_call(left.open_call)
-        if self.track.packet.turn == 0:
+        if self.track.packet.turn == 0 and not self._ruling.nothing_to_do(self._found):
             await self._run_context_tools()
             await self._take_advice()
         if ending := await self._make_calls(left.calls) or await self._end_turn(left):

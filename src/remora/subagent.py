@@ -67,6 +67,8 @@ class CheckRule(_Part):
     )
     """This agent's own names for verdicts, such as `clean: kept`. `was_clean` means that the first check was clean,
     and `changed` that the agent changed such code all the same."""
+    ask_when_clean: bool = False
+    """Whether to ask the model even if the check finds no problem. By default, such an agent ends by rule."""
 
 
 class CandidateRule(_Part):
@@ -81,6 +83,13 @@ class CandidateRule(_Part):
     args: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the call. `{key}` is replaced by the knowledge under that key."""
     reason: str = ""
+
+
+class DecisionRule(CandidateRule):
+    """Makes a call without asking the model, depending on knowledge in the packet. Each call is made once.
+
+    `tool: candidates` makes the first call that the last tool offered.
+    """
 
 
 class CommandRule(_Part):
@@ -111,6 +120,8 @@ class SubagentDefinition(_Part):
     """Offered before the first tool result."""
     candidate_rules: tuple[CandidateRule, ...] = ()
     """Offered after a tool result without candidates."""
+    decision_rules: tuple[DecisionRule, ...] = ()
+    """Calls made without a model: before each turn, the first rule that matches decides. Recorded as `by rule`."""
     recall: bool = False
     """Whether the agent gets the tool `recall`, which searches its earlier results."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -153,6 +164,7 @@ class SubagentDefinition(_Part):
         known = {tool.name for tool in self.tools}
         used = [action.tool for action in self.candidate_actions] + [rule.tool for rule in self.candidate_rules]
         used = [tool for tool in used if tool != SUBMIT_RESULT_TOOL]
+        used += [rule.tool for rule in self.decision_rules if rule.tool not in (FOLLOW_CANDIDATES, SUBMIT_RESULT_TOOL)]
         used += list(self.context)
         used += [self.check.tool] if self.check else []
         used += list(self.summarizers)

@@ -64,7 +64,7 @@ class NeededWords:
                 self._before |= words_in(goal)
             case UserInputEvent(text=text):
                 self._before |= words_in(text)
-            case ModelResponseEvent(calls=calls):
+            case ModelResponseEvent(calls=calls, rule=""):
                 return (call_words(calls) & self._before) - self._fixed
             case ToolCallEvent(tool=tool, args=args):
                 self._before |= words_in(f"{tool} {canonical(args).decode()}")

@@ -9,6 +9,9 @@ from typing import Any
 
 from remora.events import AgentStartEvent, Event, ModelRequestEvent, ModelResponseEvent
 
+BY_RULE = "by rule"
+"""The name of the row that counts the turns decided without a policy."""
+
 
 @dataclass(frozen=True)
 class RungRow:
@@ -51,18 +54,22 @@ class RungTally:
             self._policy = str(event.model.get("policy", ""))
         elif isinstance(event, ModelRequestEvent):
             self._asked = event
+        elif isinstance(event, ModelResponseEvent) and event.rule:
+            self._add(RungRow(BY_RULE, decisions=1))
         elif isinstance(event, ModelResponseEvent) and self._asked is not None:
             asked, self._asked = self._asked, None
-            name = asked.rung or self._policy
             row = RungRow(
-                name,
+                asked.rung or self._policy,
                 decisions=1,
                 undecided=int(bool(event.error)),
                 prompt_tokens=tokens_in(event.usage, "prompt_tokens") or asked.tokens.get("total", 0),
                 reply_tokens=tokens_in(event.usage, "completion_tokens"),
                 seconds=_seconds(asked.ts, event.ts),
             )
-            self._rows[name] = self._rows[name].plus(row) if name in self._rows else row
+            self._add(row)
+
+    def _add(self, row: RungRow) -> None:
+        self._rows[row.rung] = self._rows[row.rung].plus(row) if row.rung in self._rows else row
 
     @property
     def rows(self) -> tuple[RungRow, ...]:

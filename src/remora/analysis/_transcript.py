@@ -108,7 +108,8 @@ class LlmConversationLogger:
         return "\n".join(part for part in parts if part)
 
     async def _reply(self, event: ModelResponseEvent) -> str:
-        parts = [f"[{event.error}]" if event.error else "", await self._kept(event.text_ref, event.text)]
+        decided = f"[by rule: {event.rule}]" if event.rule else ""
+        parts = [decided, f"[{event.error}]" if event.error else "", await self._kept(event.text_ref, event.text)]
         return "\n".join([*(part for part in parts if part), *map(_call, event.calls)])
 
     async def _raw(self, event: ToolResultEvent) -> str:

@@ -51,6 +51,8 @@ class TurnRow:
     prompt_tokens: int = 0
     rung: str = ""
     """The rung of the ladder that decided; empty without a ladder."""
+    rule: str = ""
+    """Why no model was asked; empty if one was."""
     limit: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     news: str = ""
@@ -138,6 +140,8 @@ class _Reading:
                 self.notices.append(message)
             case NoticeEvent(code=code, message=message):
                 self._problem(turn, f"{code}: {message}")
+            case ModelResponseEvent(rule=rule) if rule:
+                turn["rule"] = rule
             case ModelResponseEvent(calls=(), text=text, error=error):
                 turn["answer"] = text
                 if error:

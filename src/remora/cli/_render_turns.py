@@ -40,8 +40,9 @@ def both_tracks(summary: StreamSummary, history: Mapping[int, int], how: str = "
         say(ending)
     if summary.check:
         say(_verdict_line(summary.check))
-    if summary.turns and history:
-        _print_comparison(summary.turns[-1], history, how)
+    asked = [row for row in summary.turns if row.limit]
+    if asked and history:
+        _print_comparison(asked[-1], history, how)
     moves(summary.moves)
     decisions(summary.decisions)
     say("")
@@ -65,6 +66,8 @@ def _verdict_line(check: Mapping[str, Any]) -> str:
 
 
 def _seen(row: TurnRow) -> str:
+    if row.rule:
+        return f"by rule: {row.rule}"
     return row.news if row.turn == 1 else f"+ {row.news}" if row.news else ""
 
 

@@ -86,6 +86,8 @@ def advance(state: LadderState, event: Event, names: Sequence[str]) -> LadderSta
             return replace(state, turns=state.turns + 1, worked=False)
         case ModelRequestEvent() if state.place:
             return replace(state, decisions=state.decisions + 1)
+        case ModelResponseEvent(rule=rule) if rule:  # says nothing about the model
+            return replace(state, turns=max(0, state.turns - 1))
         case ModelResponseEvent(error=error):
             return replace(state, undecided=state.undecided + 1 if error else 0)
         case ToolResultEvent() if is_check(event):

@@ -112,6 +112,8 @@ class ModelResponseEvent(Event):
     duration_ms: float = 0.0
     error: str = ""
     """Why there is no call in it that can be made: the code of a `DecisionError`. The delta tells the model."""
+    rule: str = ""
+    """Why no model was asked, for a turn that was decided by rule. No `model_request` comes before it."""
 
 
 Purpose = Literal["", "check"]

@@ -104,3 +104,4 @@ def past_prompts(events: Iterable[Event], rung: str = "") -> Iterator[Prompt]:
             asked = None if event.rung != rung else Prompt((), (), tuple(packet.candidate_actions), event.turn)
         elif isinstance(event, ModelResponseEvent) and asked is not None:
             yield asked
+            asked = None  # a turn that was decided by rule has a reply and no prompt

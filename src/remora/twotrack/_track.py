@@ -25,6 +25,7 @@ from remora.events import (
     EscalationEvent,
     Event,
     ModelRequestEvent,
+    ModelResponseEvent,
     PacketDelta,
     ToolCallEvent,
     ToolResultEvent,
@@ -160,6 +161,18 @@ class Track(TrackParts):
         made = await self._replies.record(reply, calls)
         self.awaits_reply, self.replied = False, True
         return made
+
+    async def rule(
+        self, call: Call, rule: str, delta: PacketDelta | None = None, *, resumed: ResumeState | None = None
+    ) -> tuple[Call, ...]:
+        """Start the next turn and record a call that no model chose, with the rule that made it."""
+        begun = resumed is not None and resumed.turn_begun
+        start = [] if begun else [TurnStartEvent(turn=self.packet.turn + 1)]
+        turn = self.packet.turn + len(start)
+        kept = await self._offloader.call(call)
+        reply = ModelResponseEvent(turn=turn, calls=(kept,), finish="rule", rule=rule, delta=delta)
+        await self.context.record(*start, reply)
+        return (call,)
 
     async def undecided(self, error: DecisionError) -> None:
         """Record a reply without a valid call, as much of it as arrived. The packet tells the model why."""

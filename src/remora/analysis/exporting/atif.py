@@ -115,9 +115,11 @@ class _Steps:
                 {"tool_call_id": call.call_id, "function_name": call.tool, "arguments": call.args}
                 for call in event.calls
             ]
+        if event.rule:
+            step["extra"]["rule"] = event.rule
         if event.model:
             step["model_name"] = event.model
-        if not event.model and self._stream.model in NO_MODEL:
+        if event.rule or (not event.model and self._stream.model in NO_MODEL):
             step["llm_call_count"] = 0
             return
         step["llm_call_count"] = 1

@@ -42,6 +42,7 @@ def turn_rows(stream: CompleteStream) -> Iterator[tuple[object, ...]]:
             case ModelRequestEvent():
                 asked = event
             case ModelResponseEvent():
+                asked = None if event.rule else asked
                 reply, calls = event, {call.call_id: call for call in event.calls}
                 for call in event.calls or (None,):
                     if call is None or call.tool == "submit_result":

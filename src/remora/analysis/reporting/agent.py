@@ -287,6 +287,9 @@ class _Reading:
         }
 
     def _response(self, event: ModelResponseEvent) -> None:
+        if event.rule:  # no model was asked
+            self._args |= {call.call_id: call.args for call in event.calls}
+            return
         asked, self._asked = self._asked, None
         name = _model_name(event.model or self._policy or "unknown")
         use = self._models.get(name, ModelUse(name))
