@@ -129,8 +129,12 @@ THIRD = _four('def one(a):\n    """Returns ``a`` twice."""\n')
 @pytest.mark.parametrize(
     ("others", "name", "written"),
     [
-        (GOOGLE, "Job.seconds", 'Set `self.unit` to `"seconds"` and return `self`.'),
-        (THIRD, "Job.seconds", 'Sets ``self.unit`` to ``"seconds"`` and returns ``self``.'),
+        (
+            THIRD,
+            "Job.monday",
+            'Sets ``self.start_day`` to ``"monday"`` and returns ``self.weeks``.\n\n'
+            "Raises ``IntervalError`` if ``self.interval`` is not 1.",
+        ),
         (
             GOOGLE,
             "Job.monday",
@@ -183,7 +187,8 @@ UNDOCUMENTED = "".join(f"def f{number}(a):\n    return a\n\n\n" for number in ra
         ),
         ("def test_it():\n    x = 1\n    assert x\n", "test_it", "", "part of the tests"),
         ("def f(a): ...\n", "f", "", "it has no body"),
-        (JOB, "Job.seconds", UNDOCUMENTED, "only 0 of 9 functions of this project have a docstring"),
+        (JOB, "Job.seconds", GOOGLE, "nothing to add beyond its name"),
+        (JOB, "Job.monday", UNDOCUMENTED, "only 0 of 9 functions of this project have a docstring"),
     ],
 )
 async def test_code_that_needs_no_docstring_is_left_alone_and_the_reason_is_told(
@@ -293,7 +298,7 @@ async def test_the_code_is_the_first_excerpt(make: Make) -> None:
     value = await _call(tools, "read_current_docstring")
     assert value["excerpts"][0] == {"label": "code", "text": code, "start_line": 4}
     assert value["excerpts"][1]["text"] == "print(f('x'))"
-    known = {"docstring_state": "missing", "docstring_problems": 1, "parameters": ["a"], "raises": []}
+    known = {"docstring_state": "missing", "docstring_problems": 1, "parameters": ["a"], "by_rule": False, "raises": []}
     assert value["knowledge_delta"] == known
     assert value["candidate_actions"] == []
 
@@ -427,7 +432,8 @@ async def test_hostile_text_stays_text(make: Make) -> None:
 
 
 async def test_tabs_and_line_ends_are_kept(make: Make) -> None:
-    tools = make(b"class A:\r\n\tdef f(self, a): self.value = 1; return self\r\n", "A.f")
+    source = b"class A:\r\n\tdef f(self, a):\r\n\t\tif a < 0:\r\n\t\t\traise ValueError\r\n\t\treturn self.b\r\n"
+    tools = make(source, "A.f")
     value = await _call(tools, "read_current_docstring")
     await _call(tools, "write_docstring", **value["candidate_actions"][0]["args"])
     text = await _now(tools)

@@ -9,7 +9,7 @@ from remora.scripts.shared.places import is_test_file
 
 MARKS = {"overload": "an `@overload` is documented elsewhere", "override": "an `@override` is documented elsewhere"}
 PROPERTY = {"setter": "the property's getter is documented", "deleter": "the property's getter is documented"}
-SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = \w+)"
+SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = [^\n]{1,40})"
 
 
 def why_left_alone(file, facts, habits, above):

@@ -61,10 +61,10 @@ def first_sentence_by_rule(facts, behaviour):
         said.append(f"return {ends[0]['value']}")
     elif ends:
         return predicate(facts, ends[0])
-    worth = provable_raises(behaviour) or (sets and ends) or [step for step in sets if step["kind"] == "constant"]
     text = " and ".join(said)
     more = [when for name, when in provable_raises(behaviour)]
-    if not worth or not text or not new_words(" ".join([text, *more]), facts):
+    # Without an error that it raises, the sentence would only be the code once more.
+    if not more or not text or not new_words(" ".join([text, *more]), facts):
         return ""
     return text[0].upper() + text[1:] + "."
 
@@ -85,7 +85,7 @@ def predicate(facts, end):
     """The sentence for a function that only answers a question, if the answer says more than the name."""
     asks = (words_of(facts["name"])[:1] and words_of(facts["name"])[0] in PREDICATES) or facts["returns"] == "bool"
     text = f"Return whether {end['whether']}."
-    if not asks or not end["whether"] or end["whether"].endswith("truthy"):
+    if not asks or not end["whether"] or end["whether"].endswith("truthy") or "(" in end["whether"]:
         return ""
     return text if new_words(end["whether"], facts) else ""
 
