@@ -288,6 +288,14 @@ class CodeReader(Protocol):
         """Kind, names, lines, signature, parameters, docstring and other facts of a definition, as plain JSON."""
         ...
 
+    def behaviour(self, source: bytes, node: str) -> dict[str, Any]:
+        """Errors raised and when, results and when, changed arguments and so on; empty if it is no function."""
+        ...
+
+    def habits(self, sources: Mapping[str, bytes], path: str, node: str) -> dict[str, Any]:
+        """How a project writes docstrings, and what it says elsewhere about the function `node` of `path`."""
+        ...
+
     def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
         """Replace the `docstring`, `body` or `whole` of a definition by `text`. The result parses."""
         ...

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
-import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ from remora.subagent import SUBMIT_RESULT
 from remora.workspaces import OverlayWorkspace
 
 AGENTS = Path(__file__).parents[2] / "agents"
-CORPUS = Path(__file__).parent / "corpus/docstring"
 Make = Callable[..., ScriptTools]
 
 
@@ -36,9 +33,10 @@ async def make(agent: Agent, tmp_path: Path) -> AsyncIterator[Make]:
     """The agent's real tools for a node of `a.py`, which has the given text."""
     async with ScriptPool(max_processes=2) as pool:
 
-        def made(source: str | bytes, name: str) -> ScriptTools:
+        def made(source: str | bytes, name: str, others: str = "") -> ScriptTools:
             file = tmp_path / "p/a.py"
             file.parent.mkdir(exist_ok=True)
+            (file.parent / "others.py").write_text(others)
             file.write_bytes(source.encode() if isinstance(source, str) else source)
             node = _nodes(tmp_path / "p")[f"a.py:{name}"]
             return ScriptTools(
@@ -87,40 +85,6 @@ def _without_docstrings(source: str) -> str:
     return ast.dump(tree)
 
 
-@pytest.mark.parametrize("name", ["plain", "sphinx", "numpy"])
-async def test_following_the_candidates_documents_a_whole_file(make: Make, tmp_path: Path, name: str) -> None:
-    """`NAME.expected.py` is the file when every node was worked on, `NAME.told.json` what each tool said."""
-    source = (CORPUS / f"{name}.py").read_text()
-    text, told = source, {}
-    (tmp_path / "p").mkdir(exist_ok=True)
-    (tmp_path / "p/a.py").write_text(source)
-    for node_id in [node for node in _nodes(tmp_path / "p") if ":" in node]:
-        tools = make(text, node_id.partition(":")[2])
-        hints = await _call(tools, "read_type_hints")
-        value = first = await _call(tools, "read_current_docstring")
-        said = []
-        while (action := value["candidate_actions"][0])["tool"] != "submit_result":
-            value = await _call(tools, action["tool"], **action["args"])
-            said.append(value["summary"])
-        assert value["knowledge_delta"]["docstring_problems"] == 0
-        after = await _call(tools, "read_current_docstring")
-        assert after["knowledge_delta"]["docstring_state"] in ("complete", "not needed")
-        told[node_id] = {
-            "hints": hints["summary"],
-            "signature": hints["result"]["signature"],
-            "read": first["summary"],
-            "candidates": first["candidate_actions"],
-            "write": said,
-        }
-        text = await _now(tools)
-        assert _without_docstrings(text) == _without_docstrings(source)
-    if os.environ.get("UPDATE_CORPUS"):
-        (CORPUS / f"{name}.expected.py").write_text(text)
-        (CORPUS / f"{name}.told.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-    assert text == (CORPUS / f"{name}.expected.py").read_text()
-    assert told == json.loads((CORPUS / f"{name}.told.json").read_text())
-
-
 def test_the_definition_offers_little_to_write(agent: Agent, make: Make) -> None:
     specs = {spec.name: spec for spec in make("def f(): ...\n", "f").specs}
     assert specs["read_current_docstring"].parameters["properties"] == {}
@@ -130,14 +94,224 @@ def test_the_definition_offers_little_to_write(agent: Agent, make: Make) -> None
     assert agent.definition.context == ("read_current_docstring",)
 
 
-async def test_the_code_is_the_first_excerpt(make: Make) -> None:
-    tools = make("import os\n\n\n@d\ndef f(a):\n    return a\n", "f")
+JOB = """class Job:
+    def monday(self):
+        if self.interval != 1:
+            raise IntervalError("only for weekly jobs")
+        self.start_day = "monday"
+        return self.weeks
+
+    def seconds(self):
+        self.unit = "seconds"
+        return self
+
+    def second(self):
+        if self.interval != 1:
+            raise IntervalError("use seconds")
+        return self.seconds
+
+    def interval_of(self):
+        return self.interval
+"""
+
+
+def _four(text: str) -> str:
+    return "\n\n".join(text.replace("one", name) for name in ("one", "two", "three", "four"))
+
+
+GOOGLE = _four('def one(a):\n    """Do it.\n\n    Args:\n        a: First.\n    """\n')
+SPHINX = _four('def one(a):\n    """Do it.\n\n    :param a: First.\n    """\n')
+NUMPY = _four('def one(a):\n    """Do it.\n\n    Parameters\n    ----------\n    a\n        First.\n    """\n')
+PLAIN = _four('def one(a):\n    """Return ``a`` twice."""\n')
+THIRD = _four('def one(a):\n    """Returns ``a`` twice."""\n')
+
+
+@pytest.mark.parametrize(
+    ("others", "name", "written"),
+    [
+        (
+            THIRD,
+            "Job.monday",
+            'Sets ``self.start_day`` to ``"monday"`` and returns ``self.weeks``.\n\n'
+            "Raises ``IntervalError`` if ``self.interval`` is not 1.",
+        ),
+        (
+            GOOGLE,
+            "Job.monday",
+            'Set `self.start_day` to `"monday"` and return `self.weeks`.\n\n'
+            "Raises:\n    IntervalError: If `self.interval` is not 1.",
+        ),
+        (SPHINX, "Job.second", "Same as `self.seconds`.\n\n:raises IntervalError: If `self.interval` is not 1."),
+        (
+            NUMPY,
+            "Job.second",
+            "Same as `self.seconds`.\n\nRaises\n------\nIntervalError\n    If `self.interval` is not 1.",
+        ),
+        (
+            PLAIN,
+            "Job.second",
+            "Same as ``self.seconds``. Raise ``IntervalError`` if ``self.interval`` is not 1.",
+        ),
+    ],
+)
+async def test_what_the_code_proves_is_written_in_the_style_of_the_project(
+    make: Make, others: str, name: str, written: str
+) -> None:
+    tools = make(JOB, name, others)
     value = await _call(tools, "read_current_docstring")
-    assert value["excerpts"][0] == {"label": "code", "text": "@d\ndef f(a):\n    return a", "start_line": 4}
-    assert value["knowledge_delta"] == {"docstring_state": "missing", "docstring_problems": 1, "parameters": ["a"]}
+    assert value["knowledge_delta"]["docstring_state"] == "missing"
+    (action,) = value["candidate_actions"]
+    after = await _call(tools, action["tool"], **action["args"])
+    assert after["result"]["docstring"] == written
+    assert after["knowledge_delta"]["docstring_problems"] == 0
+    assert _without_docstrings(await _now(tools)) == _without_docstrings(JOB)
 
 
-LOAD = "def load_config(path: str, retries=3):\n    return open(path)\n"
+UNDOCUMENTED = "".join(f"def f{number}(a):\n    return a\n\n\n" for number in range(5))
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "others", "reason"),
+    [
+        (JOB, "Job.interval_of", GOOGLE, "nothing to add beyond its name"),
+        ("def _load(a):\n    a.b = 1\n    return a\n", "_load", "", "it is private"),
+        ("class A:\n    def __len__(self):\n        return 1\n", "A.__len__", "", "special method"),
+        ("def f():\n    def g(a):\n        a.b = 1\n        return 1\n    return g\n", "f.g", "", "inside a function"),
+        ("class A(dict):\n    def pop(self, k):\n        raise TypeError('no')\n", "A.pop", "", "`dict.pop`"),
+        ("class A(B):\n    def go(self):\n        raise TypeError('no')\n", "A.go", "", "`B.go`"),
+        (
+            "from others import B\n\n\nclass A(B):\n    def go(self):\n        raise TypeError('no')\n",
+            "A.go",
+            "class B:\n    def go(self):\n        pass\n",
+            "`B.go`",
+        ),
+        ("def test_it():\n    x = 1\n    assert x\n", "test_it", "", "part of the tests"),
+        ("def f(a): ...\n", "f", "", "it has no body"),
+        (JOB, "Job.seconds", GOOGLE, "nothing to add beyond its name"),
+        (JOB, "Job.monday", UNDOCUMENTED, "only 0 of 9 functions of this project have a docstring"),
+    ],
+)
+async def test_code_that_needs_no_docstring_is_left_alone_and_the_reason_is_told(
+    make: Make, source: str, name: str, others: str, reason: str
+) -> None:
+    tools = make(source, name, others)
+    value = await _call(tools, "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_problems"] == 0
+    assert reason in value["summary"]
+    assert [action["tool"] for action in value["candidate_actions"]] == ["submit_result"]
+    refused = await _call(tools, "write_docstring", summary="Remember the values that callers gave to it.")
+    assert refused["outcome"] == "error"
+    assert await _now(tools) == source
+
+
+RENAMED = """def f(values, exceptions):
+    '''Try it.
+
+    Args:
+        values: All of them.
+        excs: To catch.
+    '''
+"""
+GONE = """def f(a):
+    '''Try it.
+
+    :param a: First.
+    :param parser: Once
+        used.
+    :type parser: P
+    :return: It.
+    '''
+"""
+RAISED = """def f(a):
+    '''Try it.
+
+    Raises:
+        KeyError: If unknown.
+    '''
+    if a < 0:
+        raise ValueError(a)
+    raise KeyError(a)
+"""
+ELSEWHERE = """def one(a, width):
+    '''Do it.
+
+    Args:
+        a: Any.
+        width (int): Columns
+            of text.
+    '''
+
+
+def f(b, width, c):
+    '''Do it.
+
+    Args:
+        b: First.
+        c: Last.
+    '''
+"""
+REPAIRS = {
+    "a parameter that was renamed": (RENAMED, "        excs:", "        exceptions:"),
+    "a parameter that is gone": (GONE, "    :param parser: Once\n        used.\n    :type parser: P\n", ""),
+    "an error that is missing among others": (
+        RAISED,
+        "        KeyError: If unknown.",
+        "        KeyError: If unknown.\n        ValueError: If `a` is negative.",
+    ),
+    "a parameter that the project describes elsewhere": (
+        ELSEWHERE,
+        "        b: First.\n",
+        "        b: First.\n        width (int): Columns of text.\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REPAIRS)
+async def test_only_the_wrong_lines_of_a_docstring_change(make: Make, what: str) -> None:
+    source, old, new = REPAIRS[what]
+    tools = make(source, "f")
+    value = await _call(tools, "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "outdated"
+    (action,) = value["candidate_actions"]
+    after = await _call(tools, action["tool"], **action["args"])
+    assert after["summary"].startswith("Repaired the docstring of `f`")
+    assert await _now(tools) == source.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'def f(a, **options):\n    """Try it.\n\n    :param a: First.\n    :param indent: Of options.\n    """\n',
+        'def f(x, y):\n    """Try it.\n\n    :param left: One.\n    :param right: Other.\n    """\n',
+        'def f(a, b, c):\n    """Try it.\n\n    :param a: The only one worth a word.\n    """\n',
+        'def f(a):\n    """Try it."""\n    raise ValueError\n',
+    ],
+)
+async def test_a_docstring_that_nothing_contradicts_is_complete(make: Make, source: str) -> None:
+    value = await _call(make(source, "f"), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "complete"
+
+
+async def test_the_code_is_the_first_excerpt(make: Make) -> None:
+    code = "@d\ndef f(a):\n    b = a.read()\n    if not b:\n        raise ValueError(b)\n    return b.strip()"
+    tools = make(f"import os\n\n\n{code}\n", "f", "print(f('x'))\n")
+    value = await _call(tools, "read_current_docstring")
+    assert value["excerpts"][0] == {"label": "code", "text": code, "start_line": 4}
+    assert value["excerpts"][1]["text"] == "print(f('x'))"
+    known = {"docstring_state": "missing", "docstring_problems": 1, "parameters": ["a"], "by_rule": False, "raises": []}
+    assert value["knowledge_delta"] == known
+    assert value["candidate_actions"] == []
+
+
+LOAD = """def load_config(path: str, retries=3):
+    if retries < 0:
+        raise ValueError(retries)
+    for attempt in range(retries):
+        handle = open(path)
+        if handle.readable():
+            return handle
+    return None
+"""
 
 
 @pytest.mark.parametrize(
@@ -157,6 +331,13 @@ LOAD = "def load_config(path: str, retries=3):\n    return open(path)\n"
         ({"summary": "load_config."}, "only repeats the name"),
         ({"summary": "Load config"}, "only repeats the name"),
         ({"summary": "Load the config."}, "only repeats the name"),
+        ({"summary": "Config is loaded from there."}, "begin with a verb"),
+        ({"summary": "Load a helper config somewhere else."}, "say nothing: `helper`"),
+        ({"summary": "Open the file, or raise KeyError."}, "`KeyError` is not raised"),
+        ({"summary": "Open the file and return self."}, "does not return `self`"),
+        ({"summary": "Yield the readable handles of files."}, "yields nothing"),
+        ({"summary": "Connect the billing database to customers."}, "begin with a verb"),
+        ({"summary": "Send the billing mails to customers."}, "Nothing in the code is about"),
         ({"summary": "Load from `file_name` or so."}, "`file_name` is not in this code; its parameters: path, retries"),
         ({"summary": "Load it all.", "parameters": {"file": "x"}}, "`file` is not a parameter of `load_config`"),
         ({"summary": "x y " * 80}, "too long"),
@@ -167,12 +348,12 @@ async def test_a_poor_sentence_is_refused_and_changes_nothing(make: Make, args: 
     value = await _call(tools, "write_docstring", **args)
     assert value["outcome"] == "error"
     assert said in value["error"]
-    assert value["candidate_actions"][0]["tool"] == "read_current_docstring"
+    assert value["candidate_actions"][0]["tool"] == "submit_result"
     assert await _now(tools) == LOAD
 
 
 LONG = (
-    "The function `load_config` takes a path and opens the file there for reading. It returns the open file, which the "
+    "The function `load_config` takes a path and opens a readable handle there. It returns the open file, which the "
     "caller must close. The number of retries is accepted but not used by the present version of the code at all."
 )
 
@@ -181,33 +362,59 @@ LONG = (
     ("given", "written"),
     [
         (
-            "One sentence: the function `load_config` in a.py, lines 1-2 returns an open file",
-            "Returns an open file.",
+            "One sentence: the function `load_config` in a.py, lines 1-2 returns an open readable handle",
+            "Return an open readable handle.",
         ),
-        ("The function `load_config` opens the file at `path`.", "Opens the file at `path`."),
-        ("This function opens a file.", "Opens a file."),
-        ("Summary: Open the file at `path`.", "Open the file at `path`."),
-        ("Open the file.\n\nArgs:\n    path: Where it is.\n\nReturns:\n    The file.", "Open the file."),
-        ("The class of all files is opened.", "The class of all files is opened."),
-        ("The function that opens files.", "The function that opens files."),
-        (LONG, "Takes a path and opens the file there for reading."),
+        ("The function `load_config` opens a readable handle at `path`.", "Open a readable handle at `path`."),
+        ("Summary: Open a readable handle at `path`.", "Open a readable handle at `path`."),
+        ("Open a readable handle.\n\nArgs:\n    path: Where it is.\n\nReturns:\n    It.", "Open a readable handle."),
+        (LONG, "Takes a path and opens a readable handle there."),
     ],
 )
 async def test_what_a_model_writes_around_its_sentence_is_left_out(make: Make, given: str, written: str) -> None:
     value = await _call(make(LOAD, "load_config"), "write_docstring", summary=given)
     assert value["outcome"] == "success", value["error"]
-    assert value["result"]["docstring"].split("\n")[0] == written
-
-
-async def test_descriptions_of_the_model_are_used(make: Make) -> None:
-    tools = make(LOAD, "load_config")
-    given = {"path": "where it lies", "retries": ""}
-    value = await _call(tools, "write_docstring", summary="open the file", parameters=given, returns="An open file")
-    assert value["result"]["docstring"] == (
-        "Open the file.\n\nArgs:\n    path: Where it lies.\n    retries: The retries. Defaults to 3.\n\n"
-        "Returns:\n    An open file."
+    assert (
+        value["result"]["docstring"]
+        .replace("\n\n", " ")
+        .startswith(f"{written} Raise `ValueError` if `retries` is negative.")
     )
-    assert value["candidate_actions"][0]["tool"] == "submit_result"
+
+
+FILL = """def fill(rows, extra=None):
+    if extra is None:
+        return None
+    for one in extra:
+        if one:
+            rows.append(one)
+    return rows
+"""
+UNDESCRIBED = """def f(a, b, handle):
+    '''Try it.
+
+    :param a: First.
+    :param b: Second.
+    '''
+    handle.close()
+"""
+
+
+async def test_the_facts_of_the_code_follow_the_sentence_of_the_model(make: Make) -> None:
+    tools = make(FILL, "fill", GOOGLE)
+    value = await _call(tools, "write_docstring", summary="appends every true element of extra")
+    assert value["result"]["docstring"] == (
+        "Append every true element of extra.\n\nChange `rows` in place. Return None if `extra` is None."
+    )
+
+
+async def test_a_parameter_that_nobody_describes_is_described_by_the_model(make: Make) -> None:
+    tools = make(UNDESCRIBED, "f")
+    first = await _call(tools, "read_current_docstring")
+    assert first["candidate_actions"] == []
+    assert "`handle` is not described" in first["summary"]
+    value = await _call(tools, "write_docstring", summary="Try it.", parameters={"handle": "closed at the end"})
+    assert value["outcome"] == "success", value["error"]
+    assert "    :param b: Second.\n    :param handle: Closed at the end.\n" in await _now(tools)
 
 
 async def test_a_complete_docstring_leads_to_the_end(make: Make) -> None:
@@ -218,15 +425,15 @@ async def test_a_complete_docstring_leads_to_the_end(make: Make) -> None:
 
 async def test_hostile_text_stays_text(make: Make) -> None:
     tools = make(LOAD, "load_config")
-    words = {"path": '"""\nimport os\nos.system("x")\n"""\\'}
-    await _call(tools, "write_docstring", summary='Say "hi" \\ there', parameters=words)
+    await _call(tools, "write_docstring", summary='Open "readable" handles \\ there')
     text = await _now(tools)
+    assert "readable" in text
     assert _without_docstrings(text) == _without_docstrings(LOAD)
-    assert "import os" not in [line.strip() for line in text.splitlines()]
 
 
 async def test_tabs_and_line_ends_are_kept(make: Make) -> None:
-    tools = make(b"class A:\r\n\tdef f(self, a): return a\r\n", "A.f")
+    source = b"class A:\r\n\tdef f(self, a):\r\n\t\tif a < 0:\r\n\t\t\traise ValueError\r\n\t\treturn self.b\r\n"
+    tools = make(source, "A.f")
     value = await _call(tools, "read_current_docstring")
     await _call(tools, "write_docstring", **value["candidate_actions"][0]["args"])
     text = await _now(tools)

@@ -125,7 +125,7 @@ async def test_calls_that_do_not_end_are_no_cases(tools: Callable[[str], ScriptT
 async def test_what_the_code_prints_is_not_taken_for_an_answer(tools: Callable[[str], ScriptTools]) -> None:
     search = (await _written(tools("noisy")))["result"]["search"]
     assert search["calls"]
-    assert all(call.startswith("noisy(") for call in search["calls"])
+    assert all(one["call"].startswith("noisy(") for one in search["calls"])
 
 
 async def test_code_that_answers_by_chance_is_not_searched(tools: Callable[[str], ScriptTools]) -> None:

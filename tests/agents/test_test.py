@@ -120,19 +120,21 @@ async def test_a_written_test_passes_notices_changes_and_nothing_else_stays(
 ) -> None:
     tools = _shape(agent_tools, name)
     value = await _call(tools, "analyze_signature")
-    while (action := value["candidate_actions"][0])["tool"] != "run_tests":
+    while (action := value["candidate_actions"][0])["tool"] != "submit_result":
         value = await _call(tools, action["tool"], **action["args"])
     before = _written(tmp_path)
-    value = await _call(tools, "run_tests", **action["args"])
+    value = await _call(tools, "run_tests")
     assert value["knowledge_delta"]["test_problems"] == 0, value["summary"]
-    assert (value["knowledge_delta"]["tests_passed"] > 0, value["knowledge_delta"]["tests_failed"]) == (True, 0)
     assert value["candidate_actions"][0]["tool"] == "submit_result"
     assert _written(tmp_path) == before
     assert (tmp_path / "src/kit/shapes.py").read_text() == SHAPES
     ((path, text),) = before.items()
     assert "remora_change" not in text
-    assert path == f"tests/test_shapes_{name.replace('.', '_').lower()}.py"
-    assert "# Pinned: what the code did when this was written." in text
+    assert path == "tests/test_shapes.py"
+    assert text.startswith('"""Edge cases of `kit.shapes`."""\n')
+    assert f"def test_{name.replace('.', '_').lower()}_" in text
+    assert "    # Fails if " in text
+    assert "type(" not in text
     assert not (tmp_path / path).exists()
     # Outside, with plain pytest, as its owner will run it.
     (tmp_path / path).write_text(text)
@@ -146,11 +148,10 @@ def _plain_pytest(folder: Path, path: str) -> subprocess.CompletedProcess[bytes]
 
 
 @needs_sandbox
-async def test_a_test_that_notices_too_little_is_discarded(agent_tools: Make) -> None:
+async def test_code_whose_results_show_nothing_gets_no_test(agent_tools: Make) -> None:
     files = {"a.py": "def nothing(x: int) -> None:\n    print(x + 1)\n"}
     value = await _all(agent_tools("test", files, "a.py:nothing"))
-    assert value["knowledge_delta"]["test_problems"] == 1
-    assert value["candidate_actions"][0]["args"]["summary"].startswith("Discarded: ")
+    assert value["summary"].startswith("No test written: no call ")
 
 
 @needs_sandbox
@@ -171,8 +172,8 @@ async def test_an_expected_value_is_written_and_a_wrong_one_is_refused(agent_too
     )
     assert value["diagnostics"] == ["level('high') returns 9, not 8"]
     text = next(iter(_written(tmp_path).values()))
-    assert "    assert level('low') == 1\n" in text
-    assert "    with pytest.raises(ValueError):\n        level('x')\n" in text
+    assert '    assert level("low") == 1\n' in text
+    assert '    with pytest.raises(ValueError):\n        level("x")\n' in text
     assert "== 8" not in text
 
 
@@ -192,8 +193,7 @@ async def test_a_case_that_is_nonsense_or_more_than_values_does_not_get_into_the
     agent_tools: Make, tmp_path: Path
 ) -> None:
     value = await _call(_shape(agent_tools, "level"), "write_test_file", cases=NONSENSE)
-    assert value["outcome"] == "partial"
-    assert len(value["result"]["refused"]) == len(NONSENSE)
+    assert value["outcome"] in ("success", "partial")
     text = next(iter(_written(tmp_path).values()))
     compile(text, "t", "exec")
     assert not any(case in text for case in NONSENSE)
@@ -209,30 +209,50 @@ async def test_whole_test_functions_are_taken_and_judged_the_same_way(agent_tool
     failing = await _call(tools, "run_tests")
     assert failing["summary"].startswith("A test fails: ")
     await _call(tools, "write_test_file", body="def test_it():\n    assert callable(level)\n")
-    assert (await _call(tools, "run_tests"))["summary"].startswith("The tests pass, but notice only 0 of ")
+    assert (await _call(tools, "run_tests"))["summary"].startswith("The tests pass, but notice no change")
     await _call(tools, "write_test_file", body="def test_it(:\n")
     assert (await _call(tools, "run_tests"))["summary"].startswith("The tests did not run: ")
 
 
 @needs_sandbox
 async def test_a_file_of_the_users_is_never_written_over(agent_tools: Make, tmp_path: Path) -> None:
-    name = "tests/test_shapes_level.py"
+    name = "tests/test_shapes.py"
     tools = agent_tools("test", {**PACKAGE, name: "def test_mine():\n    pass\n"}, "src/kit/shapes.py:level")
     await _call(tools, "write_test_file")
-    assert list(_written(tmp_path)) == ["tests/test_shapes_level_remora.py"]
+    assert list(_written(tmp_path)) == ["tests/test_shapes_edges.py"]
 
 
 @needs_sandbox
-@pytest.mark.faults
-async def test_a_test_of_ours_that_someone_worked_on_is_not_written_over(agent_tools: Make, tmp_path: Path) -> None:
-    await _call(_shape(agent_tools, "level"), "write_test_file")
+async def test_a_function_that_its_own_tests_protect_needs_no_test(agent_tools: Make, tmp_path: Path) -> None:
+    code = "def fee(n: int) -> int:\n    return 5 if n < 20 else 10\n"
+    own = "from a import fee\n\n\ndef test_fee():\n    assert [fee(19), fee(20), fee(21)] == [5, 10, 10]\n"
+    tools = agent_tools("test", {"a.py": code, "tests/test_fee.py": own}, "a.py:fee")
+    checked = await _call(tools, "run_tests")
+    assert checked["knowledge_delta"]["test_problems"] == 0
+    assert "own tests that call it notice all" in checked["summary"]
+    weak = own.replace("fee(20), ", "").replace("10, 10", "10")
+    tools = agent_tools("test", {"a.py": code, "tests/test_fee.py": weak}, "a.py:fee")
+    assert (await _call(tools, "run_tests"))["knowledge_delta"]["changes_missed"] != []
+    await _call(tools, "write_test_file")
     ((path, text),) = _written(tmp_path).items()
-    (tmp_path / ".agentfs/workspaces/AGENT" / path).unlink()
-    ours = agent_tools("test", {**PACKAGE, path: text}, "src/kit/shapes.py:level")
-    assert (await _call(ours, "run_tests"))["knowledge_delta"]["test_problems"] == 0
-    edited = agent_tools("test", {**PACKAGE, path: text + "# mine\n"}, "src/kit/shapes.py:level")
-    await _call(edited, "write_test_file")
-    assert list(_written(tmp_path)) == ["tests/test_shapes_level_remora.py"]
+    assert path == "tests/test_a.py"
+    assert "    assert fee(20) == 10\n" in text
+    assert text.count("def test_") == 1
+
+
+@needs_sandbox
+async def test_a_project_of_unittest_classes_gets_one(agent_tools: Make, tmp_path: Path) -> None:
+    files = {
+        "a.py": "def fee(n: int) -> int:\n    return 5 if n < 20 else 10\n",
+        "test/test_old.py": "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_it(self): pass\n",
+    }
+    tools = agent_tools("test", files, "a.py:fee")
+    await _call(tools, "write_test_file")
+    ((path, text),) = _written(tmp_path).items()
+    assert path == "test/test_a.py"
+    assert "class TestFeeEdges(unittest.TestCase):\n    def test_fee_of_" in text
+    assert "        self.assertEqual(fee(20), 10)\n" in text
+    assert (await _call(tools, "run_tests"))["knowledge_delta"]["test_problems"] == 0
 
 
 @needs_sandbox
@@ -245,9 +265,7 @@ async def test_values_that_change_with_time_or_chance_are_not_pinned(agent_tools
     )
     for name in ("stamp", "draw", "age"):
         await _call(agent_tools("test", {"a.py": code}, f"a.py:{name}"), "write_test_file")
-    for text in _written(tmp_path).values():
-        assert "assert type(" in text
-        assert ") == '" not in text
+    assert _written(tmp_path) == {}
 
 
 @needs_sandbox

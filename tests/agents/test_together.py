@@ -124,8 +124,7 @@ async def test_a_test_that_depends_on_the_machine_is_discarded_and_says_on_what(
 async def test_what_the_clock_says_through_a_helper_is_not_pinned(agent_tools: Make) -> None:
     tools = agent_tools("test", {"shop.py": SHOP}, "shop.py:age")
     text = (await tools.call("write_test_file", {})).value["result"]["text"]
-    assert " years'" not in text
-    assert "assert " in text
+    assert " years" not in text
 
 
 MACHINE = """
@@ -153,8 +152,7 @@ async def test_what_the_time_zone_the_language_or_the_hash_seed_decides_is_not_p
 ) -> None:
     tools = agent_tools("test", {"shop.py": MACHINE}, f"shop.py:{name}")
     text = (await tools.call("write_test_file", {})).value["result"]["text"]
-    assert "assert type(" in text
-    assert " == '" not in text.replace("__name__ == '", "")
+    assert text == ""
 
 
 @pytest.mark.parametrize(

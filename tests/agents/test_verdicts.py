@@ -22,7 +22,7 @@ AGENTS = Path(__file__).parents[2] / "agents"
         ("lint", 2, 1, "partial"),
         ("lint", None, 0, "failed"),
         ("test", 1, 0, "kept"),
-        ("test", 0, 0, "kept"),
+        ("test", 0, 0, "unchanged"),
         ("test", 1, 1, "discarded"),
         ("test", None, None, "discarded"),
         ("sample_data", 1, 0, "written"),

@@ -5,6 +5,7 @@ import re
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 GOOGLE = r"(?:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters):\s*$"
 NUMPY = r"(?:Other )?Parameters\s*$"
+RAISES_FIELD = r"^\s*:(?:raises?|except|exception)\s+([A-Za-z_][\w.]*)\s*:"
 SPHINX = r"\s*:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?[\s*])?\*{0,2}(\w+)\s*:"
 
 
@@ -58,17 +59,6 @@ def read_entries(doc):
     return told
 
 
-def why_not_needed(facts):
-    """Why this code needs no docstring of its own; empty if it needs one."""
-    for decorator in facts["decorators"]:
-        last = decorator.split("(")[0].split(".")[-1]
-        if last in ("overload", "override"):
-            return f"an `@{last}` is documented elsewhere"
-        if last in ("setter", "deleter"):
-            return "the property's getter is documented"
-    return ""
-
-
 def documented_parameters(facts):
     """The parameters that a docstring should describe: not `self`, and none with a leading underscore."""
     given = facts.get("parameters") or []
@@ -77,17 +67,57 @@ def documented_parameters(facts):
     return [item for item in given if item["name"] and not item["name"].startswith("_")]
 
 
-def find_problems(facts):
-    """What is wrong with the docstring, one short text each."""
-    if why_not_needed(facts):
-        return []
-    doc = facts["docstring"] or ""
-    if not doc.strip():
-        return ["no docstring"]
+def find_raises(doc):
+    """Where errors are described: style, first line, the line after the last, and their names; None if they are not."""
+    lines = doc.split("\n")
+    fields = [(number, name) for number, line in enumerate(lines) for name in re.findall(RAISES_FIELD, line)]
+    if fields:
+        return "sphinx", fields[0][0], entry_end(lines, fields[-1][0]), [name for number, name in fields]
+    for number, line in enumerate(lines):
+        ruled = number + 1 < len(lines) and re.match(r"\s*-{3,}\s*$", lines[number + 1])
+        style = "google" if line.strip() == "Raises:" else "numpy" if line.strip() == "Raises" and ruled else ""
+        if style:
+            start = number + (1 if style == "google" else 2)
+            inner = indent_of(line) + 1 if style == "google" else indent_of(line)
+            end, names = start, []
+            while end < len(lines) and lines[end].strip() and indent_of(lines[end]) >= inner:
+                pattern = r"\s*([A-Za-z_][\w.]*)\s*:" if style == "google" else r"\s*([A-Za-z_][\w.]*)\s*$"
+                match = re.match(pattern, lines[end]) if indent_of(lines[end]) == indent_of(lines[start]) else None
+                names += [match.group(1)] if match else []
+                end += 1
+            return style, number, end, names
+    return None
+
+
+def entry_end(lines, number):
+    """The line after an entry: deeper lines belong to it."""
+    end = number + 1
+    while end < len(lines) and lines[end].strip() and indent_of(lines[end]) > indent_of(lines[number]):
+        end += 1
+    return end
+
+
+def parameter_problems(facts, doc):
+    """Parameters that are described but do not exist, and those that are missing in a list of all others."""
     if facts["kind"] == "class" or not find_section(doc):
-        return []
+        return [], []
     told = [name for names, lines in read_entries(doc) for name in names]
     every = [item["name"] for item in facts["parameters"]]
-    gone = [f"`{name}` is no parameter" for name in told if name not in every]
+    stars = [item for item in facts["parameters"] if item["kind"].startswith("var_")]
+    gone = [name for name in told if name not in every and not stars]
     wanted = [item["name"] for item in documented_parameters(facts) if not item["kind"].startswith("var_")]
-    return gone + [f"`{name}` is not described" for name in wanted if name not in told]
+    missing = [name for name in wanted if name not in told]
+    known = [name for name in told if name in every]
+    if gone and missing:
+        return (gone, missing) if renamed(gone, missing) else ([], [])
+    is_list = known and len(missing) <= len(known) and known == [name for name in every if name in known]
+    return gone if known else [], missing if is_list else []
+
+
+def renamed(gone, missing):
+    """The missing parameter that one described parameter became, if there is only one of each and they are alike."""
+    if len(gone) != 1 or len(missing) != 1:
+        return ""
+    old, new = gone[0].lower(), missing[0].lower()
+    alike = old in new or new in old or old[:3] == new[:3]
+    return missing[0] if alike and len(old) > 1 else ""

@@ -3,6 +3,7 @@
 New calls vary the given ones: other values of the same types, taken from what the code itself compares with.
 """
 
+import ast
 import contextlib
 import io
 import random
@@ -13,7 +14,7 @@ import time
 from .calls import Calls, Forbidden, ended, import_names
 from .changes import Changes
 from .exchange import SPEC, report
-from .values import Values
+from .values import Values, is_plain
 
 MOST_CALLS = 3000
 MOST_SECONDS = 4.0
@@ -29,6 +30,8 @@ LATE = 0.25
 REMEMBERED = 80
 SHORTER = 40
 """How often a chosen call is tried in a shorter form."""
+MOST_TEXT = 40
+"""Characters of the longest text in a call."""
 
 
 class Case:
@@ -46,8 +49,10 @@ class Search:
         self.calls, self.changes, self.explicit = calls, changes, explicit
         self.random = random.Random(7)  # noqa: S311 (the same search every time)
         self.values = Values(calls, changes, self.random)
+        self.known = {value for text in SPEC["given"] + SPEC["seeds"] for value in constants_of(text)}
         self.tried, self.paths, self.cases = set(), set(), []
-        self.unnoticed = set(range(1, len(changes.kinds)))
+        self.targets = {number for number in SPEC["targets"] if number < len(changes.kinds)}
+        self.unnoticed = set(self.targets)
         self.turns = self.progress = 0
         self.last = ("", (None, {}))
         self.ends = time.process_time() + MOST_SECONDS
@@ -69,7 +74,7 @@ class Search:
 
     def attempt(self, text):
         """Keep the call if it takes a new path through the code or notices a new change."""
-        if text is None or text in self.tried or len(text) > SPEC["longest"]:
+        if text is None or text in self.tried or len(text) > SPEC["longest"] or not self.is_believable(text):
             return
         self.tried.add(text)
         case, lines, slow = self.looked_at(text)
@@ -83,6 +88,11 @@ class Search:
             self.paths.add(path)
             self.cases.append(case)
             self.progress = self.turns
+
+    def is_believable(self, text):
+        """Whether a reader would believe the texts in a call: words, or texts of the project's own tests."""
+        new = [one for one in constants_of(text) if isinstance(one, str) and one not in self.known]
+        return all(is_plain(one) and len(one) <= MOST_TEXT for one in new)
 
     def looked_at(self, text):
         """The call on the unchanged code, the lines that it ran, and whether it was slow."""
@@ -125,22 +135,16 @@ class Search:
         """The fewest calls that notice the most: given calls that notice anything, then the strongest first."""
         usable = [case for case in self.cases if case.usable]
         for case in usable:
-            case.notices = {number for number in range(1, len(self.changes.kinds)) if self.notices(case, number)}
-        kept = [case for case in usable if case.text in given and case.notices]
-        left = set().union(*(case.notices for case in usable)) - set().union(*(case.notices for case in kept))
+            case.notices = {number for number in self.targets if self.notices(case, number)}
+        seen_by = {number: sum(number in case.notices for case in usable) for number in self.targets}
+        kept = {case.text: case.notices for case in usable if case.text in given and case.notices}
+        left = set().union(*(case.notices for case in usable)) - set().union(*kept.values())
         while left and len(kept) < SPEC["kept"]:
             best = max(usable, key=lambda case: (len(case.notices & left), case.outcome[0] == "value", -len(case.text)))
-            kept.append(self.shortened(best, best.notices & left))
+            kept.setdefault(self.shortened(best, best.notices & left).text, best.notices & left)
             left -= best.notices
-        kept += self.other_ends(usable, kept)
-        return list(dict.fromkeys(case.text for case in kept))
-
-    def other_ends(self, usable, kept):
-        """The shortest call for each error that the code raises and no case shows yet, while there is room."""
-        ends = {case.outcome: case for case in sorted(usable, key=lambda case: -len(case.text))}
-        shown = {case.outcome for case in kept}
-        missing = [case for end, case in ends.items() if end[0] == "raises" and end not in shown]
-        return missing[: max(0, SPEC["kept"] - len(kept))]
+        # What the fewest calls notice says best why a call was chosen.
+        return {text: sorted(notices, key=lambda number: (seen_by[number], number)) for text, notices in kept.items()}
 
     def shortened(self, case, needed):
         """A shorter call that notices the same changes, if a few tries find one."""
@@ -155,6 +159,14 @@ class Search:
                     case, better = other, True
                     break
         return case
+
+
+def constants_of(text):
+    """The constants in a call; none if it is not Python."""
+    try:
+        return {part.value for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Constant)}
+    except (SyntaxError, ValueError):
+        return set()
 
 
 @contextlib.contextmanager
@@ -174,14 +186,15 @@ def traced(code, lines):
 
 
 def test_search():
-    """Report the chosen calls, and the changes that no call notices."""
+    """Report the chosen calls with the changes that each notices, and the changes that no call notices."""
     changes = Changes(SPEC)
-    found, missed = [], []
+    found, missed = {}, []
     if len(changes.kinds) > 2:
         search = Search(Calls(SPEC, changes.module), changes, SPEC["explicit"])
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             search.run(SPEC["given"] + SPEC["seeds"])
             found = search.chosen(SPEC["given"])
         missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
-    told = {"calls": found, "missed": missed, "changes": max(0, len(changes.kinds) - 1)}
-    report(told)
+    labels = {text: [changes.kinds[number][0] for number in notices] for text, notices in found.items()}
+    calls = [{"call": text, "notices": notices} for text, notices in labels.items()]
+    report({"calls": calls, "missed": missed, "changes": len(SPEC["targets"])})

@@ -290,8 +290,14 @@ def pools(changes):
     examples = re.findall(r"`([^`\n]{1,40})`|\"([^\"\n]{1,40})\"", function.__doc__ or "")
     texts = [one for one in found if isinstance(one, str) and 0 < len(one) <= 40]
     texts += [one for pair in examples for one in pair if one]
+    texts = [one for one in texts if is_plain(one)]
     texts += [str(one + more) for one in numbers if isinstance(one, int) for more in (0, 1, -1)]
     return once([*numbers, *NUMBERS]), once([*texts, *TEXTS])
+
+
+def is_plain(text):
+    """Whether a reader would believe the text as an input: no pattern, no template."""
+    return not set("%{}\\()[]*^$|<>~`") & set(text) and text.isprintable()
 
 
 def plain_values(value, depth=0):

@@ -116,6 +116,13 @@ def why_not(file, facts, above):
         return "it is part of the tests itself"
     if any(kind != "class" for kind in above):
         return "it stands inside a function and cannot be imported"
+    name = facts["name"]
+    if any(part.startswith("_") for part in facts["qualified"].split("#")[0].split(".")):
+        return (
+            "it is private: tests of what calls it are better" if not name.endswith("__") else "it is a special method"
+        )
+    if name == "main":
+        return "it starts the program"
     if facts["is_stub"]:
         return "it has no body to test"
     return ""

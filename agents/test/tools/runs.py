@@ -3,7 +3,7 @@
 import re
 
 from remora.scripts import external
-from remora.scripts.shared.places import digest
+from remora.scripts.shared.places import flat
 from remora.scripts.shared.sandbox import pytest_files, read_report
 
 
@@ -12,11 +12,17 @@ async def read_file(path: str) -> str: ...
 
 
 @external
+async def search_files(pattern: str) -> list[str]: ...
+
+
+@external
 async def run_command(argv: list[str], stdin: str = "", files: dict = {}, seconds: int = 30) -> dict: ...
 
 
-SEAL = "# Written by remora "
 SECONDS = 2.0
+OWN_S = 75
+"""Seconds for running the project's own tests against changes of a function."""
+MOST_CHANGES = 24
 WITHOUT_OPTIONS = ["-o", "addopts=", "-o", "required_plugins="]
 PLUGINS = {
     "--cov": "pytest-cov", "--no-cov": "pytest-cov", "-n": "pytest-xdist", "--dist": "pytest-xdist",
@@ -30,29 +36,40 @@ PLUGINS = {
 """Which plugin an option belongs to, by its beginning."""
 
 
-def seal(head, body):
-    """The text of a file with a digest in its second line, which shows later whether someone has edited it."""
-    return f"{head}\n{SEAL}{digest(head + body)}.\n{body}"
+def header(module):
+    """The first line of a test file that this agent writes for a module."""
+    return f'"""Edge cases of `{module}`."""'
 
 
-def is_ours(text):
-    """Whether the file is as this agent wrote it: then no one's work is lost if it is written again."""
-    head, mark, rest = text.replace("\r\n", "\n").partition("\n" + SEAL)
-    seal, dot, body = rest.partition(".\n")
-    return bool(mark and dot) and digest(head + body) == seal
-
-
-async def own_file(stem, end, first_line):
-    """The first path that is free or holds a file of this agent about the same function; and its text."""
-    for extra in ("", "_remora", "_remora_2", "_remora_3"):
-        path = f"{stem}{extra}{end}"
+async def module_file(folder, module):
+    """The file for new tests of a module: the first path that is free or that this agent began; and its text."""
+    parts = module.split(".")
+    stem = f"{folder}test_{flat('_'.join(parts[1:] if len(parts) > 1 else parts))}"
+    names = [path.rpartition("/")[2] for path in await search_files("**/test_*.py")]
+    for extra in ("", "_edges", "_edges_2", "_edges_3"):
+        path = f"{stem}{extra}.py"
         try:
             text = await read_file(path)
         except FileNotFoundError:
+            if path.rpartition("/")[2] in names:  # pytest cannot have two modules of one name
+                continue
             return path, ""
-        if is_ours(text) and text.startswith(first_line):
+        if text.startswith(header(module)):
             return path, text
-    raise RuntimeError(f"`{stem}{end}` and the names after it are taken")
+    raise RuntimeError(f"`{stem}.py` and the names after it are taken")
+
+
+async def own_tests(target, only=[]):
+    """What the tests at `only`, by default the project's own ones, notice of changes of the function; or a problem."""
+    here = target["folder"].rstrip("/")
+    driver = f"{here}/_remora_own.py" if here else "_remora_own.py"
+    spec = {**target["spec"], "bound": target["bound"], "only": only, "patience": OWN_S - 5}
+    modules = ["own", "survivors", "again", "changes", "exchange"]
+    done = await run_sandboxed(driver, "", target["root"], spec, "own.test_own", modules, OWN_S)
+    if done.get("refused"):
+        return {"problem": done["refused"]}
+    told = done["told"] if done["told"] is not None else {"problem": last_error(done["done"])}
+    return {**told, "options": done["options"]}
 
 
 def last_error(done):

@@ -6,15 +6,20 @@ bytes outside the edited part stay the same, including line ends and a byte orde
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tree_sitter import Node
 
+from remora.discovery._behaviour import behaviour
+from remora.discovery._docstrings import FileDocs, conventions, read_docs
 from remora.discovery._facts import Docstring, Facts, first_statement
 from remora.discovery._lines import LineTable
-from remora.discovery._literal import literal, plain_lines, python_reads, value_of
+from remora.discovery._literal import literal, plain_lines, python_reads, python_tree, value_of
 from remora.discovery._syntax import Definition, Syntax, errors, first_error, parse
 
 BOM = b"\xef\xbb\xbf"
@@ -28,6 +33,21 @@ _UNIT = re.compile(
 _INDENT = re.compile(rb"[ \t\f]*")
 
 
+@lru_cache(maxsize=1024)
+def _docs(source: bytes) -> FileDocs:
+    """The docstrings of a file; none if it does not parse. Cached: every agent of a run asks for all files."""
+    tree = _tree(source)
+    return read_docs(tree) if tree else FileDocs()
+
+
+def _tree(source: bytes) -> ast.Module | None:
+    """The syntax tree by Python's own parser; None if the code needs another version."""
+    try:
+        return python_tree(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
 class PythonCode:
     """Facts about Python code, and edits of it."""
 
@@ -38,6 +58,16 @@ class PythonCode:
         if item is None:
             return text.facts.of_file()
         return text.facts.of(item) | {"indent": text.inner_indent(item).decode()}
+
+    def behaviour(self, source: bytes, node: str) -> dict[str, Any]:
+        """What the function `node` does, as far as the syntax proves it; empty if it is no function."""
+        item = _Text.of(source).definition(node)
+        tree = _tree(source)
+        return {} if item is None or tree is None else behaviour(tree, _Text.of(source).table.line_of(item.start))
+
+    def habits(self, sources: Mapping[str, bytes], path: str, node: str) -> dict[str, Any]:
+        """How the project writes docstrings, and what it says elsewhere about the function `node` of `path`."""
+        return conventions({name: _docs(source) for name, source in sources.items()}, path, node)
 
     def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
         """Replace one part of a definition. Raises `ValueError` if the source would no longer parse."""

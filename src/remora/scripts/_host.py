@@ -31,6 +31,8 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "search_content": (("pattern", "glob"), 1),
     "run_command": (("argv", "stdin", "files", "seconds"), 1),
     "node_facts": (("path", "node"), 1),
+    "node_behaviour": (("path", "node"), 1),
+    "docstring_habits": (("path", "node"), 1),
     "edit_node": (("path", "part", "text", "node"), 3),
     "replace_lines": (("path", "first", "last", "text"), 4),
     "read_beside": (("name",), 1),

@@ -20,6 +20,8 @@ MAX_CODE = 2 * 1024 * 1024
 """Bytes of the largest file that is parsed."""
 MAX_TOKENS = 80_000
 """Tokens of the largest file that is parsed: each takes about a kilobyte of memory meanwhile."""
+MAX_FILES = 400
+"""Files whose docstrings show a project's habits: the first in sorted order."""
 _TOKEN = re.compile(rb"\w+|[^\w\s]")
 
 
@@ -41,6 +43,23 @@ class HostCode:
             facts = await asyncio.to_thread(self._code.facts, source, name)
         return {"node_id": f"{path}:{name}" if name else path, **facts}
 
+    async def node_behaviour(self, path: str, node: str = "") -> dict[str, Any]:
+        """What a function does as far as its syntax proves it: errors, results, changed arguments; empty for others."""
+        name = self._name(path, node)
+        async with self._turn:
+            source = await self._source(path)
+            return await asyncio.to_thread(self._code.behaviour, source, name)
+
+    async def docstring_habits(self, path: str, node: str = "") -> dict[str, Any]:
+        """How the project writes docstrings: whether most functions have one, the style, what it says elsewhere."""
+        name = self._name(path, node)
+        async with self._turn:
+            sources = {path: await self._source(path)}
+            for other in (await self._files.search_files("**/*.py"))[:MAX_FILES]:
+                if other != path:
+                    sources[other] = await self._files.peek(other)
+            return await asyncio.to_thread(self._code.habits, sources, path, name)
+
     async def edit_node(self, path: str, part: str, text: str, node: str = "") -> None:
         """Replace a definition's `docstring` (given as plain text), its `body`, or the `whole` definition."""
         name, content = self._name(path, node), _check_text(text)
@@ -56,9 +75,7 @@ class HostCode:
     @property
     def _code(self) -> CodeReader:
         if self._reader is None:
-            raise OSError(
-                "No code reader is configured: `node_facts`, `edit_node` and `replace_lines` are not available"
-            )
+            raise OSError("No code reader is configured: functions that read or edit code are not available")
         return self._reader
 
     def _name(self, path: str, node: str) -> str:

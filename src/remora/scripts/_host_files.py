@@ -74,7 +74,7 @@ class HostFiles:
         hits: list[dict[str, Any]] = []
         ends = time.monotonic() + SEARCH_S
         for path in paths:
-            data = await self._searchable(path)
+            data = await self.peek(path)
             hits += await asyncio.to_thread(_hits, find, path, data, MAX_HITS - len(hits), ends)
             if len(hits) >= MAX_HITS:
                 break
@@ -98,17 +98,17 @@ class HostFiles:
         except WorkspaceError as error:
             raise PermissionError(error.message) from error
 
-    async def _matching(self, pattern: str) -> list[str]:
-        fits_glob = _compile_glob(require_text(pattern, "pattern"))
-        return [path for path in await self._workspace.files() if fits_glob.fullmatch(path.encode())]
-
-    async def _searchable(self, path: str) -> bytes:
-        """The file's bytes; empty if it is binary, too large, or gone since it was listed."""
+    async def peek(self, path: str) -> bytes:
+        """The bytes of a listed file, for a search; empty if it is binary, too large, or gone since it was listed."""
         try:
             data = await asyncio.to_thread(self._workspace.look, path)
         except (OSError, WorkspaceError):
             return b""
         return b"" if len(data) > MAX_SEARCHED or BINARY in data[:8192] else data
+
+    async def _matching(self, pattern: str) -> list[str]:
+        fits_glob = _compile_glob(require_text(pattern, "pattern"))
+        return [path for path in await self._workspace.files() if fits_glob.fullmatch(path.encode())]
 
 
 def require_text(value: Any, name: str) -> str:

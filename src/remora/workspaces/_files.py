@@ -8,6 +8,7 @@ from remora.workspaces._diff import Edit
 from remora.workspaces._door import Door
 from remora.workspaces._merge import YOU, Collision, Merged, is_binary
 from remora.workspaces._review import Change
+from remora.workspaces._union import union
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Files:
         now = self.now(change.path)
         if now == change.base and (owner == YOU or not _has_lines(change, now)):
             return Result(change.after)
+        if change.base is None and now is not None and (joined := join_new(change.path, now, change.after)) is not None:
+            return Result(joined)
         if not _has_lines(change, now):
             self.clashes.append(Clash(change.path))
             return None
@@ -93,6 +96,11 @@ class Files:
             # Another base: owners must be found by comparing edits.
             known = self._merged[change.path] = Merged(change.base or b"", now or b"")
         return known
+
+
+def join_new(path: str, now: bytes, after: bytes | None) -> bytes | None:
+    """Join two new Python files at one path. None if they are not clearly the parts of one file."""
+    return union(now, after) if after is not None and path.endswith(".py") else None
 
 
 def _has_lines(change: Change, now: bytes | None) -> bool:

@@ -1,0 +1,61 @@
+"""Checks of a sentence that a model wrote: what it claims is in the code, and it says more than the name."""
+
+import re
+
+from prose import new_words, stem, words_of
+from words import COMMON, VERBS
+
+EMPTY = (
+    r"(?i)\b(?:helper|utility|simply|various|certain|this function|this method|the function|the method|appropriate)\b"
+)
+ERROR = r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b"
+
+
+def why_untrue(text, facts, behaviour, evidence):
+    """What the sentence claims and the code does not have; empty if nothing was found."""
+    low = text.lower()
+    raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
+    for name in re.findall(ERROR, text):
+        if name not in raised and name not in evidence:
+            return f"`{name}` is not raised in this code"
+    if re.search(r"\brais(?:e|es|ing)\b|\bthrows?\b|\berror if\b", low) and not raised:
+        return "The code raises nothing itself"
+    ends = behaviour.get("returns", [])
+    none = behaviour.get("falls_through") or [one for one in ends if one["kind"] == "none"]
+    if re.search(r"\breturns? none\b|\bor none\b|\bnone if\b", low) and not none:
+        return "The code does not return None"
+    own = [one for one in ends if one["kind"] == "self"]
+    if re.search(r"\breturns? (?:self|itself)\b|\bchain", low) and not own:
+        return "The code does not return `self`"
+    if re.search(r"\breturns?\b", low) and not ends and not behaviour.get("yields") and facts["kind"] != "class":
+        return "The code returns nothing"
+    if re.search(r"\byields?\b|\bgenerator\b", low) and not behaviour.get("yields") and "yield" not in evidence:
+        return "The code yields nothing"
+    if re.search(r"\bin[- ]place\b", low) and not behaviour.get("changes") and not facts.get("is_method"):
+        return "The code changes no argument in place"
+    return why_unfounded(text, facts, evidence)
+
+
+def why_unfounded(text, facts, evidence):
+    """Which words have no support in the code and what is around it."""
+    known = [stem(word) for word in words_of(evidence)]
+    common = [stem(word) for word in [*COMMON, *VERBS]]
+    said = [word for word in new_words(text, facts) if len(word) > 3 and stem(word) not in common]
+    strange = [word for word in said if stem(word) not in known]
+    return f"Nothing in the code is about `{strange[0]}`" if 3 * len(strange) > max(len(said), 2) else ""
+
+
+def why_empty(text, facts):
+    """Why a sentence says nothing: it repeats the name, or has no verb."""
+    first = words_of(text)[:1]
+    is_verb = first and (
+        first[0] in VERBS or first[0].removesuffix("s") in VERBS or first[0].removesuffix("es") in VERBS
+    )
+    if facts["kind"] != "class" and not is_verb:
+        return "The summary does not begin with a verb: say what the code does, such as `Return the …`"
+    said = new_words(text, facts)
+    things = [word for word in said if stem(word) not in [stem(verb) for verb in VERBS]]
+    if len(said) < 2 or not things:
+        return f"The summary only repeats the name `{facts['name']}`: say what the name does not"
+    found = re.search(EMPTY, text)
+    return f"The summary has words that say nothing: `{found.group(0)}`" if found else ""

@@ -1,0 +1,82 @@
+"""Whether a definition needs a docstring or a repair of it, and why not."""
+
+import re
+
+from prose import first_sentence_by_rule, provable_raises
+from sections import find_raises, parameter_problems, renamed
+
+from remora.scripts.shared.places import is_test_file
+
+MARKS = {"overload": "an `@overload` is documented elsewhere", "override": "an `@override` is documented elsewhere"}
+PROPERTY = {"setter": "the property's getter is documented", "deleter": "the property's getter is documented"}
+SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = [^\n]{1,40})"
+
+
+def why_left_alone(file, facts, habits, above):
+    """Why code without a docstring needs none, in this project; empty if it needs one."""
+    for decorator in facts["decorators"]:
+        last = decorator.split("(")[0].split(".")[-1]
+        if last in MARKS or last in PROPERTY:
+            return {**MARKS, **PROPERTY}[last]
+    parts = facts["qualified"].split("#")[0].split(".")
+    if is_test_file(file) or facts["name"].startswith("test_"):
+        return "it is part of the tests"
+    if facts["name"].startswith("__"):
+        return "what a special method does is known"
+    if any(part.startswith("_") for part in parts):
+        return "it is private"
+    if any(kind != "class" for kind in above):
+        return "it is inside a function"
+    if facts.get("is_stub"):
+        return "it has no body"
+    if habits["inherits"]:
+        return f"`{habits['inherits']}` is where it is documented"
+    if not habits["wanted"]:
+        return f"only {habits['documented']} of {habits['functions']} functions of this project have a docstring"
+    return ""
+
+
+def nothing_to_add(facts, behaviour, text):
+    """Whether the body is so small that a docstring could only repeat it."""
+    if facts["kind"] == "class" or first_sentence_by_rule(facts, behaviour):
+        return False
+    lines = text.split("\n")[max(0, (facts["body_line"] or facts["first"]) - facts["first"]) :]
+    code = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+    is_short = len(code) == 1 or (len(code) == 2 and all(re.fullmatch(SIMPLE, line) for line in code))
+    return is_short and not provable_raises(behaviour) and not behaviour.get("yields")
+
+
+def repairs_of(facts, behaviour, habits, doc):
+    """What is wrong with a docstring that is there: repairs that need no words of a model, and parameters that do."""
+    gone, missing = parameter_problems(facts, doc)
+    new = renamed(gone, missing)
+    if new:
+        return [{"do": "rename", "name": gone[0], "new": new}], []
+    repairs = [{"do": "remove", "name": name} for name in gone]
+    words = {name: habits["described"].get(name, []) for name in missing}
+    for name in [name for name in missing if len(words[name]) == 1]:
+        kind, text = words[name][0]
+        repairs.append({"do": "describe", "name": name, "kind": kind, "text": text, "after": name_before(name, facts)})
+    told = find_raises(doc)
+    if told:
+        named = [name.split(".")[-1] for name in told[3]]
+        for name, text in provable_raises(behaviour):
+            if name.split(".")[-1] not in named:
+                repairs.append({"do": "raise", "name": name, "text": text})
+    return repairs, [name for name in missing if len(words[name]) != 1]
+
+
+def name_before(name, facts):
+    """The parameter before one in the signature; empty for the first."""
+    every = [item["name"] for item in facts["parameters"]]
+    return dict(zip(every, ["", *every]))[name]
+
+
+def describe_repair(one):
+    """One problem in a few words."""
+    return {
+        "rename": f"`{one['name']}` is now `{one.get('new')}`",
+        "remove": f"`{one['name']}` is no parameter",
+        "describe": f"`{one['name']}` is not described",
+        "raise": f"`{one['name']}` is raised and not described",
+    }[one["do"]]

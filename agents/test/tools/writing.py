@@ -1,0 +1,149 @@
+"""The text of tests: names that say what they protect, in the style of the project."""
+
+import re
+
+from remora.scripts.shared.places import flat
+
+LONGEST_NAME = 80
+
+
+def snake(name):
+    """A name in camel case as words with underscores."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+MARKS = {"-": "dash", "_": "underscore", ".": "dot", ",": "comma", ":": "colon", "/": "slash", "!": "bang", "@": "at"}
+"""Words for characters that cannot be part of a name."""
+
+
+def slug(text, most):
+    """A text as a part of a name."""
+    text = re.sub(r"(?<![\w'\"])-(?=\d)", " minus ", text)
+    text = re.sub(r"''|\"\"", " empty string ", text)
+    for brackets, kind in (("[]", "list"), ("{}", "dict"), ("()", "tuple")):
+        text = text.replace(brackets, f" empty {kind} ")
+    text = re.sub(r"(['\"])(\s+)\1", " space ", text)
+    words = re.findall(r"[A-Za-z0-9]+", text)
+    words = words or [MARKS[char] for char in text if char in MARKS]
+    kept = []
+    for word in words:
+        if len("_".join([*kept, word])) > most:
+            break
+        kept.append(word.lower())
+    return "_".join(kept)
+
+
+def test_name(function, case, seen, reasons):
+    """The name of a test: the function, and the error or the arguments that matter."""
+    begin = f"test_{flat(function)}"
+    if "raises" in seen:
+        when = reasons.get(seen["raises"], "")
+        ending = f"raises_{snake(seen['raises'])}"
+        given = slug(case["arguments"], 24)
+        ending += f"_{slug(when, 44)}" if when else f"_for_{given}" if given else ""
+        return f"{begin}_{ending}"[:LONGEST_NAME].rstrip("_")
+    given = slug(case["arguments"], 24)
+    value = seen["value"] or ""
+    if value in ("None", "True", "False", "[]", "''", "{}", "()"):
+        empty = {"None": "none", "True": "true", "False": "false"}.get(value, "empty")
+        return f"{begin}_is_{empty}{f'_for_{given}' if given else ''}"
+    return f"{begin}_of_{given}" if given else f"{begin}_{'of_empty' if case['arguments'] else 'as_it_is'}"
+
+
+def reason_line(case):
+    """A comment that says which mistake the test catches."""
+    shown = [one.partition(": ")[2] for one in case.get("notices", []) if ": " in one]
+    return f"    # Fails if {shown[0]}." if shown else ""
+
+
+def called(case, seen):
+    """The call as it must be written: awaited, or its values listed."""
+    return {"await": f"asyncio.run({case['call']})", "list": f"list({case['call']})"}.get(seen.get("how"), case["call"])
+
+
+def pytest_lines(case, seen):
+    """The statements of one test as a function."""
+    call = called(case, seen)
+    if "raises" in seen:
+        return [f"    with pytest.raises({seen['raises']}):", f"        {call}"]
+    value = case["expected"] if case["expected"] is not None else seen["value"]
+    if value in ("None", "True", "False"):
+        return [f"    assert {call} is {value}"]
+    return [f"    assert {call} == {f'pytest.approx({value})' if seen.get('float') else value}"]
+
+
+def unittest_lines(case, seen):
+    """The statements of one test as a method."""
+    call = called(case, seen)
+    if "raises" in seen:
+        return [f"    with self.assertRaises({seen['raises']}):", f"        {call}"]
+    value = case["expected"] if case["expected"] is not None else seen["value"]
+    if value == "None":
+        return [f"    self.assertIsNone({call})"]
+    if value in ("True", "False"):
+        return [f"    self.assertIs({call}, {value})"]
+    return [f"    self.{'assertAlmostEqual' if seen.get('float') else 'assertEqual'}({call}, {value})"]
+
+
+def imports(chosen, module, lines):
+    """The import lines that the tests need: the standard library's, pytest, the project's."""
+    found = {}
+    for _, seen in chosen:
+        names = {**seen["names"], **(seen.get("expected_names") or {})}
+        if seen.get("source"):
+            names[seen["raises"]] = seen["source"]
+        for name, source in names.items():
+            found[source] = {*found.get(source, []), name}
+    froms = {source: f"from {source} import {', '.join(sorted(names))}" for source, names in found.items()}
+    own = sorted(source for source in froms if source.split(".")[0] == module.split(".")[0])
+    standard = [f"import {name}" for name in ("asyncio", "unittest") if f"{name}." in lines]
+    groups = [
+        [*standard, *[froms[source] for source in sorted(froms) if source not in own]],
+        ["import pytest"] if "pytest." in lines else [],
+        [froms[one] for one in own],
+    ]
+    return "\n\n".join("\n".join(group) for group in groups if group)
+
+
+def with_quotes(text, quote):
+    """The code with its plain strings in these quotes."""
+    return re.sub(r"'([^'\"\\\n]*)'", r'"\1"', text) if quote == '"' else text
+
+
+def tests_text(chosen, function, reasons, as_unittest):
+    """The tests without imports."""
+    parts, names = [], []
+    for case, seen in chosen:
+        name = test_name(function, case, seen, reasons)
+        name = name if name not in names else f"{name}_{len(names) + 1}"
+        names.append(name)
+        why = reason_line(case)
+        given = "self" if as_unittest else ""
+        lines = (unittest_lines if as_unittest else pytest_lines)(case, seen)
+        parts.append("\n".join([f"def {name}({given}):", *([why] if why else []), *lines]))
+    if not as_unittest:
+        return "\n\n\n".join(parts)
+    owner = "".join(part[:1].upper() + part[1:] for part in re.split(r"[._]", function) if part)
+    body = "\n\n".join(re.sub(r"(?m)^(?=.)", "    ", part) for part in parts)
+    return f"class Test{owner}Edges(unittest.TestCase):\n{body}"
+
+
+def without_tests(text, names):
+    """The text without definitions of these names, which are written again."""
+    for name in names:
+        text = re.sub(
+            rf"(?ms)^(?:@[^\n]*\n)*(?:class|def|async def) {name}\b.*?(?=^(?:@|class |def |async def )|\Z)", "", text
+        )
+    return text
+
+
+def whole_file(head, before, chosen, module, text):
+    """The file with the new tests at its end."""
+    needed = imports(chosen, module, text)
+    if not before:
+        return f"{head}\n\n{needed}\n\n\n{text}\n"
+    before = without_tests(before, re.findall(r"(?m)^(?:class|def) (\w+)", text))
+    missing = [line for line in needed.split("\n") if line and line not in before.split("\n")]
+    lines = before.rstrip("\n").split("\n")
+    last = max([number for number, line in enumerate(lines) if re.match(r"(?:from|import) ", line)] or [0])
+    return "\n".join([*lines[: last + 1], *missing, *lines[last + 1 :]]) + f"\n\n\n{text}\n"
