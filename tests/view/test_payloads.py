@@ -94,7 +94,13 @@ def test_no_payload_becomes_markup_in_any_event_of_any_page(
             check(pages.explain(agent, payload, seq - 3, payload))
             check(pages.search_agent(agent, payload))
     assert shown > 20 * len(PAYLOADS)  # they are there, as text
-    for page in (pages.agent(agent, 7), pages.files(agent, None), pages.ladder(agent), pages.report(agent)):
+    for page in (
+        pages.agent(agent, 7),
+        pages.files(agent, None),
+        pages.ladder(agent),
+        pages.changes(agent),
+        pages.report(agent),
+    ):
         check(page)
     check(pages.compare(agent, agent))
     record_property("row 36", f"{len(PAYLOADS)} payloads in every field of every page: none became markup")
