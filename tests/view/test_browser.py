@@ -109,6 +109,15 @@ def test_a_click_on_raw_output_says_whether_the_model_ever_saw_it(
     assert unseen.count()
 
 
+def test_the_lines_of_an_output_can_be_asked_about_with_the_keyboard(page: Any, running: Any, run: Any) -> None:
+    visit(page, running, f"/a/{run()}?turn=2")
+    page.locator(".card.result .lines").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_selector("#panel[open]")
+    assert "ORD-1001" in page.inner_text("#panel .quote")
+
+
 def test_a_live_run_appears_without_a_reload(page: Any, running: Any, write: Any, writing: Any) -> None:
     agent = write(AgentStartEvent(format=1, goal="g"), TurnStartEvent(turn=1))
     visit(page, running, f"/a/{agent}")
@@ -146,7 +155,7 @@ def test_a_large_output_is_read_by_windows_and_searched(page: Any, running: Any,
 
 
 def test_no_payload_runs_in_the_browser(page: Any, running: Any, write: Any) -> None:
-    texts = [" ".join(PAYLOADS[at : at + 8]) for at in range(0, len(PAYLOADS), 8)]
+    texts = [" ".join(PAYLOADS[at : at + 12]) for at in range(0, len(PAYLOADS), 12)]
     change = FileChange(path=texts[0])
     turns = [each for number, text in enumerate(texts, 1) for each in turn(text, number, change)]
     agent = write(start(texts[0]), *turns, end(texts[0]))
@@ -183,9 +192,17 @@ def test_an_exported_page_needs_no_server_and_no_network(
 def test_every_page_fits_from_400_to_2560_pixels_and_names_what_can_be_used(page: Any, running: Any, run: Any) -> None:
     one, other = run(), run("account")
     page.emulate_media(color_scheme="dark")
-    paths = ("/", f"/a/{one}", f"/a/{other}?turn=3", f"/a/{one}/files", f"/a/{one}/ladder", "/search?q=late")
+    paths = (
+        "/",
+        f"/a/{one}",
+        f"/a/{other}?turn=3",
+        f"/a/{one}/files",
+        "/changes",
+        f"/a/{one}/ladder",
+        "/search?q=late",
+    )
     for path in (*paths, f"/compare?a={one}&b={other}", "/compare", f"/report?id={one}", f"/a/{one}/search?q=late"):
-        for width in (400, 900, 2560):
+        for width in (400, 2560):
             page.set_viewport_size({"width": width, "height": 900})
             visit(page, running, path)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)

@@ -65,7 +65,7 @@ def test_every_route_refuses_every_method_without_host_or_token(
     running: Any, project: app.Project, agent: str, record_property: Callable[[str, object], None]
 ) -> None:
     paths = every_path(project, agent)
-    assert len(paths) >= 16
+    assert len(paths) >= 17
     hosts = (
         *(
             "evil.example",

@@ -29,6 +29,8 @@ ATTRIBUTES = re.compile(
     r"href|http-equiv|id|lang|list|max|min|name|open|placeholder|points|preserveaspectratio|r|rel|required|role|scope|src|"
     r"tabindex|title|type|value|viewbox|width|x|x1|x2|y|y1|y2"
 )
+GROUPS = [" ".join(PAYLOADS[at : at + 8]) for at in range(0, len(PAYLOADS), 8)]
+"""The same payloads, several in one text."""
 LINK = re.compile(r"/(?![/\\])|[?#]|$")
 
 
@@ -86,18 +88,32 @@ def test_no_payload_becomes_markup_in_any_event_of_any_page(
         text = check(pages.turn(agent, number))
         shown += text.count("window.pwned=1")
         seq = 1 + 16 * (number - 1) + 7  # its first tool result
-        check(pages.output(agent, seq, 0, 0, payload))
         if number % 40 == 1:
+            check(pages.output(agent, seq, 0, 0, payload))
             check(pages.seen(agent, seq, payload))
             check(pages.explain(agent, payload, seq - 3, payload))
             check(pages.search_agent(agent, payload))
     assert shown > 20 * len(PAYLOADS)  # they are there, as text
-    for page in (pages.agent(agent, 7), pages.files(agent, None), pages.ladder(agent), pages.report(agent)):
+    for page in (
+        pages.agent(agent, 7),
+        pages.files(agent, None),
+        pages.ladder(agent),
+        pages.changes(agent),
+        pages.report(agent),
+    ):
         check(page)
     check(pages.compare(agent, agent))
-    exported = export_agent(project, agent, tmp_path / "run.html", max_bytes=30_000_000)
-    check(exported.path.read_text(), inline=True)
     record_property("row 36", f"{len(PAYLOADS)} payloads in every field of every page: none became markup")
+
+
+def test_no_payload_becomes_markup_in_an_exported_page(
+    write: Any, project: app.Project, change: FileChange, tmp_path: Path
+) -> None:
+    turns = [each for number, text in enumerate(GROUPS, 1) for each in turn(text, number, change)]
+    agent = write(start(GROUPS[0]), *turns, end(GROUPS[0]))
+    exported = export_agent(project, agent, tmp_path / "run.html", max_bytes=30_000_000)
+    assert exported.turns == len(GROUPS) + 1 and not exported.left_out
+    assert check(exported.path.read_text(), inline=True).count("window.pwned=1") > 20 * len(PAYLOADS)
 
 
 def test_no_payload_becomes_markup_at_the_top_of_a_page_or_in_the_list(write: Any, project: app.Project) -> None:
@@ -105,8 +121,9 @@ def test_no_payload_becomes_markup_at_the_top_of_a_page_or_in_the_list(write: An
     pages = Pages(project)
     for page in ("0", "1"):
         assert "window.pwned=1" in check(pages.runs({"page": page}))
-    for agent, payload in zip(agents, PAYLOADS, strict=True):
+    for agent in agents:
         check(pages.agent(agent, None))
+    for payload in PAYLOADS[::15]:
         check(pages.search(payload))
     for agent in agents[::15]:
         check(pages.report(agent))
@@ -116,7 +133,7 @@ def test_no_payload_becomes_markup_at_the_top_of_a_page_or_in_the_list(write: An
 
 def test_no_payload_becomes_markup_in_what_an_address_asks_for(running: Any, write: Any, change: FileChange) -> None:
     agent = write(start("x"), *turn("x", 1, change), end("x"))
-    for payload in PAYLOADS:
+    for payload in GROUPS:
         given = quote(payload, safe="")
         for path in (
             f"/?operation={given}&node={given}&page={given}",

@@ -216,25 +216,32 @@ class Viewing:
         except (TraceError, ValueError) as error:
             return f"[cannot be shown: {error}]"
 
-    def output(self, event: Event, part: int = 0, at: int = 0, length: int = WINDOW) -> OutputWindow:
-        """A window of an output of this event: part 0 is the result itself, the others are its attachments."""
+    def output(
+        self, event: Event, part: int = 0, at: int = 0, length: int = WINDOW, *, exact: bool = False
+    ) -> OutputWindow:
+        """A window of an output of this event: part 0 is the result itself, the others are its attachments.
+
+        It has whole lines, and begins and ends between characters, unless it must be `exact`.
+        """
         sources = outputs_of(event)
         if not 0 <= part < len(sources):
             raise TraceError(f"Event {event.seq} has no output {part}: expected 0 to {len(sources) - 1}")
         name, value = sources[part]
         try:
-            return self._window(name, value, max(at, 0), length)
+            return self._window(name, value, max(at, 0), length, exact=exact)
         except (TraceError, ValueError) as error:
             return OutputWindow(name, "", 0, 0, 0, problem=str(error))
 
-    def _window(self, name: str, value: Any, at: int, length: int) -> OutputWindow:
+    def _window(self, name: str, value: Any, at: int, length: int, *, exact: bool) -> OutputWindow:
         data = self._in_memory(value)
         if data is not None:
             size, data = len(data), data[at : at + length]
         else:
             window = self._windows.read(value.blob, at, length)
             size, data = window.size, window.data
-        data, skipped = _whole_lines(data, is_first=at == 0, is_last=at + len(data) >= size)
+        skipped = 0
+        if not exact:
+            data, skipped = _whole_lines(data, is_first=at == 0, is_last=at + len(data) >= size)
         start = at + skipped
         return OutputWindow(name, data.decode(errors="replace"), start, start + len(data), size)
 

@@ -34,6 +34,7 @@ def make_app(project: Project, *, token: str, port: int, is_over: IsOver = lambd
         Route("/live", _live_list(pages, is_over)),
         Route("/search", _page(pages, lambda request: pages.search(_text(request, "q")))),
         Route("/compare", _page(pages, lambda request: pages.compare(_text(request, "a"), _text(request, "b")))),
+        Route("/changes", _page(pages, lambda request: pages.changes(_text(request, "id")))),
         Route("/report", _page(pages, lambda request: pages.report(_text(request, "id")))),
         Route("/a/{id}", _page(pages, lambda request: pages.agent(_id(request), _number(request, "turn")))),
         Route("/a/{id}/turn", _page(pages, lambda request: pages.turn(_id(request), _number(request, "turn")))),

@@ -31,10 +31,12 @@ from remora.events import (
     UserInputEvent,
     readable,
 )
-from remora.view._text import bytes_text, clean
+from remora.view._text import bytes_text, clean, clean_after
 
 FOLD = 6 * 1024
 """Bytes of an output that a card shows at first."""
+LEAD = 20 * 1024
+"""Bytes before a window that are read too, so that no secret is shown which begins before it."""
 MAX_ARGS = 4000
 """Characters of one argument."""
 _TONES = {"success": "good", "error": "bad", "unknown": "bad", "partial": "warn"}
@@ -181,7 +183,12 @@ class Cards:
     def output(self, event: Event, part: int, at: int, length: int, *, mark: bool = True) -> Output:
         """A window of an output, with the lines that the next prompt contains marked."""
         window = self._viewing.output(event, part, at, length)
-        lines = tuple(self._line(line, mark=mark) for line in clean(window.text).split("\n"))
+        text = clean(window.text)
+        if window.start > 0:
+            begin = max(window.start - LEAD, 0)
+            lead = self._viewing.output(event, part, begin, window.start - begin, exact=True)
+            text = clean_after(lead.text, window.text)
+        lines = tuple(self._line(line, mark=mark) for line in text.split("\n"))
         if lines and not lines[-1].text:
             lines = lines[:-1]
         return Output(event.seq, part, window, lines)

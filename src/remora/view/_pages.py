@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from remora.analysis import AgentComparison, PromptItem, PromptPart, RunComparison, Shown
 from remora.analysis.reporting import words
 from remora.app import Project, Viewing
-from remora.errors import RemoraError
+from remora.errors import RemoraError, TraceNotFound
 from remora.events import short_id
 from remora.trace import Filter, Outline, StreamInfo, is_locked, read_picked
 from remora.view._cards import Cards
@@ -26,6 +26,8 @@ PAGE = 100
 """Agents on one page of the list."""
 MAX_PAIRS = 400
 """Turns or agents of a comparison that are shown."""
+MAX_DIFFS = 100
+"""Agents whose open changes are on one page."""
 FILTERS = ("operation", "outcome", "node", "run", "tool", "since", "until")
 
 
@@ -219,6 +221,14 @@ class Pages:
         shown = list(zip(changes, asyncio.run(diffs()), strict=False))
         at = outline[index].turn if len(outline) else 0
         return self.render("files.html", **self.facts(outline), files=shown, turn=at, more=len(changes) - len(shown))
+
+    def changes(self, fragment: str) -> str:
+        """The open changes of an agent or a run; by default of the latest run that has some."""
+        try:
+            found = asyncio.run(self._project.review.diff(fragment or None))
+        except TraceNotFound:
+            found = []
+        return self.render("changes.html", found=found[:MAX_DIFFS], more=len(found) - MAX_DIFFS, fragment=fragment)
 
     def ladder(self, fragment: str) -> str:
         """Who decided what, and what each tool took."""

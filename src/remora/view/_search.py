@@ -11,6 +11,8 @@ from remora.context.text import one_line
 from remora.errors import TraceError
 from remora.events import BlobRef, Event, decode, readable
 from remora.trace import Outline, read_lines
+from remora.view._cards import LEAD
+from remora.view._text import clean
 
 MAX_HITS = 100
 AROUND = 80
@@ -50,12 +52,17 @@ def _hit(viewing: Viewing, event: Event, words: str) -> FoundText | None:
         except TraceError:
             at = None  # pruned or damaged: nothing can be found in it
         if at is not None:
-            window = viewing.output(event, part, max(at - AROUND, 0), 2 * AROUND + len(words.encode()))
-            return FoundText(event.seq, event.turn, event.type, one_line(window.text, 240), part, at)
+            window = viewing.output(event, part, max(at - LEAD, 0), min(LEAD, at) + 2 * AROUND + len(words.encode()))
+            return FoundText(event.seq, event.turn, event.type, excerpt(clean(window.text), words), part, at)
         if isinstance(value, BlobRef):
             continue
-    text = readable(event.body())
-    place = text.lower().find(words.lower())
-    if place < 0:
+    text = clean(readable(event.body()))
+    if words.lower() not in text.lower():
         return None
-    return FoundText(event.seq, event.turn, event.type, one_line(text[max(place - AROUND, 0) :], 240), 0, -1)
+    return FoundText(event.seq, event.turn, event.type, excerpt(text, words), 0, -1)
+
+
+def excerpt(text: str, words: str) -> str:
+    """One line around the last place of the words in a text that is already clean."""
+    place = max(text.lower().rfind(words.lower()), 0)
+    return one_line(text[max(place - AROUND, 0) :], 240)

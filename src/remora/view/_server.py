@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import secrets
 import socket
+import threading
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -44,6 +45,8 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         self.token = token or secrets.token_urlsafe(32)
         self._running: uvicorn.Server | None = None
+        self._is_stopped = False
+        self._lock = threading.Lock()
 
     @property
     def origin(self) -> str:
@@ -72,15 +75,20 @@ class Server:
             timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=64 * 1024,
         )
-        self._running = uvicorn.Server(settings)
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._running = uvicorn.Server(settings)
         self._running.run(sockets=[self._socket])
 
     def _is_over(self) -> bool:
-        return self._running is not None and self._running.should_exit
+        return self._is_stopped or (self._running is not None and self._running.should_exit)
 
     def stop(self) -> None:
-        """End `run`, which another thread called, and release the port."""
-        if self._running is not None:
-            self._running.should_exit = True
-        else:
-            self._socket.close()
+        """End `run`, which another thread may have called, and release the port."""
+        with self._lock:
+            self._is_stopped = True
+            if self._running is None:
+                self._socket.close()
+            else:
+                self._running.should_exit = True

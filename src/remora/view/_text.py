@@ -35,6 +35,13 @@ def clean(text: str) -> str:
     return visible(redact_patterns(text[:MAX_TEXT].replace("\r\n", "\n")))
 
 
+def clean_after(lead: str, text: str) -> str:
+    """`text` as it is shown after `lead`: a secret that begins in `lead` is redacted too."""
+    before, whole = clean(lead), clean(lead + text)
+    same = next((at for at, pair in enumerate(zip(before, whole, strict=False)) if pair[0] != pair[1]), len(before))
+    return whole[min(same, len(whole)) :]
+
+
 def bytes_text(size: int) -> str:
     """A size for people: `812 B`, `11.8 KB`, `50 MB`."""
     amount, unit = float(size), "B"

@@ -236,7 +236,19 @@ document.addEventListener("click", (event) => {
   } else if ((found = at(".track .lines li")) && !String(getSelection())) wasSeen(found);
 });
 
+// The lines of an output by keyboard: up and down, Enter asks. Returns whether the key was used.
+function moveLine(event) {
+  const lines = event.target.closest?.(".lines");
+  if (!lines || !["ArrowUp", "ArrowDown", "Enter"].includes(event.key)) return false;
+  const here = event.target.closest("li");
+  if (event.key === "Enter") { if (here) wasSeen(here); return Boolean(here); }
+  const next = here ? (event.key === "ArrowDown" ? here.nextElementSibling : here.previousElementSibling) : lines.firstElementChild;
+  if (next) { next.tabIndex = -1; next.focus(); }
+  return true;
+}
+
 document.addEventListener("keydown", (event) => {
+  if (moveLine(event)) { event.preventDefault(); return; }
   const typing = event.target.matches?.("input:not([type=range]), textarea, select");
   if (event.target.matches?.("[data-find]") && event.key === "Enter") { event.preventDefault(); find(event.target); }
   if (!travel || typing || event.ctrlKey || event.metaKey || event.altKey || byId("panel").open) return;
