@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from operator import is_
 from typing import Any, TypeVar
 
@@ -84,14 +83,10 @@ def _walk(value: Any) -> Any:
         same = kind is dict and all(map(is_, pairs.values(), value.values())) and all(map(is_, pairs, value))
         return value if same else pairs
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {name: new for name in _names_of(kind) if (new := _walk(old := getattr(value, name))) is not old}
+        names = [field.name for field in fields(value)]
+        changed = {name: new for name in names if (new := _walk(old := getattr(value, name))) is not old}
         return replace(value, **changed) if changed else value
     return value
 
 
 _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
-
-
-@cache
-def _names_of(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
