@@ -112,7 +112,7 @@ class Reports:
         return self._project.library.files([f"traces/{agent_id}" for agent_id in agents])
 
     def _agent(self, path: Path, *, losses: bool) -> AgentReport:
-        events = Intact(read_picked(path, REPORTED))
+        events = Intact(read_picked(path, REPORTED, quick=True))
         found = report_agent(events, system=self._system, raw_text=self._raw_text if losses else None)
         damage = events.damage.message if events.damage else ""
         return replace(found, agent_id=found.agent_id or path.stem, damage=damage)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from operator import is_
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -50,9 +51,10 @@ def redact_patterns(text: str) -> str:
     """`text` with everything that looks like a well-known secret replaced by `[redacted:NAME]`."""
     if not _HINTS.search(text):
         return text
+    redacted = text
     for name, pattern in PATTERNS.items():
-        text = pattern.sub(_mark(name), text)
-    return text
+        redacted = pattern.sub(_mark(name), redacted)
+    return text if redacted == text else redacted
 
 
 def _mark(name: str) -> Callable[[re.Match[str]], str]:
@@ -66,17 +68,25 @@ def redact_values(value: Value) -> Value:
 
 
 def _walk(value: Any) -> Any:
-    match value:
-        case str():
-            return redact_patterns(value)
-        case Mapping():
-            return {_walk(key): _walk(item) for key, item in value.items()}
-        case list():
-            return [_walk(item) for item in value]
-        case tuple():
-            return tuple(map(_walk, value))
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            found = {field.name: getattr(value, field.name) for field in fields(value)}
-            changed = {name: new for name, old in found.items() if (new := _walk(old)) != old}
-            return replace(value, **changed) if changed else value
+    """The redacted value; the same object if there is nothing to redact, so that most values are not copied."""
+    kind = type(value)
+    if kind in _WITHOUT_TEXT:
+        return value
+    if isinstance(value, str):
+        return redact_patterns(value)
+    if isinstance(value, list | tuple):
+        items = [_walk(item) for item in value]
+        same = all(map(is_, items, value))
+        return value if same else items if isinstance(value, list) else tuple(items)
+    if kind is dict or isinstance(value, Mapping):
+        pairs = {_walk(key): _walk(item) for key, item in value.items()}
+        same = kind is dict and all(map(is_, pairs.values(), value.values())) and all(map(is_, pairs, value))
+        return value if same else pairs
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in fields(value)]
+        changed = {name: new for name in names if (new := _walk(old := getattr(value, name))) is not old}
+        return replace(value, **changed) if changed else value
     return value
+
+
+_WITHOUT_TEXT = frozenset({int, float, bool, type(None)})

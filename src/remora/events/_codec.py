@@ -85,7 +85,7 @@ def from_record(record: dict[str, Any]) -> Event:
         version = record["v"]
     data = record.get("data")
     data = data if isinstance(data, dict) else {}
-    envelope = {name: record[name] for name in Event.ENVELOPE if record.get(name) is not None}
+    envelope = {name: value for name in Event.ENVELOPE if (value := record.get(name)) is not None}
     kind = EVENT_TYPES.get(record["type"]) if isinstance(record["type"], str) else None
     if kind is None or version != FORMAT:
         return _unknown(envelope, version, data, f"type `{record['type']}`, version {version} is not known")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -48,7 +48,7 @@ Status = Literal["done", "partial", "unchanged", "failed", "unsealed"]
 Decision = Literal["open", "accepted", "rejected"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One call and its result."""
 
@@ -62,7 +62,7 @@ class Step:
     duration_ms: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Something that was not carried out, and why."""
 
@@ -72,7 +72,7 @@ class Refusal:
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ModelUse:
     """The requests to one model."""
 
@@ -296,14 +296,13 @@ class _Reading:
         use = self._models.get(name, ModelUse(name))
         served = _count(event.usage, "prompt_tokens")
         counted: Any = "server" if served is not None else "receipt"
-        self._models[name] = replace(
-            use,
-            requests=use.requests + 1,
-            prompt_tokens=use.prompt_tokens + (served if served is not None else _total(asked)),
-            output_tokens=use.output_tokens + (_count(event.usage, "completion_tokens") or 0),
-            duration_ms=use.duration_ms
-            + (event.duration_ms or 1000 * seconds_between(asked.ts if asked else "", event.ts)),
-            counted=counted if use.counted == counted or not use.requests else "both",
+        self._models[name] = ModelUse(
+            name,
+            use.requests + 1,
+            use.prompt_tokens + (served if served is not None else _total(asked)),
+            use.output_tokens + (_count(event.usage, "completion_tokens") or 0),
+            use.duration_ms + (event.duration_ms or 1000 * seconds_between(asked.ts if asked else "", event.ts)),
+            counted if use.counted == counted or not use.requests else "both",
         )
         self._args |= {call.call_id: call.args for call in event.calls}
         if event.error:

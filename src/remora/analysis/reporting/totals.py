@@ -111,6 +111,10 @@ class Report:
     currency: str = ""
     searched_losses: bool = False
 
+    def __repr__(self) -> str:
+        """A short text: `asyncio.run` writes its result as text when it ends, and never shows it."""
+        return f"<Report {self.title!r}: {len(self.agents)} agents>"
+
 
 def build_report(
     title: str,
