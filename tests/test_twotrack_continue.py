@@ -115,7 +115,7 @@ async def test_a_stream_that_was_never_sealed_is_gone_on_with_and_its_open_call_
     await old._writer.close(old.identity.stream_id)  # as when its process is killed
     async with remora.TwoTrack.continue_(old) as new:
         prompt = await new.request()
-    assert '{"to":"x@y.z"}}\nFailed: It was interrupted' in prompt.text
+    assert '{"to":"x@y.z"}}\ntool: Failed: It was interrupted' in prompt.text
     assert not [event for event in read_events(new.path) if isinstance(event, ToolResultEvent)]
 
 

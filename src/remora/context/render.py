@@ -203,7 +203,9 @@ def _render_chat(
 def _is_newest(error: str | None, packet: DecisionPacket) -> bool:
     """Whether the newest result shows this error."""
     newest = packet.evidence.entries[-1] if packet.evidence.entries else None
-    return bool(error and newest and newest.failed and error in " ".join(newest.lines))
+    if not error or newest is None or not newest.failed:
+        return False
+    return error.removeprefix(f"{newest.tool}: ") in " ".join(newest.lines)
 
 
 def _beside(packet: DecisionPacket, room: int, count: Callable[[str], int]) -> Fitted:
