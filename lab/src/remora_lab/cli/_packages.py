@@ -15,10 +15,10 @@ from remora.context.text import number, visible
 from remora.errors import ConfigError
 
 if TYPE_CHECKING:
-    from remora_lab.packages.pinned import Package
-    from remora_lab.packages.place import SuiteEnd
-    from remora_lab.packages.results import Offered, RowEnd
-    from remora_lab.packages.trial import Row
+    from remora_lab.real_packages.pinned import Package
+    from remora_lab.real_packages.place import SuiteEnd
+    from remora_lab.real_packages.results import Offered, RowEnd
+    from remora_lab.real_packages.trial import Row
 
 WORK = Path(".agentfs/packages")
 OPERATIONS = "lint,docstring,test,sample_data"
@@ -49,8 +49,8 @@ def packages(
       remora bench packages-report results.jsonl --page docs/benchmarks/packages.md
     """
     from remora.cli._analyze import operation_names
-    from remora_lab.packages.pinned import read_pinned, select
-    from remora_lab.packages.results import read_lines, write_lines
+    from remora_lab.real_packages.pinned import read_pinned, select
+    from remora_lab.real_packages.results import read_lines, write_lines
 
     with errors_as_sentences():
         names = operation_names(operations)
@@ -81,8 +81,8 @@ def packages_report(
       remora bench packages-report results.jsonl --show 25
       remora bench packages-report results.jsonl --page docs/benchmarks/packages.md
     """
-    from remora_lab.packages.page import write_page
-    from remora_lab.packages.results import read_lines
+    from remora_lab.real_packages.page import write_page
+    from remora_lab.real_packages.results import read_lines
 
     with errors_as_sentences():
         changes, ends = read_lines(files)
@@ -95,7 +95,7 @@ def packages_report(
 
 
 def _row(name: str, server: str) -> Row:
-    from remora_lab.packages.trial import RUFF, RUFF_UNSAFE, RULE, Row
+    from remora_lab.real_packages.trial import RUFF, RUFF_UNSAFE, RULE, Row
 
     if name in (RUFF, RUFF_UNSAFE):
         return Row(name, {})
@@ -106,8 +106,8 @@ def _row(name: str, server: str) -> Row:
 
 def _prepare(package: Package, work: Path, index: str) -> tuple[Path, SuiteEnd]:
     """The package's folder, and how its own tests end before anything is changed."""
-    from remora_lab.packages.pinned import fetch
-    from remora_lab.packages.place import prepare, run_suite
+    from remora_lab.real_packages.pinned import fetch
+    from remora_lab.real_packages.place import prepare, run_suite
 
     _say(f"{package.name}: fetch and install")
     archive = fetch(package, work / "sdist", index)
@@ -119,7 +119,7 @@ def _prepare(package: Package, work: Path, index: str) -> tuple[Path, SuiteEnd]:
 def _run(
     package: Package, root: Path, row: Row, operations: list[str], work: Path, before: SuiteEnd
 ) -> tuple[list[Offered], RowEnd]:
-    from remora_lab.packages.trial import run_row
+    from remora_lab.real_packages.trial import run_row
 
     state = (work / "state" / f"{package.name}-{row.name.replace('/', '-')}").absolute()
     return run_row(package, root, row, operations, state, before, lambda what: _say(f"{package.name}: {what}"))
@@ -135,7 +135,7 @@ def _tell_row(end: RowEnd, offered: list[Offered]) -> None:
 
 
 def _print(changes: list[Offered], ends: list[RowEnd], show: int, *, json: bool) -> None:
-    from remora_lab.packages.page import BY_PACKAGE, RATED, examples, package_rows, rating_rows
+    from remora_lab.real_packages.page import BY_PACKAGE, RATED, examples, package_rows, rating_rows
 
     if json:
         print_json({"changes": changes, "rows": ends})

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from remora.errors import ConfigError, RemoraError
 from remora.sandbox import LocalSpawner
-from remora_lab.packages.pinned import Package, unpack
+from remora_lab.real_packages.pinned import Package, unpack
 
 TESTS_S = 300.0
 INSTALL_S = 600.0

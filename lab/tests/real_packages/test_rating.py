@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from remora_lab.packages.rating import Change, rate
+from remora_lab.real_packages.rating import Change, rate
 
 LINT = Change("lint", "a.py", "import os\nx = 1\n", "x = 1\n", lint_before=1, lint_after=0)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from remora.errors import ConfigError
-from remora_lab.packages.results import Offered, RowEnd
+from remora_lab.real_packages.results import Offered, RowEnd
 
 START, END = "<!-- packages: begin -->", "<!-- packages: end -->"
 """The figures of the page stand between these lines. The rest is written by people."""

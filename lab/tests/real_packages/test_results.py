@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from remora.errors import ConfigError
-from remora_lab.packages.page import END, START, examples, rating_rows, write_page
-from remora_lab.packages.pinned import Package, fetch, read_pinned, select, unpack
-from remora_lab.packages.place import SuiteEnd, read_report
-from remora_lab.packages.results import Offered, RowEnd, read_lines, write_lines
+from remora_lab.real_packages.page import END, START, examples, rating_rows, write_page
+from remora_lab.real_packages.pinned import Package, fetch, read_pinned, select, unpack
+from remora_lab.real_packages.place import SuiteEnd, read_report
+from remora_lab.real_packages.results import Offered, RowEnd, read_lines, write_lines
 
 
 def offered(place: int, rating: str = "merge", package: str = "a", *, unsafe: bool = False) -> Offered:

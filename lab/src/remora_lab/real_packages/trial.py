@@ -18,11 +18,11 @@ from remora.app import Project, open_project
 from remora.ports import AgentResult
 from remora.sandbox._allow import find_program
 from remora_lab.machine import describe_machine
-from remora_lab.packages.linting import ProjectLinter
-from remora_lab.packages.pinned import Package
-from remora_lab.packages.place import SuiteEnd, suite_with, write_files
-from remora_lab.packages.rating import Change, rate
-from remora_lab.packages.results import Offered, RowEnd
+from remora_lab.real_packages.linting import ProjectLinter
+from remora_lab.real_packages.pinned import Package
+from remora_lab.real_packages.place import SuiteEnd, suite_with, write_files
+from remora_lab.real_packages.rating import Change, rate
+from remora_lab.real_packages.results import Offered, RowEnd
 
 RULE, RUFF, RUFF_UNSAFE = "rule", "ruff", "ruff-unsafe"
 """The rows without a model."""
