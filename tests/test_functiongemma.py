@@ -10,7 +10,7 @@ import pytest
 
 import remora
 from remora.errors import ConfigError
-from remora.events import ModelRequestEvent
+from remora.events import ModelRequestEvent, ModelResponseEvent
 from remora.runner import AgentError, FunctionGemmaRunner
 from remora.testing import (
     make_ctx,
@@ -90,13 +90,16 @@ BUNDLED = ("lint", "docstring", "test", "sample_data")
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(name: str, tmp_path: Path) -> None:
+async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(
+    name: str, tmp_path: Path, by_rule: None
+) -> None:
     (tmp_path / "remora.yaml").touch()
     (tmp_path / "pytest.ini").write_text(no_plugins("xdist"))
     (tmp_path / "cart.py").write_text("import os\n\n\ndef total(prices):\n    return sum(prices)\n")
     project = remora.open_project(tmp_path, {"server.server": "first-candidate", "runner.max_turns": 3})
     job = project.runs.plan([tmp_path / "cart.py"], [name]).jobs[0]
-    (analyzed,) = [one for one in await project.runs.analyze([tmp_path], [name]) if one.node_id == job.node.node_id]
+    results = await project.runs.analyze([tmp_path], [name])
+    analyzed = next(one for one in results if one.node_id == job.node.node_id)
     agent = runner(
         definition=project.agents.load([name])[name].definition,
         node=job.node,
@@ -108,14 +111,21 @@ async def test_it_runs_every_bundled_agent_with_its_defaults_as_analyze_does(nam
     )
     with contextlib.suppress(AgentError):
         await agent.run()
-    mine, theirs = (prompts_of(tmp_path, agent_id) for agent_id in ("01SAME", analyzed.agent_id))
+    mine, theirs = (turns_of(tmp_path, agent_id) for agent_id in ("01SAME", analyzed.agent_id))
     assert mine == theirs
+    assert mine
     assert agent.context_manager.packet.node_id == job.node.node_id
 
 
-def prompts_of(root: Path, agent_id: str) -> list[str]:
-    events = read_events(root / ".agentfs" / "traces" / f"{agent_id}.jsonl")
-    return [event.prompt_sha256 for event in events if isinstance(event, ModelRequestEvent)]
+def turns_of(root: Path, agent_id: str) -> list[object]:
+    """Every prompt, and every decision of a model or a rule."""
+    found: list[object] = []
+    for event in read_events(root / ".agentfs" / "traces" / f"{agent_id}.jsonl"):
+        if isinstance(event, ModelRequestEvent):
+            found.append(event.prompt_sha256)
+        elif isinstance(event, ModelResponseEvent):
+            found.append((event.rule, [(call.tool, call.args) for call in event.calls]))
+    return found
 
 
 async def test_the_projects_secrets_never_reach_its_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
