@@ -67,6 +67,17 @@ def test_the_command_of_the_bare_wheel_says_what_to_install(bare: Path) -> None:
     )
 
 
+def test_the_wheel_ships_the_pages_of_the_viewer(bare: Path) -> None:
+    code = (
+        "import remora.view, pathlib; base = pathlib.Path(remora.view.__file__).parent\n"
+        "print(*(path.relative_to(base) for path in base.rglob('*.*')))"
+    )
+    done = subprocess.run([bare, "-c", code], check=True, capture_output=True, text=True)
+    assert {"static/view.css", "static/view.js", "templates/agent.html", "templates/turn.html"} <= set(
+        done.stdout.split()
+    )
+
+
 def test_the_wheel_ships_the_agents(bare: Path) -> None:
     code = (
         "from remora.app import bundled_agents as agents; import remora, pathlib\n"

@@ -128,10 +128,17 @@ def test_a_live_run_appears_without_a_reload(page: Any, running: Any, write: Any
             result = ToolResultEvent(call_id="1", tool="look", outcome="success", raw="a fresh result", turn=2)
             await add(TurnStartEvent(turn=2), result)
 
+    async def come_to_an_end() -> None:
+        async with writing(agent) as add:
+            await add(TurnStartEvent(turn=3), AgentEndEvent(turn=3, verdict="clean"))
+
     finish(go_on())
     page.wait_for_selector("text=a fresh result")
     assert page.inner_text("#where") == "turn 2 of 2"
     assert page.evaluate("window.kept") == 1
+    finish(come_to_an_end())
+    page.wait_for_selector("text=verdict clean")
+    assert page.inner_text("#where") == "turn 3 of 3"
     visit(page, running, "/")
     write(AgentStartEvent(format=1, goal="another goal"), AgentEndEvent())
     page.wait_for_selector("text=another goal")

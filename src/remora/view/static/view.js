@@ -199,7 +199,12 @@ function followAgent() {
     await go(follow ? state.last : state.turn, { fresh: follow || state.turn === state.last });
   };
   source.addEventListener("event", () => { due ??= setTimeout(refresh, 150); });
-  source.addEventListener("end", () => { source.close(); location.replace(`${agentPath()}?turn=${state.turn}`); });
+  source.addEventListener("end", () => {
+    source.close();
+    clearTimeout(due);
+    const follows = byId("follow").checked && state.turn >= state.last;
+    location.replace(follows ? agentPath() : `${agentPath()}?turn=${state.turn}`);
+  });
 }
 
 function followList(rows) {
