@@ -20,6 +20,7 @@ VERBS = listed("""
     split start stop store strip subtract suppress swap switch sync take test toggle tokenize trace transform
     translate traverse trim truncate try turn unpack unregister unwrap update upload use validate verify visit wait
     walk warn wrap write yield
+    associate cache retrieve
 """)
 """Verbs that a docstring may begin with."""
 COMMON = listed("""
