@@ -21,6 +21,9 @@ STREAM = "traces/01TEST"
 # Runs decide without a model unless a test says otherwise: what the embedded one does is slow, and its own to decide.
 os.environ.setdefault("REMORA_SERVER__SERVER", "scripted")
 
+# Tests of runs ask their policy at every turn: they are about asking. Tests of rules turn them on (`by_rule`).
+os.environ.setdefault("REMORA_RUNNER__BY_RULE", "false")
+
 # Tests start hundreds of commands, each of which would compile our modules again without its bytecode.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -48,6 +51,12 @@ class TickingClock:
 
     def monotonic(self) -> float:
         return self.time.timestamp()
+
+
+@pytest.fixture
+def by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules decide where nothing is to decide, as for users."""
+    monkeypatch.setenv("REMORA_RUNNER__BY_RULE", "true")
 
 
 @pytest.fixture

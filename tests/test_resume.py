@@ -75,9 +75,12 @@ def cut(state: Path, agent_id: str, keep: int) -> None:
     lines = stream.read_bytes().splitlines(keepends=True)
     stream.write_bytes(b"".join(lines[:keep]))
     (run_stream,) = (state / "runs").glob("*.jsonl")
-    said = run_stream.read_bytes().splitlines(keepends=True)
-    wanted = [line for line in said if orjson.loads(line)["type"] in ("run_start", "agent_scheduled")]
-    run_stream.write_bytes(b"".join(wanted))
+    said = [(line, orjson.loads(line)) for line in run_stream.read_bytes().splitlines(keepends=True)]
+    ended = [record["agent_id"] for _, record in said if record["type"] == "agent_finished"]
+    place = next(i for i, (_, each) in enumerate(said) if each["type"] == "agent_finished")
+    run_stream.write_bytes(b"".join(line for line, _ in said[:place]))
+    for other in set(ended) - {agent_id}:
+        (state / "traces" / f"{other}.jsonl").unlink()
     (state / "heads.log").unlink()
 
 

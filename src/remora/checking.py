@@ -16,6 +16,9 @@ from remora.subagent import CheckRule
 from remora.twotrack import Track
 
 UNKNOWN_OUTCOME = "It was interrupted, and nobody knows whether it took effect. It is not run again by itself"
+NOTHING_FOUND, DECIDED_BY_RULE = "nothing to do", "decided by rule"
+UNSAFE = "unsafe"
+"""The verdict of work that may change behaviour."""
 BEFORE, AFTER = "check-before", "check-after"
 """The ids of the first and the last call of an agent's check."""
 
@@ -92,12 +95,18 @@ class Checker:
         known = (await self.track.distill(self.rule.tool, output.value)).delta.knowledge.get(self.rule.count)
         return known.value if known and isinstance(known.value, int) else None
 
-    async def judge_files(self, before: CheckResult, *, changed: bool) -> dict[str, Any]:
-        """Judge the run by its files. If no file changed, the first check also counts as the last."""
+    async def judge_files(self, before: CheckResult, *, changed: bool, by_rule: bool = False) -> dict[str, Any]:
+        """Judge the run by its files. If no file changed, the first check also counts as the last.
+
+        `by_rule` says that no model was asked.
+        """
         if self.rule is None:
             return {}
         after = await self.run(AFTER) if changed or before.seq == UNRECORDED else before
-        return judge(self.rule, before, after, changed=changed) | explain(after, self.track.packet, changed=changed)
+        known = self.track.packet.knowledge.get(self.rule.unsafe) if changed else None
+        unsafe = known.value if known and isinstance(known.value, int) else 0
+        verdict = judge(self.rule, before, after, changed=changed, unsafe=unsafe)
+        return verdict | explain(after, self.track.packet, changed=changed, by_rule=by_rule)
 
 
 def unknown_result(**_args: Any) -> dict[str, Any]:
@@ -105,24 +114,32 @@ def unknown_result(**_args: Any) -> dict[str, Any]:
     return make_error_result(UNKNOWN_OUTCOME)
 
 
-def explain(after: CheckResult, packet: DecisionPacket, *, changed: bool) -> dict[str, Any]:
-    """Explain remaining problems to a person, in the words of tools, never of the model.
+def explain(after: CheckResult, packet: DecisionPacket, *, changed: bool, by_rule: bool = False) -> dict[str, Any]:
+    """Explain a verdict to a person, in the words of tools, never of the model.
 
-    If files changed, the check explains. Otherwise the last tool error or result says why nothing changed.
+    If files changed and problems are left, the check explains. Otherwise the last tool error or result does.
+    `by_rule` says that no model was asked.
     """
     notes: Mapping[str, Any] = {"notes": list(after.notes)} if after.notes else {}
-    latest = packet.last_error or (packet.recent_actions[-1].summary if packet.recent_actions else "")
-    why = after.problem if changed else latest or after.problem
-    return {**notes, **({"why": one_line(why)} if why and after.count != 0 else {})}
+    last = packet.recent_actions[-1].summary if packet.recent_actions else ""
+    why = after.problem or last if changed else packet.last_error or last or after.problem
+    if after.count == 0:
+        why = last or NOTHING_FOUND
+    return {**notes, "why": ", ".join(filter(None, (one_line(why), DECIDED_BY_RULE if by_rule else "")))}
 
 
-def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: bool = False) -> dict[str, Any]:
+def judge(
+    rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: bool = False, unsafe: int = 0
+) -> dict[str, Any]:
     """Compare both checks: their counts, the verdict, and the seqs of the events that prove it.
 
-    `changed` says whether files changed: code without a problem can be changed too.
+    `changed` says whether files changed: code without a problem can be changed too. `unsafe` counts fixes that may
+    change behaviour.
     """
     if before.count is None or after.count is None or after.count > before.count:
         verdict = rule.words.get("failed", "failed")
+    elif unsafe:
+        verdict = UNSAFE
     elif after.count == before.count == 0 and changed and "changed" in rule.words:
         verdict = rule.words["changed"]
     elif after.count == 0:
@@ -132,5 +149,6 @@ def judge(rule: CheckRule, before: CheckResult, after: CheckResult, *, changed: 
     else:
         verdict = rule.words.get("unchanged", "unchanged")
     result = {"tool": rule.tool, "key": rule.count, "before": before.count, "after": after.count, "verdict": verdict}
+    result |= {"unsafe": unsafe} if unsafe else {}
     evidence = sorted({check.seq for check in (before, after)} - {UNRECORDED})
     return result | ({"evidence": evidence} if evidence else {})

@@ -172,6 +172,8 @@ class RunnerConfig(_Block):
     memory: MemoryConfig = MemoryConfig()
     max_turns: int | None = Field(default=None, ge=1, le=MAX_TURNS)
     """Maximum turns of every agent. An agent definition's limit applies if it is lower."""
+    by_rule: bool = True
+    """Whether agents' rules decide where nothing is to decide. `false` asks the model at every turn, to compare."""
     max_concurrent: int = Field(default=4, ge=1, le=1024)
     """Number of agents that run concurrently."""
     max_errors: int = Field(default=5, ge=1, le=10_000)

@@ -59,7 +59,8 @@ class CodeNode(BaseModel):
         """One line that says what the node is."""
         span = f"lines {self.lines.first}-{self.lines.last}"
         if self.node_type is NodeType.FILE:
-            return f"file '{self.name}', code outside its functions"
+            whole = self.owned == (self.lines,)
+            return f"whole file '{self.name}'" if whole else f"file '{self.name}', code outside its functions"
         return f"{self.node_type.value} '{self.name}' in {self.file_path.name}, {span}"
 
     def record(self) -> dict[str, Any]:

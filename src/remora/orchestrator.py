@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from remora._version import __version__
@@ -59,8 +60,8 @@ class Plan:
         return sorted(results, key=lambda result: (order.get(result.agent_id, len(order)), result.agent_id))
 
 
-LAST = "last"
-"""The stage of an agent that works on the combined changes of other agents."""
+FIRST, LAST = "first", "last"
+"""Stages: an agent that works on a whole file before the others, and one that works on their combined changes."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +72,42 @@ class LastPass:
     problems: tuple[str, ...] = ()
 
 
+BuildOn = Callable[[Sequence[Job], Sequence[AgentResult]], Awaitable[Sequence[Job]]]
+"""Given jobs and all results so far, returns the jobs, each on top of the changes that were made to its file."""
 LookAgain = Callable[[Sequence[AgentResult]], Awaitable[LastPass]]
 """Checks the combined changes of all agents."""
 
 
 def plan_jobs(
-    run_id: str, nodes: Sequence[CodeNode], definitions: Mapping[str, SubagentDefinition], ids: Iterator[str]
+    run_id: str,
+    nodes: Sequence[CodeNode],
+    definitions: Mapping[str, SubagentDefinition],
+    ids: Iterator[str],
+    *,
+    whole_files: bool = True,
 ) -> tuple[Job, ...]:
-    """One job for every node that an operation targets, grouped by operation. `ids` supplies the agent ids."""
-    return tuple(
-        Job(run_id=run_id, agent_id=next(ids), operation=operation, node=node)
-        for operation, definition in definitions.items()
-        for node in nodes
-        if node.node_type in definition.targets
-    )
+    """One job for every node that an operation targets, grouped by operation. `ids` supplies the agent ids.
+
+    An operation with `whole_file_first` also gets a job for each whole file, unless `whole_files` is False.
+    """
+    jobs: list[Job] = []
+    for operation, definition in definitions.items():
+        make = partial(Job, run_id=run_id, operation=operation)
+        if definition.whole_file_first and whole_files:
+            files = [node for node in nodes if node.node_type is NodeType.FILE]
+            whole = [node.model_copy(update={"owned": (node.lines,)}) for node in files]
+            jobs += [make(agent_id=next(ids), node=node, stage=FIRST) for node in whole]
+        jobs += [make(agent_id=next(ids), node=node) for node in nodes if node.node_type in definition.targets]
+    return tuple(jobs)
+
+
+def batches(jobs: Sequence[Job], operations: Sequence[str]) -> list[list[Job]]:
+    """The jobs in groups that run one after another: operation by operation, each with its whole files first."""
+    order = {operation: place for place, operation in enumerate(operations)}
+    grouped: dict[tuple[int, bool], list[Job]] = {}
+    for job in jobs:
+        grouped.setdefault((order.get(job.operation, len(order)), job.stage != FIRST), []).append(job)
+    return [grouped[key] for key in sorted(grouped)]
 
 
 @dataclass(frozen=True)
@@ -129,11 +152,21 @@ def _count_of(result: AgentResult, name: str) -> int:
 class Coordinator:
     """Runs a plan through an engine and records the run."""
 
-    def __init__(self, writer: TraceWriter, engine: Engine, look_again: LookAgain | None = None) -> None:
-        """`look_again` is called once all agents have finished. Its jobs run in the same run."""
+    def __init__(
+        self,
+        writer: TraceWriter,
+        engine: Engine,
+        look_again: LookAgain | None = None,
+        build_on: BuildOn | None = None,
+    ) -> None:
+        """`look_again` is called once all agents have finished. Its jobs run in the same run.
+
+        `build_on` is called before each group of jobs but the first, so that they start with the changes so far.
+        """
         self._writer = writer
         self._engine = engine
         self._look_again = look_again
+        self._build_on = build_on
 
     async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
         """Yield each agent's result once it is recorded."""
@@ -142,8 +175,8 @@ class Coordinator:
         counts: Counter[str] = Counter()
         done, completed = list(plan.ended), False
         try:
-            for stage in ("", LAST):
-                jobs = await self._last_pass(plan, done) if stage == LAST else plan.jobs
+            for group in (*batches(plan.jobs, plan.operations), None):
+                jobs = await (self._last_pass(plan, done) if group is None else self._built(plan, group, done))
                 stages = {job.agent_id: job.stage for job in jobs}
                 async for result in self._engine.run(jobs):
                     counts[result.outcome] += 1
@@ -154,6 +187,16 @@ class Coordinator:
         finally:
             await self._record(plan, RunEndEvent(outcome="finished" if completed else "cancelled", counts=dict(counts)))
             await self._writer.close(f"runs/{plan.run_id}")
+
+    async def _built(self, plan: Plan, jobs: Sequence[Job], done: Sequence[AgentResult]) -> Sequence[Job]:
+        """The jobs on top of the changes so far. Those that now start with changes are recorded as scheduled again."""
+        if self._build_on is None or not done:
+            return jobs
+        built = await self._build_on(jobs, done)
+        planned = {job.agent_id: job for job in jobs}
+        if drafts := [_scheduled_event(job) for job in built if job != planned[job.agent_id]]:
+            await self._record(plan, *drafts)
+        return built
 
     async def _last_pass(self, plan: Plan, done: Sequence[AgentResult]) -> tuple[Job, ...]:
         """Record and return the jobs on the combined changes."""
@@ -198,7 +241,7 @@ def _scheduled_event(job: Job) -> AgentScheduledEvent:
         stage=job.stage,
         over=job.over,
         after=job.after,
-        node=job.node.record() if job.stage else {},
+        node=job.node.record() if job.stage or job.over else {},
         answer=job.answer,
     )
 

@@ -304,13 +304,15 @@ class Job:
     operation: str
     node: CodeNode
     stage: str = ""
-    """`last` for an agent that works on the combined changes of others."""
+    """`first` for an agent on a whole file before the others, `last` for one on the combined changes of others."""
     over: tuple[FileChange, ...] = ()
     """Changes that its workspace starts with."""
     after: tuple[str, ...] = ()
     """The agents that made those changes."""
     answer: str = ""
     """The stream of a larger model's answer, which the agent starts with."""
+    clean_by: str = ""
+    """The agent whose check found no problem in the whole file, so that this one's check need not run."""
 
 
 @dataclass(frozen=True)
@@ -333,9 +335,16 @@ class AgentResult:
     last_seq: int = -1
     files: tuple[FileChange, ...] = ()
     stage: str = ""
-    """`last` if it worked on the combined changes of others."""
+    """`first` if it worked on a whole file before the others, `last` if on the combined changes of others."""
     decisions: tuple[Any, ...] = ()
     """Who decided what: a `remora.analysis.RungRow` for each rung."""
+
+    @property
+    def why(self) -> str:
+        """The reason for the verdict in one line, in the words of tools and rules, never of the model."""
+        failed = self.outcome in ("error", "degraded", "cancelled")
+        said = f"{self.reason}: {self.summary}" if failed else self.check.get("why") or self.reason
+        return str(said)
 
 
 class Engine(Protocol):

@@ -74,6 +74,7 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "runner.memory.summarizer_mode": FREE,
     "runner.memory.history_limit": Rule(most=PROMPT_TOKENS),
     "runner.memory.trace_indexing": FREE,
+    "runner.by_rule": NEVER,
     "runner.max_turns": FREE,
     "runner.max_concurrent": Rule(most=AGENTS_AT_ONCE),
     "runner.max_errors": Rule(most=FAILURES),

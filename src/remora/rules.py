@@ -6,7 +6,7 @@ rule that made it, so a stream shows which of its turns a model decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from remora.context.candidates import by_rules
@@ -42,7 +42,8 @@ class Ruling:
     made: set[tuple[str, bytes]]
     """Tool and arguments of every call that a rule made. A rule makes the same call only once."""
     enabled: bool = True
-    """False if a person or a larger model has spoken to the agent: then there is something to decide."""
+    """False if a person or a larger model has spoken to the agent: then there is something to decide. False also if the
+    user wants the model to decide everything."""
 
     @classmethod
     def after(cls, definition: SubagentDefinition, past: Iterable[Event], *, enabled: bool = True) -> Ruling:
@@ -64,11 +65,11 @@ class Ruling:
         """The next call if there is nothing to decide; None if the policy must be asked."""
         if not self.enabled:
             return None
-        decision = self._end(packet, found) or self._by_definition(packet)
-        if decision is None or _key(decision.call) in self.made:
-            return None
-        self.made.add(_key(decision.call))
-        return decision
+        for decision in (self._end(packet, found), *self._by_definition(packet)):
+            if decision is not None and _key(decision.call) not in self.made:
+                self.made.add(_key(decision.call))
+                return decision
+        return None
 
     def _end(self, packet: DecisionPacket, found: int | None) -> RuleDecision | None:
         """The end, if the agent's check, or its newest count in the packet, says that no problem is left."""
@@ -83,16 +84,14 @@ class Ruling:
             return None
         return _submit(packet, _offered_summary(packet) or f"Done: 0 {_words(check.count)}")
 
-    def _by_definition(self, packet: DecisionPacket) -> RuleDecision | None:
-        """The call of the first `decision_rules` entry that matches the knowledge."""
+    def _by_definition(self, packet: DecisionPacket) -> Iterator[RuleDecision]:
+        """The calls of all `decision_rules` that match the knowledge, in their order."""
         known = {name: entry.value for name, entry in packet.knowledge.items()}
         for rule in self.definition.decision_rules:
             for action in by_rules([rule], known):
                 chosen = _first_candidate(packet) if action.tool == FOLLOW_CANDIDATES else action
                 if chosen is not None:
-                    why = rule.reason or chosen.reason or f"`{rule.when}` is known"
-                    return RuleDecision(_call(packet, chosen), why)
-        return None
+                    yield RuleDecision(_call(packet, chosen), rule.reason or chosen.reason or f"`{rule.when}` is known")
 
 
 def _first_candidate(packet: DecisionPacket) -> CandidateAction | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from remora._version import __version__
-from remora.analysis import RungTally, fold_files
+from remora.analysis import BY_RULE, RungTally, fold_files
 from remora.checking import AFTER as AFTER
 from remora.checking import BEFORE, Checker, CheckResult, unknown_result
 from remora.checking import judge as judge
@@ -18,6 +18,7 @@ from remora.errors import AgentError as AgentError
 from remora.errors import CountingFailed, DecisionError, RemoraError, TraceError
 from remora.escalation import Climber, Ladder, OneModel
 from remora.events import (
+    UNRECORDED,
     AgentEndEvent,
     AgentStartEvent,
     Call,
@@ -33,6 +34,8 @@ from remora.rules import Ruling
 from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.twotrack import ResumeState, Track, resume_state
 
+START_SEQ = 0
+"""The seq of `agent_start`, which proves a count that another agent's check found."""
 MAX_CALLS = 16
 """The runner makes at most this many calls of one reply and records a notice about the rest."""
 
@@ -90,12 +93,15 @@ class Runner:
         problem: RemoraError | None = None,
         resumed: str = "the process that ran it ended",
         advice: Advice | None = None,
+        by_rule: bool = True,
+        clean_by: str = "",
     ) -> None:
         """Prepare a run.
 
         `policy` decides, until a rule of `rules` moves the agent to another model of `ladder`. `model` describes the
         model in the stream. `past` holds the events of an interrupted run, to resume it; `resumed` says why.
-        `problem` is why the agent cannot start; the stream records it and ends.
+        `problem` is why the agent cannot start; the stream records it and ends. Without `by_rule`, every turn is asked.
+        `clean_by` is the agent whose check found no problem in the whole file: then this agent's check need not run.
         """
         self.track = track
         self._definition = definition
@@ -107,7 +113,7 @@ class Runner:
         self._model = model or {}
         self._past = past
         self._problem, self._resumed = problem, resumed
-        self._advice = advice
+        self._advice, self._clean_by = advice, clean_by
         self._state = resume_state(past)
         self._failures = self._state.failures
         self._undecided = self._state.undecided
@@ -118,7 +124,7 @@ class Runner:
         self._tally = RungTally()
         track.observers.append(self._tally.take)
         self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
-        self._ruling = Ruling.after(definition, past, enabled=advice is None)
+        self._ruling = Ruling.after(definition, past, enabled=by_rule and advice is None)
         self._found: int | None = None
         """The count of the first check."""
 
@@ -136,7 +142,8 @@ class Runner:
                 return await self._recorded_result(self._state.ended)
             self._found = before.count
             ending = await self._run_turns()
-            check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)))
+            ruled = [row.rung for row in self._tally.rows] == [BY_RULE]
+            check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)), by_rule=ruled)
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
@@ -312,16 +319,17 @@ class Runner:
             model={"policy": self._policy.name, **self._model},
             candidates=self._definition.candidate_actions,
             parent=self._advice.parent if self._advice else None,
+            check={"before": 0, "by": self._clean_by} if self._clean_by else None,
         )
-        return await self._checker.run(BEFORE)
+        return CheckResult(0, seq=START_SEQ) if self._clean_by else await self._checker.run(BEFORE)
 
     async def _resume(self) -> CheckResult:
         """Continue the stream. Runs the first check if the stream has no result of it."""
         await self.track.resume(self._past, self._resumed)
         await self._deciding.resume()
         first = self._past[0]
-        if isinstance(first, AgentStartEvent) and first.check:  # older versions recorded no event for it
-            return CheckResult(first.check.get("before"))
+        if isinstance(first, AgentStartEvent) and first.check:  # also in streams of older versions, without `by`
+            return CheckResult(first.check.get("before"), seq=START_SEQ if first.check.get("by") else UNRECORDED)
         return CheckResult() if self._state.ended else await self._checker.run(BEFORE)
 
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:

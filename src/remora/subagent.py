@@ -67,6 +67,9 @@ class CheckRule(_Part):
     )
     """This agent's own names for verdicts, such as `clean: kept`. `was_clean` means that the first check was clean,
     and `changed` that the agent changed such code all the same."""
+    unsafe: str = ""
+    """The knowledge key that counts fixes that may change behaviour. Such work has the verdict `unsafe`: it is accepted
+    only if the user names the agent."""
     ask_when_clean: bool = False
     """Whether to ask the model even if the check finds no problem. By default, such an agent ends by rule."""
 
@@ -91,6 +94,9 @@ class DecisionRule(CandidateRule):
     `tool: candidates` makes the first call that the last tool offered.
     """
 
+    when: str = ""
+    """The knowledge key that the rule tests; empty for a rule that always matches."""
+
 
 class CommandRule(_Part):
     """A Python module that tools of a trusted agent may run, such as `mypy`. It always runs in the OS sandbox."""
@@ -109,6 +115,8 @@ class SubagentDefinition(_Part):
     """The goal in the packet. `{node}` and `{file}` are replaced."""
     system_prompt: str
     targets: tuple[NodeType, ...] = (NodeType.FUNCTION, NodeType.METHOD)
+    whole_file_first: bool = False
+    """Whether an agent works on each whole file before the others, which then start with its changes."""
     max_turns: int = Field(default=12, ge=1, le=1000)
     tools: tuple[ToolEntry, ...] = Field(min_length=1)
     commands: tuple[str | CommandRule, ...] = ()

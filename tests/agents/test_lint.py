@@ -45,7 +45,7 @@ def test_the_definition_offers_only_what_the_model_gives(lint: SubagentDefinitio
     assert specs["run_linter"].parameters["properties"] == {}
     assert specs["apply_fix"].parameters["required"] == ["code"]
     assert (specs["run_linter"].effects, specs["apply_fix"].effects) == ("none", "workspace")
-    assert lint.commands == ("ruff",)
+    assert lint.commands == ("ruff", "pytest")
     assert lint.check is not None
 
 
@@ -178,7 +178,7 @@ async def test_the_packet_is_told_which_rules_are_on(lint_tools: Make, tmp_path:
     assert told == "extend-select B, line-length 99 (pyproject.toml)"
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     told = (await _call(lint_tools(b"x = 1\n"), "run_linter"))["knowledge_delta"]["ruff_settings"]
-    assert told == "ruff's defaults"
+    assert told == "no linter settings: errors that every linter reports"
 
 
 async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> None:
@@ -285,3 +285,27 @@ async def test_code_cannot_be_deleted_to_be_rid_of_its_errors(lint_tools: Make, 
     value = await _call(lint_tools(data), "edit_lines", first=2, last=3, text="")
     assert value["error"] == "Only lines that are an error themselves can be taken away"
     assert _now(tmp_path) == data
+
+
+TRIED = "def f(x):\n    try:\n        return int(x)\n    except:\n        return 0\n"
+TESTS = "from a import f\n\n\ndef test_none():\n    assert f(None) == 0\n"
+
+
+async def test_an_edit_must_leave_the_projects_tests_green(agent_tools: Make, tmp_path: Path) -> None:
+    tools = agent_tools("lint", {"a.py": TRIED, "test_a.py": TESTS, "ruff.toml": 'lint.select = ["E"]\n'}, "a.py:f")
+    broken = await _call(tools, "edit_lines", first=4, last=4, text="    except ValueError:")
+    assert broken["error"] == "It fails with the project's suite: test_a.py::test_none"
+    assert _now(tmp_path) == TRIED.encode()
+    kept = await _call(tools, "edit_lines", first=4, last=4, text="    except (TypeError, ValueError):")
+    assert (kept["error"], kept["outcome"]) == (None, "success")
+    assert b"except (TypeError, ValueError):" in _now(tmp_path)
+
+
+async def test_all_safe_fixes_are_one_call_and_all_others_are_marked(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(MANY)
+    safe = await _call(tools, "apply_fix", code="safe")
+    assert (safe["result"]["fixed"], safe["result"]["unsafe"]) == (4, 0)
+    assert safe["knowledge_delta"]["next_step"] == "end"
+    unsafe = await _call(tools, "apply_fix", code="unsafe")
+    assert unsafe["knowledge_delta"]["unsafe_fixes"] == unsafe["result"]["fixed"] > 0
+    assert b"f is None" in _now(tmp_path)

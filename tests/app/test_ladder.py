@@ -235,7 +235,7 @@ async def test_the_specifications_runner_climbs_the_same_ladder(root: Path) -> N
             node=node,
             ctx=make_ctx(operation="lint"),
             server_config=ServerConfig(server=small.url, model="big", timeout_s=5),
-            runner_config=RunnerConfig(),
+            runner_config=RunnerConfig(by_rule=False),
             root=root,
             state_dir=root / ".agentfs",
             escalation=(RungConfig(model=f"{large.url}#big"),),

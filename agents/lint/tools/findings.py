@@ -3,11 +3,14 @@
 import json
 import re
 
+from exports import guard_imports
+from settings import OTHER_TOOLS, find_settings, is_off
+
 from remora.scripts import external
 
 
 @external
-async def run_command(argv: list[str], stdin: str = "") -> dict: ...
+async def run_command(argv: list[str], stdin: str = "", files: dict = {}, seconds: int = 30) -> dict: ...
 
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
@@ -18,12 +21,26 @@ STALE = {"label": "read_file", "text": "", "start_line": 1}
 
 
 async def ruff(file, text):
-    """Every error that ruff reports, if the file has this text."""
-    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", f"--stdin-filename={file}", "-"]
-    done = await run_command(argv, stdin=text)
+    """Every error that ruff reports by the project's own settings, if the file has this text."""
+    settings = await find_settings(file)
+    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", *settings["flags"]]
+    done = await run_command([*argv, f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
-    return json.loads(done["stdout"])
+    whole = re.findall(LINE, text)
+    reported = [error for error in json.loads(done["stdout"]) if counts(error, file, whole, settings)]
+    return await guard_imports(file, whole, reported)
+
+
+def counts(error, file, whole, settings):
+    """Whether an error counts in this project: its rule is on, and no comment for another tool allows it."""
+    code, row = error["code"], error["location"]["row"]
+    if code in (None, "invalid-syntax"):
+        return True
+    line = whole[row - 1] if row <= len(whole) else ""
+    if code == "RUF100" and "unknown: " in error["message"]:
+        return False  # a `noqa` for another tool
+    return not is_off(code, file, settings) and not re.search(OTHER_TOOLS, line)
 
 
 def split(reported, lines):

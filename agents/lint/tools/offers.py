@@ -18,21 +18,24 @@ OFFERED, ASKED = 4, 8
 """Most rules that get a suggestion at a time, and most runs of ruff to verify them."""
 
 
-async def next_steps(file, text, reported, lines, without=""):
+async def next_steps(file, text, reported, lines, stage="", without=""):
     """Knowledge about the errors, and the next calls: safe fixes, or else suggestions and the end."""
-    errors, _ = split(reported, lines)
+    errors, valid = split(reported, lines)
     safe = count_codes([error for error in errors if is_fixable(error, lines) and error["code"] != without])
     if safe:
         steps = [fix_step(code, plural(number, "safe fix")) for code, number in safe.items()]
-        return knowledge(errors, lines), steps[:6]
+        return {**knowledge(errors, lines), "next_step": "fix_safe"}, steps[:6]
     if not errors:
         end = {"tool": "submit_result", "args": {"summary": "No lint errors left"}, "reason": "Done"}
-        return knowledge(errors, lines), [end]
+        return {**knowledge(errors, lines), "next_step": "end", "lint_left": "No lint errors left"}, [end]
     codes = [code for code in count_codes(errors) if code != without]
-    found = await find_suggestions(file, text, reported, lines, codes)
-    left = f"{plural(len(errors))} left without a safe fix: {list_codes(count_codes(errors))}"
-    end = {"tool": "submit_result", "args": {"summary": left[:150]}, "reason": "Nothing has a safe fix"}
-    return knowledge(errors, lines, found), [*[fix_step(code, found[code]["reason"]) for code in found], end]
+    # Whole files are fixed safely or not at all: suggestions are for the agents of single functions.
+    found = await find_suggestions(file, text, reported, lines, codes) if not stage else {}
+    left = f"{plural(len(errors))} left without a safe fix: {list_codes(count_codes(errors))}"[:150]
+    end = {"tool": "submit_result", "args": {"summary": left}, "reason": "Nothing has a safe fix"}
+    known = {**knowledge(errors, lines, found), "lint_left": left}
+    known["next_step"] = "suggest" if found else "edit" if valid and known["needs_edit"] and not stage else "end"
+    return known, [*[fix_step(code, found[code]["reason"]) for code in found], end]
 
 
 def fix_step(code, reason):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remora.analysis._grounding import Grounding, call_words, grounding, words_in
     from remora.analysis._import import Chat, ChatProblem, read_chats
     from remora.analysis._replay import Explanation, Replay, Source, explain, replay
-    from remora.analysis._rungs import RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
+    from remora.analysis._rungs import BY_RULE, RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
     from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BY_RULE",
     "COLUMNS",
     "FORK",
     "REPORTED",
@@ -140,7 +141,7 @@ _MODULES = {
     "_import": "Chat ChatProblem read_chats",
     "logs": "AssistantTurn Conversation LogFile LogProblem UserMessage read_log",
     "_replay": "Explanation Replay Source explain replay",
-    "_rungs": "RungRow RungTally decisions_by_rung sum_rungs tokens_in",
+    "_rungs": "BY_RULE RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
     "_transcript": "Entry LlmConversationLogger transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",

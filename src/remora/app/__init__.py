@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from remora.app._ladder import LADDER_START, missing_weights
     from remora.app._merged_diff import MergedDiff
     from remora.app._models import weights_counter
+    from remora.app._naming import Named
     from remora.app._open import open_project
     from remora.app._overrides import RunOverrides
     from remora.app._project import STATE_DIR, Project, SystemClock, counter_of, default_state_dir, project_root
@@ -63,6 +64,7 @@ __all__ = [
     "MergedDiff",
     "ModelHere",
     "ModelRow",
+    "Named",
     "OtherRules",
     "Project",
     "Rejected",
@@ -113,6 +115,7 @@ _MODULES = {
     "_overrides": "RunOverrides",
     "_catalogue": "ModelRow catalogue ensure_weights list_models needs_weights pull_model served_weights",
     "_models": "weights_counter",
+    "_naming": "Named",
     "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",
     "_review": "Accepted AgentDiff Rejected",
     "_runs": "sandbox_name sandbox_report",

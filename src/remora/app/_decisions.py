@@ -18,7 +18,11 @@ from remora.events import (
 
 DECIDING = ("workspace_accepted", "workspace_rejected", "accept_undone", "agent_finished")
 """The event types that `decisions` reads."""
-NOT_TAKEN = ("failed", "discarded")
+UNSAFE = "unsafe"
+"""The verdict of changes that may alter behaviour: shown and marked, and accepted only if the user names the agent."""
+NOT_SHOWN = ("failed", "discarded")
+"""Verdicts of changes that a review shows only if the user names the agent."""
+NOT_TAKEN = (*NOT_SHOWN, UNSAFE)
 """Verdicts of changes that are accepted only if the user names the agent."""
 
 
@@ -30,7 +34,8 @@ class Decisions:
     """The accepts that were not undone, oldest first."""
     rejected: dict[str, set[str]] = field(default_factory=dict)
     """Paths by agent."""
-    not_taken: set[str] = field(default_factory=set)
+    not_shown: set[str] = field(default_factory=set)
+    """Agents whose changes a review shows only if the user names them."""
     last_accept: str = ""
     """The greatest id of any accept, undone ones included. A new id must be greater."""
 
@@ -83,8 +88,8 @@ def decisions(events: Iterable[Event]) -> Decisions:
             case AcceptUndoneEvent(agent_id=agent_id, accept_id=accept_id):
                 for undone in by_key.pop((agent_id, accept_id), ()):
                     del in_effect[undone]
-            case AgentFinishedEvent(verdict=verdict) if verdict in NOT_TAKEN:
-                result.not_taken.add(event.agent_id)
+            case AgentFinishedEvent(verdict=verdict) if verdict in NOT_SHOWN:
+                result.not_shown.add(event.agent_id)
             case _:
                 pass
     result.accepts = [event for _, event in sorted(in_effect.values(), key=lambda each: each[0])]

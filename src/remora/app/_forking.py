@@ -148,7 +148,8 @@ class Forking:
         run = self._project.state_dir / "runs" / f"{Path(start.run_id).name}.jsonl"
         events = pick_events(run, ("agent_scheduled",)) if start.run_id and run.exists() else ()
         mine = (event for event in events if event.agent_id == start.agent_id)
-        return next((event.over for event in mine if isinstance(event, AgentScheduledEvent)), ())
+        found = [event.over for event in mine if isinstance(event, AgentScheduledEvent)]
+        return found[-1] if found else ()
 
     def _digest_now(self, path: str) -> str | None:
         from remora.workspaces import Door

@@ -26,7 +26,9 @@ from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
 from remora.trace import read_events
 
-RECORDED = frozenset({"server.server", "server.model", "runner.memory.enabled", "runner.max_turns", "escalation"})
+RECORDED = frozenset(
+    {"server.server", "server.model", "runner.memory.enabled", "runner.max_turns", "runner.by_rule", "escalation"}
+)
 
 
 class Interrupted:
@@ -70,9 +72,10 @@ class Interrupted:
         """The plan of what is left of a run, or of the latest one, and the results of running it."""
         start, events = self._read_run(fragment)
         ended = {event.agent_id for event in events if isinstance(event, AgentFinishedEvent)}
-        left = [e for e in events if isinstance(e, AgentScheduledEvent) and e.agent_id not in ended]
+        scheduled = {event.agent_id: event for event in events if isinstance(event, AgentScheduledEvent)}
+        left = [event for event in scheduled.values() if event.agent_id not in ended]
         self._check_fork(start, left)
-        stages = {event.agent_id: event.stage for event in events if isinstance(event, AgentScheduledEvent)}
+        stages = {agent_id: event.stage for agent_id, event in scheduled.items()}
         plan = Plan(
             run_id=start.run_id,
             root=start.root,

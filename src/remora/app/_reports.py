@@ -106,7 +106,8 @@ class Reports:
         """
         if path.parent.name != "runs":
             return [path]
-        names = [f"traces/{event.agent_id}" for event in pick_events(path, ("agent_scheduled",))]
+        agents = dict.fromkeys(event.agent_id for event in pick_events(path, ("agent_scheduled",)))
+        names = [f"traces/{agent_id}" for agent_id in agents]
         for name in names:
             check_stream_id(name)
         streams = (self._project.state_dir / f"{name}.jsonl" for name in names)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from remora.analysis import StreamSummary, summarize
 from remora.app._changes import CUT_OFF, Outcome, Progress, Proposed, no_progress
 from remora.app._conflicts import Authors, Conflict, describe
-from remora.app._decisions import DECIDING, Decisions, decisions
+from remora.app._decisions import DECIDING, UNSAFE, Decisions, decisions
 from remora.app._merged_diff import MergedDiff, merge_diffs
 from remora.app._project import Project
+from remora.context.text import number
 from remora.errors import TraceNotFound, WorkspaceError
 from remora.events import (
     AgentScheduledEvent,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from remora.workspaces import Change
 
 
+MAX_NAMED = 5
+"""Most agents that a notice names."""
 MAX_CACHED = 4
 """Contents that stay in memory while changes are read."""
 _ENDED_WELL = ("success", "partial")
@@ -105,7 +108,7 @@ class Review:
     ) -> MergedDiff:
         """The open changes as one diff of the project's files as they are now: what `accept` would write."""
         self._note_state()
-        chosen = self._proposed(self._select(fragment, files, progress))
+        chosen = self._proposed(self._without_unsafe(self._select(fragment, files, progress), fragment))
         return await merge_diffs(
             self._project.root, chosen, self._project.secrets.clean, lambda at: progress("diff", at, len(chosen))
         )
@@ -122,7 +125,7 @@ class Review:
         async with self._project.changes.locked_writer() as writer:
             accept_id = next_id(self._project.clock.now(), self._decisions().last_accept)
             found = self._select(fragment, files, progress)
-            wanted = found if chosen is None else _restrict(found, chosen)
+            wanted = self._without_unsafe(found, fragment) if chosen is None else _restrict(found, chosen)
             return await self._apply(writer, "accept", self._proposed(wanted, accept_id), (), progress)
 
     def _proposed(self, wanted: Sequence[Open], accept_id: str = "") -> list[Proposed]:
@@ -204,6 +207,20 @@ class Review:
         names = ", ".join(map(short_id, missing))
         return f"It builds on changes of other agents that are not accepted: {names}" if missing else ""
 
+    def _without_unsafe(self, found: Sequence[Open], fragment: str | None) -> list[Open]:
+        """Leave out changes that may alter behaviour, unless the user named their agent. A notice names them."""
+        if fragment is not None and not self._project.library.is_run(fragment):
+            return list(found)
+        left_out = [short_id(each.summary.agent_id) for each in found if each.summary.verdict == UNSAFE]
+        if left_out:
+            names, more = ", ".join(left_out[:MAX_NAMED]), len(left_out) - MAX_NAMED
+            names += f" and {more} more" if more > 0 else ""
+            self._project.changes.note(
+                f"Unsafe changes are not included, because they may alter behaviour: {number(len(left_out), 'agent')}, "
+                f"{names}. See them with `remora diff --by-agent`, accept one with `remora accept {left_out[0]}`"
+            )
+        return [each for each in found if each.summary.verdict != UNSAFE]
+
     def _select(self, fragment: str | None, files: Sequence[str], progress: Progress = no_progress) -> list[Open]:
         found = self._find_open(fragment, progress)
         return self._select_files(found, files) if files else found
@@ -260,7 +277,8 @@ class Review:
 
     def _streams(self, run: Path) -> list[Path]:
         """The streams of a run's agents. Raises `TraceError` for a name that points outside the folder."""
-        names = [f"traces/{event.agent_id}" for event in pick_events(run, ("agent_scheduled",))]
+        agents = dict.fromkeys(event.agent_id for event in pick_events(run, ("agent_scheduled",)))
+        names = [f"traces/{agent_id}" for agent_id in agents]
         for name in names:
             check_stream_id(name)
         return [self._project.state_dir / f"{name}.jsonl" for name in names]
@@ -337,7 +355,7 @@ def _read_open(paths: Sequence[Path], decided: Decisions, progress: Progress, *,
     """The agents with open changes. A failed or interrupted agent is included only if `named`."""
     for at, path in enumerate(paths):
         progress("read", at, len(paths))
-        if not path.exists() or (path.stem in decided.not_taken and not named):
+        if not path.exists() or (path.stem in decided.not_shown and not named):
             continue
         summary = summarize(read_events(path))
         files = decided.open(path.stem, summary.files)

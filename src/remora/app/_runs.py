@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remora.app._building import Building
 from remora.app._deciding import EMBEDDED, NO_MODEL, TRAINED_LIMIT
 from remora.app._decisions import NOT_TAKEN
 from remora.app._interrupted import Interrupted
 from remora.app._ladder import check_ladder, rung_names, servers_of
 from remora.app._merging import Merging
+from remora.app._naming import check_named, selection, split_paths
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._retention import carry_out_retention
@@ -48,6 +50,7 @@ class Runs:
     ) -> Plan:
         """Plan a run over `paths` without starting it. Raises `ConfigError` if it cannot start.
 
+        A path may name a definition, as agents' lines do: `src/cart.py:Cart.add`.
         With `answer`, a larger model's recorded answer, only the agent that it is about is planned, and starts with it.
         """
         check_ladder(self._project.config)
@@ -55,8 +58,13 @@ class Runs:
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
         discovery = self._project.discovery()
-        found = [node for node in discovery.find(paths) if node.file_path not in discovery.broken]
-        nodes = [node for node in found if only is None or only(node)]
+        named, root = split_paths(paths), self._project.root
+        found = [
+            node for node in discovery.find([each.path for each in named]) if node.file_path not in discovery.broken
+        ]
+        check_named(named, found, root)
+        chosen = [check for check in (only, selection(named, root)) if check is not None]
+        nodes = [node for node in found if all(check(node) for check in chosen)]
         run_id = new_stream_id(self._project.state_dir, self._project.clock.now())
         definitions = {name: agents[name].definition for name in sorted(agents, key=self._rank)}
         return Plan(
@@ -70,7 +78,10 @@ class Runs:
             limit=self.prompt_limit(),
             ladder=rung_names(self._project.config),
             servers=servers_of(self._project.config),
-            jobs=self._answered(plan_jobs(run_id, nodes, definitions, ids_behind(run_id)), answer),
+            jobs=self._answered(
+                plan_jobs(run_id, nodes, definitions, ids_behind(run_id), whole_files=not chosen and self._by_rule),
+                answer,
+            ),
             problems=tuple(discovery.problems),
         )
 
@@ -79,7 +90,8 @@ class Runs:
         if answer is None:
             return jobs
         found, start = self._project.escalations.read(answer)
-        mine = [job for job in jobs if (job.operation, job.node.node_id) == (start.operation, start.node_id)]
+        about = (start.operation, start.node_id)
+        mine = [job for job in jobs if (job.operation, job.node.node_id) == about and not job.stage]
         if not mine:
             raise ConfigError(
                 f"The answer is about `{start.operation}` on `{start.node_id:.200}`, which this run does not include",
@@ -108,8 +120,10 @@ class Runs:
 
             engine = LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
             # A run with overrides compares single agents, so there is no last pass over merged changes.
-            last_pass = partial(self._last_pass, plan, session) if overrides is NO_OVERRIDES else None
-            async for result in Coordinator(session.writer, engine, last_pass).run(plan):
+            alone = overrides is not NO_OVERRIDES
+            last_pass = None if alone else partial(self._last_pass, plan, session)
+            build_on = None if alone else Building(self._project, self._has_begun).jobs
+            async for result in Coordinator(session.writer, engine, last_pass, build_on).run(plan):
                 yield result
             if sentence := await carry_out_retention(self._project, session.writer, plan.run_id):
                 self.notices.append(sentence)
@@ -169,7 +183,8 @@ class Runs:
         if session.is_out_of_time:
             return LastPass()
         definitions = {name: agent.definition for name, agent in session.agents.items()}
-        order = {event.agent_id: place for place, event in enumerate(self._scheduled(plan.run_id))}
+        scheduled = dict.fromkeys(event.agent_id for event in self._scheduled(plan.run_id))
+        order = {agent_id: place for place, agent_id in enumerate(scheduled)}
         found = meetings(sorted(done, key=lambda result: order[result.agent_id]), definitions, NOT_TAKEN)
         ids = ids_behind(max(order, default=plan.run_id))
         return await Merging(plan.run_id, self._project.blobs, ids, count, self._drop_workspace).last_pass(found)
@@ -184,6 +199,9 @@ class Runs:
         check_stream_id(f"traces/{agent_id}")  # a recorded name must not point outside the folder
         path = self._project.state_dir / "traces" / f"{agent_id}.jsonl"
         return list(read_events(path)) if path.exists() else []
+
+    def _has_begun(self, agent_id: str) -> bool:
+        return (self._project.state_dir / "traces" / f"{agent_id}.jsonl").exists()
 
     def _drop_workspace(self, agent_id: str) -> None:
         """Delete the workspace of an agent that is not needed."""
@@ -200,7 +218,12 @@ class Runs:
             **({"escalation": [rung.model for rung in self._project.config.escalation]} if self._is_ladder else {}),
             "runner.memory.enabled": runner.memory.enabled,
             "runner.max_turns": runner.max_turns,
+            **({} if runner.by_rule else {"runner.by_rule": False}),
         }
+
+    @property
+    def _by_rule(self) -> bool:
+        return self._project.config.runner.by_rule
 
     @property
     def _is_ladder(self) -> bool:

@@ -95,6 +95,8 @@ class Session:
             problem=target.problem,
             **({"resumed": resumed} if resumed else {}),
             advice=self._advice(job),
+            by_rule=self.project.config.runner.by_rule,
+            clean_by=job.clean_by,
         )
 
     def _advice(self, job: Job) -> Advice | None:
@@ -223,6 +225,7 @@ class Session:
             pool=self.pool,
             code=PythonCode(),
             base=base,
+            stage=job.stage,
         )
         return MixedTools(agent.definition, scripts, project.agents.functions(agent))
 

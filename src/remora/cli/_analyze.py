@@ -18,13 +18,13 @@ from rich.progress import (
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from remora.analysis import sum_rungs
 from remora.app import (
     LADDER_START,
     NO_MODEL,
+    Named,
     Project,
     default_state_dir,
     ensure_weights,
@@ -49,10 +49,11 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._model import fetching
-from remora.cli._render_review import diffs
+from remora.cli._progress import TimeLeftColumn
+from remora.cli._render_review import UNSAFE, diffs
 from remora.context.text import one_line
 from remora.errors import ConfigError
-from remora.orchestrator import Plan
+from remora.orchestrator import LAST, Plan
 from remora.ports import AgentResult
 
 run = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -80,7 +81,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only failed ag
 
 @run.command()
 def analyze(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders of one project")],
+    paths: Annotated[list[Path], typer.Argument(help="Files, folders and functions (FILE:NAME) of one project")],
     operations: Operations = "lint",
     server: Server = None,
     model: Model = None,
@@ -107,13 +108,14 @@ def analyze(
     Examples:
       remora analyze src/ -o lint
       remora analyze src/ -o lint,docstring --server ollama --model qwen3:4b
+      remora analyze src/cart.py:Cart.add -o lint
       remora analyze src/ -o lint --changed
       remora analyze src/cart.py -o lint --policy first-candidate --json
       remora analyze src/ -o lint --escalate ollama#qwen3:4b
     """
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns, escalate)
-        project = open_project(paths[0], state_dir=state_dir, settings=flags)
+        project = open_project(Named.of(paths[0]).path, state_dir=state_dir, settings=flags)
         if not dry_run:
             project.changes.settle()
         only = project.runs.changed_nodes(changed) if changed else None
@@ -209,7 +211,8 @@ def _run_and_print(
     tell(project.runs.notices)
     if json:
         decisions = sum_rungs(row for result in results for row in result.decisions)
-        print_json({"run_id": plan.run_id, "agents": results, "decisions": decisions})
+        agents = [vars(result) | {"why": result.why} for result in results]
+        print_json({"run_id": plan.run_id, "agents": agents, "decisions": decisions})
     elif quiet:
         for result in results:
             if _is_failed(result):
@@ -234,7 +237,7 @@ async def _run_with_progress(plan: Plan, running: AsyncIterator[AgentResult], *,
         BarColumn(bar_width=16),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
+        TimeLeftColumn(),
     )
     waiting = {job.agent_id: f"{job.operation} {job.node.node_id}" for job in plan.jobs}
     with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
@@ -256,9 +259,7 @@ async def _print_results(project: Project, results: Sequence[AgentResult]) -> No
     if not results:
         say("No code found that these operations work on")
         return
-    # Show the agent with the most changes. One that failed before its start has no stream, and one of the last
-    # pass would be shown without the changes that it builds on.
-    example = max(results, key=lambda result: (result.last_seq >= 0, not result.stage, len(result.files), result.turns))
+    example = max(results, key=_worth_showing)
     if example.last_seq >= 0:
         summary = project.streams.show(example.agent_id)
         tell(summary.notices)
@@ -271,6 +272,16 @@ async def _print_results(project: Project, results: Sequence[AgentResult]) -> No
         say("")
     changed = any(result.files for result in results)
     render.next_steps(example, review_options(project), changed=changed)
+
+
+def _worth_showing(result: AgentResult) -> tuple[object, ...]:
+    """Sort key of the agent to show: the one with the most changes, and the most turns of a model.
+
+    One that failed before its start has no stream, and one of the last pass would be shown without the changes that it
+    builds on. Unsafe changes are not what a reader should take for the normal case.
+    """
+    usual = result.last_seq >= 0, result.stage != LAST, result.verdict != UNSAFE
+    return (*usual, len(result.files), result.largest_prompt > 0, result.turns)
 
 
 def review_options(project: Project) -> str:

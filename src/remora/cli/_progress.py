@@ -11,16 +11,41 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Column
+from rich.text import Text
 
 from remora.cli._console import err
 from remora.context.text import visible
 
 DELAY_S = 0.5
+
+
+class TimeLeftColumn(ProgressColumn):
+    """The time left in words: `about 3 min left`. Empty until it can be estimated."""
+
+    def render(self, task: Task) -> Text:
+        """The text for a task."""
+        return Text("" if task.finished else time_left(task.time_remaining))
+
+
+def time_left(seconds: float | None) -> str:
+    """An estimate of remaining seconds, for people; empty if there is none."""
+    if seconds is None:
+        return ""
+    if seconds < ROUND_S:
+        return f"about {max(1, round(seconds))} s left"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min left" if minutes < ROUND_S else f"about {minutes // 60} h {minutes % 60} min left"
+
+
+ROUND_S = 90
+"""From here on, seconds are shown as minutes, and minutes as hours."""
 
 
 class delayed_progress:  # noqa: N801 - used as a block, like a function

@@ -78,14 +78,16 @@ def agent_line(result: AgentResult) -> str:
     if result.check:
         numbers = f"{result.check.get('before')} → {result.check.get('after')}"
     verdict = result.verdict or result.outcome
-    why = one_line(str(result.check.get("why", "")), WHY)
-    reason = f"  {result.reason}: {result.summary}" if result.outcome in ("error", "degraded") else ""
-    whole = " as a whole, after the others" if result.stage else ""
+    why = result.why if result.outcome in ("error", "degraded") else one_line(result.why, WHY)
+    whole = _STAGES.get(result.stage, "")
     spent = f"{result.turns:>2} turns  {result.largest_prompt:>5} tok  " if out.width >= WIDE else ""
     return (
         f" {verdict:<10} {numbers:<9} {spent}"
-        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{whole}{reason or (why and f'  {why}')}"
+        f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{whole}{why and f': {why}'}"
     )
+
+
+_STAGES = {"first": " as a whole", "last": " as a whole, after the others"}
 
 
 def verdicts(results: Sequence[AgentResult]) -> None:
@@ -108,7 +110,7 @@ def verdicts(results: Sequence[AgentResult]) -> None:
 
 def _common_reasons(results: Sequence[AgentResult]) -> list[str]:
     """The reason, and the note, that more than half of the agents share."""
-    failed = [str(result.check["why"]) for result in results if result.check.get("why")]
+    failed = [str(result.check["why"]) for result in results if result.check.get("why") and result.check.get("after")]
     notes = [str(note) for result in results for note in result.check.get("notes", ())]
     lines = []
     for found, words in ((failed, "for the same reason: "), (notes, "")):
@@ -118,7 +120,7 @@ def _common_reasons(results: Sequence[AgentResult]) -> list[str]:
     return lines
 
 
-_BEST_FIRST = ("clean", "written", "rewritten", "kept", "partial", "unchanged", "discarded", "failed")
+_BEST_FIRST = ("clean", "written", "rewritten", "kept", "partial", "unsafe", "unchanged", "discarded", "failed")
 
 
 def _best_first(counted: tuple[str, int]) -> tuple[int, str]:

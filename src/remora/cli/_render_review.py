@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from remora.app import Accepted, AgentDiff, MergedDiff, Rejected
 from remora.cli._console import out, say
-from remora.context.text import number
+from remora.context.text import number, one_line
 from remora.events import short_id
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
+UNSAFE = "unsafe"
 MAX_HINTS = 3
 _NOTHING = "No open changes"
 
@@ -18,16 +19,30 @@ _NOTHING = "No open changes"
 def diffs(found: Sequence[AgentDiff], limit: int | None = None) -> None:
     """Print each agent's changes as a unified diff."""
     if not out.is_terminal and limit is None:
-        sys.stdout.write("".join(diff.text for diff in found))  # a patch that `git apply` accepts
+        sys.stdout.write("".join(map(_patch_text, found)))  # a patch that `git apply` accepts
         return
     for diff in found:
-        say(f"# {diff.summary.node_id} · {diff.summary.operation} · agent {short_id(diff.summary.agent_id)}", "bold")
+        say(title(diff), "bold yellow" if diff.summary.verdict == UNSAFE else "bold")
         lines = diff.text.split("\n")
         patch(lines[:limit])
         if limit is not None and len(lines) > limit:
             say(f"… {len(lines) - limit} more lines")
     if not found:
         say(_NOTHING)
+
+
+def _patch_text(diff: AgentDiff) -> str:
+    """A patch. One that may alter behaviour says so above, in a line that `git apply` skips."""
+    return f"{title(diff)}\n{diff.text}" if diff.summary.verdict == UNSAFE else diff.text
+
+
+def title(diff: AgentDiff) -> str:
+    """Whose changes these are, their verdict and the reason for it."""
+    summary = diff.summary
+    verdict = "UNSAFE, may alter behaviour" if summary.verdict == UNSAFE else summary.verdict
+    why = one_line(str(summary.check.get("why", "")), 100)
+    words = (summary.node_id, summary.operation, f"agent {short_id(summary.agent_id)}", verdict, why)
+    return f"# {' · '.join(word for word in words if word)}"
 
 
 def merged_diff(merged: MergedDiff) -> None:

@@ -25,7 +25,6 @@ from remora.cli._console import (
 from remora.cli._indexing import indexing_progress
 from remora.cli._progress import delayed_progress
 from remora.errors import ConfigError
-from remora.events import short_id
 
 review = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -157,7 +156,17 @@ def undo(
 
 def _as_json(item: AgentDiff) -> dict[str, object]:
     paths = [change.path for change in item.changes]
-    return {"agent_id": item.summary.agent_id, "node_id": item.summary.node_id, "files": paths, "diff": item.text}
+    summary = item.summary
+    return {
+        "agent_id": summary.agent_id,
+        "node_id": summary.node_id,
+        "operation": summary.operation,
+        "verdict": summary.verdict,
+        "why": summary.check.get("why", ""),
+        "unsafe": summary.verdict == render.UNSAFE,
+        "files": paths,
+        "diff": item.text,
+    }
 
 
 def _exit_code(done: Sequence[Accepted]) -> int:
@@ -169,7 +178,7 @@ def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
     chosen: dict[str, list[str]] = {}
     for item in found:
         for change, text in zip(item.changes, item.patches, strict=True):
-            say(f"# {item.summary.node_id} · agent {short_id(item.summary.agent_id)}", "bold")
+            say(render.title(item), "bold")
             render.patch(text.rstrip("\n").split("\n"))
             answer = _ask(change.path)
             if answer == "q":

@@ -17,7 +17,7 @@ def by_rules(rules: Sequence[CandidateRule], known: Mapping[str, Any]) -> tuple[
     return tuple(
         CandidateAction(tool=rule.tool, args=_fill_arguments(rule.args, known), reason=rule.reason)
         for rule in rules
-        if rule.when in known and _matches(rule, known[rule.when])
+        if not rule.when or (rule.when in known and _matches(rule, known[rule.when]))
     )
 
 

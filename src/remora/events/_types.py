@@ -31,7 +31,8 @@ class AgentStartEvent(Event):
     renderer: str = ""
     model: dict[str, Any] = Field(default_factory=dict)
     check: dict[str, Any] = Field(default_factory=dict)
-    """What the agent's own check found in the files `before` it began."""
+    """What the agent's check would find in its files `before` it began, as the agent `by` found in the whole file. In
+    older streams, what its own check found."""
     parent: dict[str, Any] | None = None
 
 
@@ -249,11 +250,12 @@ class RunStartEvent(Event):
 
 
 class AgentScheduledEvent(Event):
-    """An agent was scheduled; the envelope names it."""
+    """An agent was scheduled; the envelope names it. A later one for the same agent replaces the earlier."""
 
     type: Literal["agent_scheduled"] = "agent_scheduled"
     stage: str = ""
-    """`last` for one that looks at what the changes of the agents before it come to together; else empty."""
+    """`first` for one on a whole file before the others, `last` for one that looks at what the changes of the agents
+    before it come to together; else empty."""
     over: tuple[FileChange, ...] = ()
     """What its workspace begins with: the files as those agents leave them together."""
     after: tuple[str, ...] = ()

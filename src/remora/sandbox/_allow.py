@@ -3,7 +3,8 @@
 `ruff check`: reads its standard input and the project's settings, and runs none of the project's code.
 
 - flags: `--no-cache --no-fix --isolated --force-exclude --quiet --exit-zero`, and `-` for the standard input
-- values: `--output-format json`, `--stdin-filename PATH`, `--select CODES`, `--extend-select CODES`, `--ignore CODES`
+- values: `--output-format json`, `--stdin-filename PATH`, `--select CODES`, `--extend-select CODES`, `--ignore CODES`,
+  `--line-length N`, `--target-version py3N`
 
 `pytest`: runs the project's code, so it only runs in a sandbox.
 
@@ -78,6 +79,8 @@ _RUFF_CHECK = Rules(
         "--select": _rule_codes,
         "--extend-select": _rule_codes,
         "--ignore": _rule_codes,
+        "--line-length": _count,
+        "--target-version": _matching("py3[0-9]{1,2}"),
     },
     words=_matching("-"),
 )

@@ -18,7 +18,7 @@ from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, ScriptPool
 from remora.scripts._script import Script, check_arguments, load
 from remora.subagent import SubagentDefinition, ToolEntry
 
-SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines")
+SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines", "run_stage")
 """Inputs that the runner sets. They are not part of the schema that a model sees, and it cannot pass them."""
 LIMITS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
 
@@ -65,6 +65,7 @@ class ScriptTools:
         pool: ScriptPool,
         base: bytes | None = None,
         code: CodeReader | None = None,
+        stage: str = "",
     ) -> None:
         self._definition = definition
         self._entries = {entry.name: entry for entry in definition.tools}
@@ -76,6 +77,7 @@ class ScriptTools:
         self._root = root
         self._pool = pool
         self._code = code
+        self._stage = stage
         self._base = base
         """The target file as discovery saw it; by default as the workspace has it at the first call."""
         self.specs = tool_specs(definition, scripts)
@@ -117,6 +119,7 @@ class ScriptTools:
     async def _system_inputs(self, script: Script) -> dict[str, Any]:
         wanted = {item.name for item in script.inputs}.intersection(SYSTEM_INPUTS)
         values: dict[str, Any] = {"target_file": self._node.file_path.as_posix(), "workspace_id": self._agent_id}
+        values["run_stage"] = self._stage
         if wanted & {"node_text", "node_lines"}:
             values |= await self._node_now()
         return {name: values[name] for name in wanted}

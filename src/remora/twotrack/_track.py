@@ -54,6 +54,7 @@ class Track(TrackParts):
         model: Mapping[str, Any] | None = None,
         candidates: Sequence[CandidateAction] = (),
         parent: Mapping[str, Any] | None = None,
+        check: Mapping[str, Any] | None = None,
     ) -> None:
         """Record `agent_start`, with everything needed to understand the run from its stream alone."""
         self.begun = True
@@ -73,6 +74,7 @@ class Track(TrackParts):
                 model=dict(model or {}),
                 delta=PacketDelta(candidate_actions=tuple(candidates)) if candidates else None,
                 parent=dict(parent) if parent else None,
+                check=dict(check or {}),
             ),
             *self._prompts.settings.misfits(model or {}, self.identity.operation),
         )

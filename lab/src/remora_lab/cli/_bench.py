@@ -21,6 +21,7 @@ from remora.context.text import number, visible
 from remora.errors import ConfigError, ServerRefused
 from remora_lab.cli._blind import blind
 from remora_lab.cli._models import Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
+from remora_lab.cli._packages import packages, packages_report
 
 if TYPE_CHECKING:
     from remora_lab.bench.bench import BenchPlan
@@ -223,3 +224,5 @@ def report(
 
 
 bench.command()(blind)
+bench.command()(packages)
+bench.command(name="packages-report")(packages_report)

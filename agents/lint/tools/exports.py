@@ -1,0 +1,79 @@
+"""Imports that look unused but may be there for others: taking them away can break code that ruff does not see."""
+
+import re
+
+from remora.scripts import external
+
+
+@external
+async def search_content(pattern: str, glob: str = "") -> list: ...
+
+
+@external
+async def list_dir(path: str = "") -> list: ...
+
+
+AT_ONCE = 5
+"""Names in one search: a pattern may have 1,000 characters."""
+KNOWN = {}
+"""By file and name, whether others may import it: the same question comes once for each run of ruff."""
+
+
+async def guard_imports(file, whole, errors):
+    """The errors, with `unsafe` fixes for unused imports that others may import from this module."""
+    asked = {}
+    for place, error in enumerate(errors):
+        row = error["location"]["row"]
+        line = whole[row - 1] if row <= len(whole) else ""
+        fix = error["fix"]
+        # An import inside a function is nobody else's.
+        if error["code"] == "F401" and fix and fix["applicability"] == "safe" and is_top_level(whole, row):
+            asked[place] = import_name(line, error["message"])
+    await look_up(file, [name for name in asked.values() if (file, name[0]) not in KNOWN])
+    return [
+        {**error, "fix": {**error["fix"], "applicability": "unsafe"}}
+        if place in asked and KNOWN[(file, asked[place][0])]
+        else error
+        for place, error in enumerate(errors)
+    ]
+
+
+def is_top_level(whole, row):
+    """Whether an import is a statement of the module: its line, or the line that opens its brackets, has no indent."""
+    while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
+        row -= 1
+    return row <= len(whole) and not whole[row - 1][:1].isspace()
+
+
+def import_name(line, message):
+    """The name that an import binds, and the module that it comes from."""
+    named = (re.findall(r"`([^`]+)`", message) or [""])[0]
+    source, _, alias = named.partition(" as ")
+    return (alias or source).strip().split(".")[-1], source.strip()
+
+
+async def look_up(file, names):
+    """Find out which names others may import from a file, with one search."""
+    parts = file.removesuffix(".py").split("/")
+    stem = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
+    wanted, hits = sorted({re.escape(name) for name, _ in names if name}), []
+    for start in range(0, len(wanted), AT_ONCE):
+        words = "|".join(wanted[start : start + AT_ONCE])
+        star = rf"\bfrom\s+[\w.]*\b{stem}\s+import\s"
+        uses = rf"\b{stem}\.(?:{words})\b|{star}.*(?:\b(?:{words})\b|\*)|^\s+(?:{words})\s*,?\s*\)?\s*(?:#.*)?$"
+        hits += [hit["text"] for hit in await search_content(uses, "*.py") if hit["path"] != file]
+    own = await own_modules() if names else []
+    for name, source in names:
+        used = any(re.search(rf"\b{re.escape(name)}\b|import\s+\*", text) for text in hits) if name else True
+        KNOWN[(file, name)] = used or source.startswith(".") or source.split(".")[0] in own
+
+
+async def own_modules():
+    """The top-level modules and packages of the project."""
+    found = []
+    for folder in ("", "src"):
+        try:
+            found += await list_dir(folder)
+        except OSError:
+            continue
+    return [name.removesuffix(".py").rstrip("/") for name in found if name.endswith((".py", "/"))]

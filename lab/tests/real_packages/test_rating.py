@@ -1,0 +1,79 @@
+"""The rules that rate a change are the same for everybody, so each has an example that it must get right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from remora_lab.real_packages.rating import Change, rate
+
+LINT = Change("lint", "a.py", "import os\nx = 1\n", "x = 1\n", lint_before=1, lint_after=0)
+
+
+def test_a_fix_that_the_projects_linter_asks_for_is_merged() -> None:
+    assert rate(LINT) == ("merge", "1 errors of the project's linter fixed in 1 changed lines, tests pass")
+
+
+@pytest.mark.parametrize(
+    ("change", "rating", "why"),
+    [
+        (replace(LINT, broken=("tests/test_a.py::test_x",)), "wrong", "fails with the package's tests"),
+        (replace(LINT, after="x = (\n"), "wrong", "does not parse"),
+        (replace(LINT, lint_new=("E501",)), "wrong", "reports something new: E501"),
+        (replace(LINT, imported=("os",)), "wrong", "a name that other files import is gone: os"),
+        (replace(LINT, lint_before=0), "useless", "does not ask for it"),
+        (replace(LINT, after="".join(f"y{n} = {n}\n" for n in range(60))), "useless", "changed lines for 1 fixed"),
+    ],
+)
+def test_what_breaks_something_is_wrong_and_what_nobody_asked_for_is_useless(
+    change: Change, rating: str, why: str
+) -> None:
+    got, reason = rate(change)
+    assert got == rating
+    assert why in reason
+
+
+def docstring(code: str, doc: str) -> tuple[str, str]:
+    head, _, body = code.partition("\n")
+    return rate(Change("docstring", "a.py", code, f'{head}\n    """{doc}"""\n{body}'))
+
+
+GET = "def get_user(name, timeout):\n    if not name:\n        raise KeyError(name)\n    return cache[name]\n"
+
+
+@pytest.mark.parametrize(
+    ("doc", "rating"),
+    [
+        ("Return the user of `name`.", "useless"),
+        ("Get the user.\n\n    Args:\n        name: The name.\n        timeout: The timeout.\n    ", "useless"),
+        ("Look up a cached user; raises if the name is empty.", "merge"),
+        ("Look up a user.\n\n    Args:\n        color: Its color.\n    ", "wrong"),
+        ("Look it up in the cache.\n\n    :param nobody: not there\n    ", "wrong"),
+    ],
+)
+def test_a_docstring_must_be_true_and_say_more_than_the_signature(doc: str, rating: str) -> None:
+    assert docstring(GET, doc)[0] == rating
+
+
+def test_a_docstring_that_promises_a_result_where_there_is_none_is_wrong() -> None:
+    doc = "Halt it.\n\n    Returns:\n        The state.\n    "
+    assert docstring("def stop(self):\n    self.on = False\n", doc)[0] == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("text", "noticed", "rating"),
+    [
+        ("def test_a():\n    assert f(1) == 2\n", (3, 4), "merge"),
+        ("def test_a():\n    assert type(f(1)).__name__ == 'int'\n", (3, 4), "useless"),
+        ("def test_a():\n    f(1)\n", (0, 0), "useless"),
+        ("def test_a():\n    assert f(1) == 2\n", (0, 4), "useless"),
+    ],
+)
+def test_a_test_must_notice_a_change_of_the_code(text: str, noticed: tuple[int, int], rating: str) -> None:
+    assert rate(Change("test", "tests/test_a.py", "", text, noticed=noticed))[0] == rating
+
+
+@pytest.mark.parametrize(("text", "rating"), [('{"a": [1]}', "merge"), ('{"a": ""}', "useless"), ("{", "wrong")])
+def test_sample_data_must_be_readable_and_have_values(text: str, rating: str) -> None:
+    assert rate(Change("sample_data", "a.json", "", text))[0] == rating

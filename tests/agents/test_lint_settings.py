@@ -1,0 +1,152 @@
+"""Which linter a project uses, with which settings. The module is plain Python, so it runs here as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "agents" / "lint" / "tools"
+CLASSIC = "--select=E4,E7,E9,F"
+
+
+def module_of(name: str, **host: Any) -> ModuleType:
+    """A module of the lint agent, with functions of the host."""
+    spec = importlib.util.spec_from_file_location(f"lint_{name}", TOOLS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for key, function in host.items():
+        setattr(module, key, function)
+    return module
+
+
+def found(files: Mapping[str, str], path: str = "pkg/a.py") -> tuple[dict[str, Any], ModuleType]:
+    async def read_file(name: str) -> str:
+        if name not in files:
+            raise FileNotFoundError(name)
+        return files[name]
+
+    settings = module_of("settings", read_file=read_file)
+    return asyncio.run(settings.find_settings(path)), settings
+
+
+def test_without_settings_only_what_every_linter_reports_is_an_error() -> None:
+    settings, _ = found({})
+    assert settings["flags"] == [CLASSIC]
+
+
+def test_ruffs_own_settings_are_ruffs_to_read() -> None:
+    settings, _ = found({"ruff.toml": 'target-version = "py39"\nlint.select = ["E", "UP"]\n'})
+    assert settings["flags"] == []
+
+
+def test_ruff_settings_without_rules_mean_the_rules_of_every_version() -> None:
+    settings, module = found({"pyproject.toml": '[tool.ruff]\nlint.extend-select = ["B"]\nlint.ignore = ["E741"]\n'})
+    assert settings["flags"] == [f"{CLASSIC},B"]
+    assert module.is_off("E741", "pkg/a.py", settings)
+
+
+@pytest.mark.parametrize("name", [".flake8", "setup.cfg", "tox.ini"])
+def test_flake8_settings_are_followed(name: str) -> None:
+    text = "[flake8]\nmax-line-length = 100\nextend-ignore = E203,  # black\n    E741\nper-file-ignores =\n"
+    text += "    __init__.py: F401\n    tests/*: F841,E501\nexclude = docs,\n  build\n"
+    settings, module = found({name: text})
+    assert settings["flags"] == ["--select=E,W,F", "--line-length=100"]
+    off = {
+        (code, path)
+        for code in ("E741", "F401", "F841", "W503", "F821")
+        for path in ("pkg/a.py", "pkg/__init__.py", "tests/test_a.py", "docs/conf.py")
+        if module.is_off(code, path, settings)
+    }
+    assert ("E741", "pkg/a.py") in off
+    assert ("F401", "pkg/__init__.py") in off
+    assert ("F401", "pkg/a.py") not in off
+    assert ("F841", "tests/test_a.py") in off
+    assert ("F821", "docs/conf.py") in off
+    assert ("F821", "pkg/a.py") not in off
+    assert ("W503", "pkg/a.py") in off
+
+
+def test_a_flake8_select_limits_what_is_reported() -> None:
+    settings, module = found({".flake8": "[flake8]\nselect = E9,F63\n"})
+    assert module.is_off("F401", "a.py", settings)
+    assert not module.is_off("F632", "a.py", settings)
+
+
+def test_pylints_disabled_messages_are_off_by_their_codes() -> None:
+    settings, module = found({".pylintrc": "[MESSAGES CONTROL]\ndisable=unused-import,\n    bare-except\n"})
+    assert {code for code in ("F401", "E722", "F841") if module.is_off(code, "a.py", settings)} == {"F401", "E722"}
+
+
+def test_blacks_line_length_is_told_and_no_line_is_too_long() -> None:
+    settings, _ = found({"pyproject.toml": "[tool.black]\nline-length = 100\n"})
+    assert "black, line length 100" in settings["words"]
+    assert settings["flags"] == [CLASSIC]
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"setup.py": "setup(python_requires='>=3.8')"}, "py38"),
+        ({"setup.cfg": "[options]\npython_requires = >=3.9, <4\n"}, "py39"),
+        ({"setup.py": "setup(python_requires='>=2.7, !=3.0.*')"}, "py37"),
+        ({"pyproject.toml": '[tool.poetry.dependencies]\npython = "^3.10"\n'}, "py310"),
+        ({"pyproject.toml": '[project]\nrequires-python = ">=3.9"\n'}, ""),
+    ],
+)
+def test_the_oldest_python_limits_the_syntax_of_fixes(files: dict[str, str], version: str) -> None:
+    settings, _ = found(files)
+    assert settings["flags"] == [CLASSIC, *([f"--target-version={version}"] if version else [])]
+
+
+@pytest.mark.parametrize(
+    ("others", "kept"),
+    [
+        ([], False),
+        (["from pkg.a import os"], True),
+        (["import a\na.os.getcwd()"], True),
+        (["from .a import *"], True),
+        (["from b import os"], False),
+        (["from .a import (\n    load,\n    os,\n)"], True),
+    ],
+)
+def test_an_import_that_others_may_use_is_not_taken_away_safely(others: list[str], kept: bool) -> None:
+    import re
+
+    async def search_content(pattern: str, glob: str = "") -> list[dict[str, Any]]:
+        lines = [line for text in others for line in text.split("\n")]
+        return [{"path": "other.py", "line": 1, "text": line} for line in lines if re.search(pattern, line)]
+
+    async def list_dir(path: str = "") -> list[str]:
+        return ["pkg/", "setup.py"] if not path else []
+
+    exports = module_of("exports", search_content=search_content, list_dir=list_dir)
+    error = {
+        "code": "F401",
+        "message": "`os` imported but unused",
+        "location": {"row": 1, "column": 8},
+        "fix": {"applicability": "safe", "edits": []},
+    }
+    (guarded,) = asyncio.run(exports.guard_imports("pkg/a.py", ["import os\n"], [error]))
+    assert guarded["fix"]["applicability"] == ("unsafe" if kept else "safe")
+
+
+def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
+    async def nothing(*_: str) -> list[dict[str, Any]]:
+        return []
+
+    async def list_dir(path: str = "") -> list[str]:
+        return ["pkg/"]
+
+    exports = module_of("exports", search_content=nothing, list_dir=list_dir)
+    fix = {"applicability": "safe", "edits": []}
+    error = {"code": "F401", "message": "`pkg.b.load` imported but unused", "location": {"row": 1}, "fix": fix}
+    (guarded,) = asyncio.run(exports.guard_imports("pkg/a.py", ["from pkg.b import load\n"], [error]))
+    assert guarded["fix"]["applicability"] == "unsafe"
