@@ -24,7 +24,9 @@ def stem(word):
 
 def new_words(sentence, facts):
     """The words of a sentence that its function's name and parameters do not have."""
-    known = words_of(facts["qualified"]) + [word for one in facts["parameters"] for word in words_of(one["name"])]
+    known = words_of(facts["qualified"]) + [
+        word for one in facts.get("parameters") or [] for word in words_of(one["name"])
+    ]
     known = [stem(word) for word in known]
     said = [word for word in words_of(sentence) if word not in SMALL]
     return [word for word in said if stem(word) not in known]
