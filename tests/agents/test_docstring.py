@@ -337,6 +337,7 @@ LOAD = """def load_config(path: str, retries=3):
         ({"summary": "Open the file and return self."}, "does not return `self`"),
         ({"summary": "Yield the readable handles of files."}, "yields nothing"),
         ({"summary": "Connect the billing database to customers."}, "begin with a verb"),
+        ({"summary": "Load the given values from the default position."}, "nothing that only this code shows"),
         ({"summary": "Send the billing mails to customers."}, "Nothing in the code is about"),
         ({"summary": "Load from `file_name` or so."}, "`file_name` is not in this code; its parameters: path, retries"),
         ({"summary": "Load it all.", "parameters": {"file": "x"}}, "`file` is not a parameter of `load_config`"),
@@ -384,9 +385,9 @@ async def test_what_a_model_writes_around_its_sentence_is_left_out(make: Make, g
 FILL = """def fill(rows, extra=None):
     if extra is None:
         return None
-    for one in extra:
-        if one:
-            rows.append(one)
+    for record in extra:
+        if record:
+            rows.append(record)
     return rows
 """
 UNDESCRIBED = """def f(a, b, handle):
@@ -401,9 +402,9 @@ UNDESCRIBED = """def f(a, b, handle):
 
 async def test_the_facts_of_the_code_follow_the_sentence_of_the_model(make: Make) -> None:
     tools = make(FILL, "fill", GOOGLE)
-    value = await _call(tools, "write_docstring", summary="appends every true element of extra")
+    value = await _call(tools, "write_docstring", summary="appends every true record of extra")
     assert value["result"]["docstring"] == (
-        "Append every true element of extra.\n\nChange `rows` in place. Return None if `extra` is None."
+        "Append every true record of extra.\n\nChange `rows` in place. Return None if `extra` is None."
     )
 
 
@@ -415,6 +416,17 @@ async def test_a_parameter_that_nobody_describes_is_described_by_the_model(make:
     value = await _call(tools, "write_docstring", summary="Try it.", parameters={"handle": "closed at the end"})
     assert value["outcome"] == "success", value["error"]
     assert "    :param b: Second.\n    :param handle: Closed at the end.\n" in await _now(tools)
+
+
+async def test_a_class_is_documented_in_words_of_its_code(make: Make) -> None:
+    source = (
+        "class Ledger:\n    def book(self, amount):\n        self.entries.append(amount)\n        return self.entries\n"
+    )
+    tools = make(source, "Ledger", GOOGLE)
+    refused = await _call(tools, "write_docstring", summary="A ledger.")
+    assert "only repeats the name" in refused["error"]
+    value = await _call(tools, "write_docstring", summary="A list of entries with the amount of each.")
+    assert value["result"]["docstring"] == "A list of entries with the amount of each."
 
 
 async def test_a_complete_docstring_leads_to_the_end(make: Make) -> None:

@@ -11,8 +11,11 @@ EMPTY = (
 ERROR = r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b"
 
 
-def why_untrue(text, facts, behaviour, evidence):
-    """What the sentence claims and the code does not have; empty if nothing was found."""
+def why_untrue(text, facts, behaviour, evidence, fewest=2):
+    """What the sentence claims and the code does not have; empty if nothing was found.
+
+    `fewest` of its words must be words of the code that the name and the parameters do not have.
+    """
     low = text.lower()
     raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
     for name in re.findall(ERROR, text):
@@ -33,16 +36,19 @@ def why_untrue(text, facts, behaviour, evidence):
         return "The code yields nothing"
     if re.search(r"\bin[- ]place\b", low) and not behaviour.get("changes") and not facts.get("is_method"):
         return "The code changes no argument in place"
-    return why_unfounded(text, facts, evidence)
+    return why_unfounded(text, facts, evidence, fewest)
 
 
-def why_unfounded(text, facts, evidence):
-    """Which words have no support in the code and what is around it."""
+def why_unfounded(text, facts, evidence, fewest):
+    """Why the sentence is not about this code: too few of its words are in it, or too many are not."""
     known = [stem(word) for word in words_of(evidence)]
-    common = [stem(word) for word in [*COMMON, *VERBS]]
-    said = [word for word in new_words(text, facts) if len(word) > 3 and stem(word) not in common]
-    strange = [word for word in said if stem(word) not in known]
-    return f"Nothing in the code is about `{strange[0]}`" if 3 * len(strange) > max(len(said), 2) else ""
+    said = [word for word in new_words(text, facts) if len(word) > 3 and word not in COMMON]
+    verbs = [stem(verb) for verb in VERBS]
+    strange = [word for word in said if stem(word) not in known and stem(word) not in verbs]
+    founded = [word for word in said if stem(word) in known]
+    if 3 * len(strange) > max(len(said), 2):
+        return f"Nothing in the code is about `{strange[0]}`"
+    return "" if len(founded) >= fewest else "It says nothing that only this code shows: use words of the code"
 
 
 def why_empty(text, facts):

@@ -97,11 +97,11 @@ def with_entry(lines, one):
     while end > first and not lines[end - 1].strip():
         end -= 1
     before = entry_line(lines, one["after"]) if one.get("after") else -1
-    at = entry_end(lines, before) if before >= 0 else end
+    begin = first + {"google": 1, "numpy": 2, "sphinx": 0}[style]
+    at = entry_end(lines, before) if before >= 0 else begin if one.get("after") in ("", "self", "cls") else end
     while at < len(lines) and re.match(r"\s*:type\s", lines[at]):
         at = entry_end(lines, at)
-    start = lines[first + {"google": 1, "numpy": 2, "sphinx": 0}[style]]
-    margin = " " * indent_of(start)
+    margin = " " * indent_of(lines[begin])
     named = f"{one['name']} {one['kind']}" if one.get("kind") else one["name"]
     head = {"sphinx": f":param {one['name']}: {one['text']}", "google": f"{named}: {one['text']}"}.get(style, "")
     new = [one["name"], f"    {one['text']}"] if style == "numpy" else wrapped(head, WIDTH - len(margin))

@@ -2,8 +2,9 @@
 
 import re
 
-from prose import first_sentence_by_rule, provable_raises
+from prose import first_sentence_by_rule, provable_raises, words_of
 from sections import find_raises, parameter_problems, renamed
+from words import SMALL
 
 from remora.scripts.shared.places import is_test_file
 
@@ -53,7 +54,7 @@ def repairs_of(facts, behaviour, habits, doc):
     if new:
         return [{"do": "rename", "name": gone[0], "new": new}], []
     repairs = [{"do": "remove", "name": name} for name in gone]
-    words = {name: habits["described"].get(name, []) for name in missing}
+    words = {name: telling(name, habits["described"].get(name, [])) for name in missing}
     for name in [name for name in missing if len(words[name]) == 1]:
         kind, text = words[name][0]
         repairs.append({"do": "describe", "name": name, "kind": kind, "text": text, "after": name_before(name, facts)})
@@ -61,9 +62,15 @@ def repairs_of(facts, behaviour, habits, doc):
     if told:
         named = [name.split(".")[-1] for name in told[3]]
         for name, text in provable_raises(behaviour):
-            if name.split(".")[-1] not in named:
+            if name.split(".")[-1] not in named and not name.startswith("self."):
                 repairs.append({"do": "raise", "name": name, "text": text})
     return repairs, [name for name in missing if len(words[name]) != 1]
+
+
+def telling(name, described):
+    """The descriptions of a parameter that say more than its name."""
+    small = [*SMALL, "use", "used", "value", "optional", *words_of(name)]
+    return [one for one in described if [word for word in words_of(one[1]) if word not in small]]
 
 
 def name_before(name, facts):

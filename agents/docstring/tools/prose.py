@@ -24,7 +24,9 @@ def stem(word):
 
 def new_words(sentence, facts):
     """The words of a sentence that its function's name and parameters do not have."""
-    known = words_of(facts["qualified"]) + [word for one in facts["parameters"] for word in words_of(one["name"])]
+    known = words_of(facts["qualified"]) + [
+        word for one in facts.get("parameters") or [] for word in words_of(one["name"])
+    ]
     known = [stem(word) for word in known]
     said = [word for word in words_of(sentence) if word not in SMALL]
     return [word for word in said if stem(word) not in known]
@@ -48,10 +50,8 @@ def unclear_raises(behaviour):
 def first_sentence_by_rule(facts, behaviour):
     """A sentence that says all the function does, from its statements; empty if it would only repeat name or code."""
     steps = behaviour.get("steps") or []
-    if not steps or (unclear_raises(behaviour) and not only_raises(steps)):
+    if not steps or unclear_raises(behaviour):
         return ""
-    if only_raises(steps):
-        return always_raises(behaviour)
     sets = [step for step in steps if step["do"] == "set"]
     ends = [step for step in steps if step["do"] == "return"]
     said = [f"set {step['target']} to {step['value']}" for step in sets]
@@ -61,24 +61,14 @@ def first_sentence_by_rule(facts, behaviour):
         said.append(f"return {ends[0]['value']}")
     elif ends:
         return predicate(facts, ends[0])
+    if ends and not sets and ends[0]["plain"]:
+        return ""
     text = " and ".join(said)
     more = [when for name, when in provable_raises(behaviour)]
     # Without an error that it raises, the sentence would only be the code once more.
     if not more or not text or not new_words(" ".join([text, *more]), facts):
         return ""
     return text[0].upper() + text[1:] + "."
-
-
-def only_raises(steps):
-    return all(step["do"] == "raise" for step in steps)
-
-
-def always_raises(behaviour):
-    """The sentence for a function that always raises, if its error says why."""
-    last = behaviour["raises"][-1]
-    if not last["always"] or not last["message"] or last["name"] in ABSTRACT or not last["name"]:
-        return ""
-    return f"Raise `{last['name']}`: {last['message'].rstrip('.')}."
 
 
 def predicate(facts, end):

@@ -5,7 +5,7 @@ import re
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 GOOGLE = r"(?:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters):\s*$"
 NUMPY = r"(?:Other )?Parameters\s*$"
-RAISES_FIELD = r"^\s*:(?:raises?|except|exception)\s+([A-Za-z_][\w.]*)\s*:"
+RAISES_FIELD = r"^\s*:(?:raises?|except|exception)\s+[`~:!\w]*?([A-Za-z_][\w.]*)`?\s*:"
 SPHINX = r"\s*:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?[\s*])?\*{0,2}(\w+)\s*:"
 
 
@@ -80,13 +80,20 @@ def find_raises(doc):
             start = number + (1 if style == "google" else 2)
             inner = indent_of(line) + 1 if style == "google" else indent_of(line)
             end, names = start, []
-            while end < len(lines) and lines[end].strip() and indent_of(lines[end]) >= inner:
-                pattern = r"\s*([A-Za-z_][\w.]*)\s*:" if style == "google" else r"\s*([A-Za-z_][\w.]*)\s*$"
+            while end < len(lines) and lines[end].strip() and indent_of(lines[end]) >= inner and not is_end(lines[end]):
+                pattern = r"\s*[(`]*([A-Za-z_][\w.]*)[)`]*\s*:" if style == "google" else r"\s*([A-Za-z_][\w.]*)\s*$"
                 match = re.match(pattern, lines[end]) if indent_of(lines[end]) == indent_of(lines[start]) else None
                 names += [match.group(1)] if match else []
                 end += 1
+            if not names:  # written in a way of its own
+                return None
             return style, number, end, names
     return None
+
+
+def is_end(line):
+    """Whether a line of a file only closes a docstring."""
+    return line.strip() in ('"""', "'''")
 
 
 def entry_end(lines, number):
@@ -106,7 +113,7 @@ def parameter_problems(facts, doc):
     stars = [item for item in facts["parameters"] if item["kind"].startswith("var_")]
     gone = [name for name in told if name not in every and not stars]
     wanted = [item["name"] for item in documented_parameters(facts) if not item["kind"].startswith("var_")]
-    missing = [name for name in wanted if name not in told]
+    missing = [name for name in wanted if name not in told and not re.search(rf"(?m)\b{name}\b[^\n]{{0,30}}:", doc)]
     known = [name for name in told if name in every]
     if gone and missing:
         return (gone, missing) if renamed(gone, missing) else ([], [])

@@ -20,6 +20,7 @@ VERBS = listed("""
     split start stop store strip subtract suppress swap switch sync take test toggle tokenize trace transform
     translate traverse trim truncate try turn unpack unregister unwrap update upload use validate verify visit wait
     walk warn wrap write yield
+    associate cache retrieve
 """)
 """Verbs that a docstring may begin with."""
 COMMON = listed("""
@@ -29,7 +30,7 @@ COMMON = listed("""
     empty end every exist existing false first following for form from full function given has have how if in index
     instance instead integer into is it item items iterable iterator its itself key keys last left length less like
     list longer match matching method module more multiple name named names new next no none not number numbers
-    object objects of on one only optional or original other otherwise out output over part parts passed position
+    object objects of on one only onto optional or original other otherwise out output over part parts passed position
     possible present previous provided rather represented required result results right same second self sequence
     set shorter should single size so some specific specified start still string strings such text than that the
     their them then there these they this those through times to true tuple two type types under unless until up

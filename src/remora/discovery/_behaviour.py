@@ -309,8 +309,14 @@ def _step(statement: ast.stmt, names: _Names) -> dict[str, str] | None:
         if not names.are_clear(statement.value) or not quote(statement.value):
             return None
         words = in_words(statement.value, flags=names.flags)
-        return {"do": "return", "value": quote(statement.value), "whether": words}
+        plain = "constant" if _is_constant(statement.value) else ""
+        return {"do": "return", "value": quote(statement.value), "whether": words, "plain": plain}
     return None
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """Whether an expression is a constant or an empty container."""
+    return isinstance(value, ast.Constant) or ast.unparse(value) in ("[]", "{}", "()", "-1")
 
 
 def _body(function: Function) -> list[ast.stmt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,8 @@ class FunctionDoc:
     """1 if it begins with a verb like `Returns`, -1 if with one like `Return`, 0 if neither."""
     parameters: tuple[tuple[str, str, str], ...] = ()
     """Name, type in brackets, and description of each parameter."""
+    signature: tuple[tuple[str, str], ...] = ()
+    """Each parameter with its annotation and default, as one text."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,9 @@ def _function_doc(node: Function, above: str, public: bool) -> FunctionDoc:
     marks = {ast.unparse(mark).split("(")[0].split(".")[-1] for mark in node.decorator_list}
     counts = public and not node.name.startswith("_") and not marks & {"overload", "setter", "deleter", "override"}
     text = ast.get_docstring(node) or ""
+    signature = tuple(_signature(node.args))
     if not text:
-        return FunctionDoc(f"{above}{node.name}", False, counts)
+        return FunctionDoc(f"{above}{node.name}", False, counts, signature=signature)
     style = style_of(text)
     first = text.split()[0] if text.split() else ""
     says = 1 if re.fullmatch(r"(?:Returns|Sets|Gets|Adds|Creates|Checks|Raises|Yields|Makes)", first) else 0
@@ -103,7 +106,16 @@ def _function_doc(node: Function, above: str, public: bool) -> FunctionDoc:
     told = tuple((name.lstrip("*"), kind, " ".join(said.split())) for _, name, kind, said in entries)
     doubles = len(re.findall(r"``[^`\n]+``", text))
     singles = len(re.findall(r"(?<!`)(?<!:)`[^`\n]+`(?!`)", text))
-    return FunctionDoc(f"{above}{node.name}", True, counts, style, doubles, singles, says, told)
+    return FunctionDoc(f"{above}{node.name}", True, counts, style, doubles, singles, says, told, signature)
+
+
+def _signature(given: ast.arguments) -> Iterator[tuple[str, str]]:
+    """Each parameter with its annotation and default."""
+    every = [*given.posonlyargs, *given.args]
+    pairs = [*zip(every, [*[None] * (len(every) - len(given.defaults)), *given.defaults], strict=True)]
+    for one, default in [*pairs, *zip(given.kwonlyargs, given.kw_defaults, strict=True)]:
+        parts = [ast.unparse(part) if part else "" for part in (one.annotation, default)]
+        yield one.arg, " = ".join(parts)
 
 
 def style_of(text: str) -> str:
@@ -163,12 +175,17 @@ def _inherited(files: Mapping[str, FileDocs], path: str, qualified: str) -> str:
 
 
 def _described(files: Mapping[str, FileDocs], path: str, qualified: str) -> dict[str, list[list[str]]]:
-    """What the docstrings of the same file say about parameters, by name: each type and description once."""
+    """What docstrings of the same file say about parameters with the same type and default: each text once."""
     found: dict[str, list[list[str]]] = {}
-    for doc in files[path].functions if path in files else ():
-        if doc.qualified == qualified:
+    functions = files[path].functions if path in files else ()
+    own = next((dict(doc.signature) for doc in functions if doc.qualified == qualified.partition("#")[0]), {})
+    for doc in functions:
+        if doc.qualified == qualified.partition("#")[0]:
             continue
+        theirs = dict(doc.signature)
         for name, kind, said in doc.parameters:
-            if [kind, said] not in found.setdefault(name, []) and len(said) <= MAX_DESCRIPTION:
+            # The same name with another type or default is another thing.
+            same = name in own and own[name] == theirs.get(name)
+            if same and [kind, said] not in found.setdefault(name, []) and len(said) <= MAX_DESCRIPTION:
                 found[name].append([kind, said])
     return found
