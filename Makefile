@@ -45,8 +45,9 @@ test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
 	@echo "test-faults: kills, bit flips, failing disks" >&2
 	@$(BIN)/pytest -q -n $(JOBS) -m faults
 
-test-fleet: $(VENV)/.dev ## Postgres under faults: every cut, kills, a full disk
-	@echo "test-fleet: Postgres killed, cut off, full, slow; fenced writers" >&2
+test-fleet: $(VENV)/.dev ## Postgres and Ray under faults: every cut, kills, a full disk (installs Ray)
+	@$(call install,-e '.[fleet]')
+	@echo "test-fleet: Postgres killed, cut off, full, slow; fenced writers; Ray workers killed" >&2
 	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m fleet
 
 test-frameworks: $(VENV)/.dev ## the adapters, each with its real framework in an environment of its own (installs them)

@@ -237,6 +237,15 @@ class RetentionConfig(_Block):
         return any(limit is not None for limit in (self.max_age_days, self.max_total_bytes, self.keep_last))
 
 
+class EngineConfig(_Block):
+    """Where agents run. Only your own settings, the environment and flags can set it, never a repository."""
+
+    name: Literal["local", "ray"] = "local"
+    """`local`: in this process. `ray`: on the nodes of a Ray cluster, `runner.max_concurrent` agents on each."""
+    address: str = Field(default="", max_length=2000)
+    """The Ray cluster, such as `auto` or `HOST:6379`. Empty: one that is started on this machine for the run."""
+
+
 class WatchConfig(_Block):
     """Settings of `remora watch`."""
 
@@ -291,6 +300,7 @@ class Config(_Block):
     workspace: WorkspaceConfig = WorkspaceConfig()
     event_stream: EventStreamConfig = EventStreamConfig()
     retention: RetentionConfig = RetentionConfig()
+    engine: EngineConfig = EngineConfig()
     watch: WatchConfig = WatchConfig()
     hub: HubConfig = HubConfig()
     report: ReportConfig = ReportConfig()

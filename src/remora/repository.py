@@ -106,6 +106,8 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     "event_stream.sync": Rule(only="always"),
     # It deletes recorded streams.
     "retention": NEVER,
+    # Which machines get the code.
+    "engine": NEVER,
     "watch.debounce_ms": Rule(most=QUIET_MS),
     "hub.enabled": FREE,
     "hub.mode": FREE,

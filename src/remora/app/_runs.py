@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,12 +27,14 @@ from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
-from remora.ports import AgentResult, Job
+from remora.ports import AgentResult, Engine, Job
 from remora.trace import read_events
 
 if TYPE_CHECKING:
     from remora.app._forking import ForkPlan
     from remora.sandbox import SandboxReport
+
+Execute = Callable[[Job], Awaitable[AgentResult]]
 
 
 class Runs:
@@ -108,8 +111,6 @@ class Runs:
         overrides: RunOverrides = NO_OVERRIDES,
     ) -> AsyncIterator[AgentResult]:
         """Run the plan's agents and yield each result when it is recorded. `past` returns a job's earlier events."""
-        from remora.engines import LocalEngine
-
         agents = self._project.agents.load(plan.operations)
         async with open_session(self._project, agents, overrides) as session:
             for ended in plan.ended:
@@ -120,15 +121,33 @@ class Runs:
                     return not_run(job, "deadline", "The run's time was over before this agent began")
                 return await session.execute(job, past(job))
 
-            engine = LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
             # A run with overrides compares single agents, so there is no last pass over merged changes.
             alone = overrides is not NO_OVERRIDES
             last_pass = None if alone else partial(self._last_pass, plan, session)
             build_on = None if alone else Building(self._project, self._has_begun).jobs
-            async for result in Coordinator(session.writer, engine, last_pass, build_on).run(plan):
-                yield result
+            async with self._engine(plan, execute, session, overrides) as engine:
+                async for result in Coordinator(session.writer, engine, last_pass, build_on).run(plan):
+                    yield result
             if sentence := await carry_out_retention(self._project, session.writer, plan.run_id):
                 self.notices.append(sentence)
+
+    @asynccontextmanager
+    async def _engine(
+        self, plan: Plan, execute: Execute, session: Session, overrides: RunOverrides
+    ) -> AsyncIterator[Engine]:
+        """The engine that the settings name. Only this method knows which one it is."""
+        from remora.engines import LocalEngine
+
+        if self._project.config.engine.name == "local" or overrides is not NO_OVERRIDES:
+            yield LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
+            return
+        from remora.app._fleet import describe_placement, ray_engine
+
+        async with await ray_engine(self._project, plan) as engine:
+            yield engine
+            if event := describe_placement(engine.placed, plan.run_id):
+                await session.writer.append(f"runs/{plan.run_id}", [event])
+                self.notices.append(event.message)
 
     async def analyze(self, paths: Sequence[Path | str], operations: Sequence[str] = ("lint",)) -> list[AgentResult]:
         """Run agents over `paths`. Returns their results in the order of the code. Accepts nothing."""

@@ -78,6 +78,12 @@ Escalate = Annotated[
 ]
 NoMemory = Annotated[bool, typer.Option("--no-memory", help="Use plain chat history instead of the packet, to compare")]
 MaxTurns = Annotated[int | None, typer.Option(help="Maximum number of turns for each agent")]
+EngineName = Annotated[
+    str | None, typer.Option("--engine", help="Where agents run: local or ray", metavar="NAME", show_default=False)
+]
+Address = Annotated[
+    str | None, typer.Option(help="The Ray cluster, such as `auto` or HOST:6379; default: one on this machine")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only failed agents")]
 
 
@@ -100,6 +106,8 @@ def analyze(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the agents that would run, and run none")] = False,
     no_memory: NoMemory = False,
     max_turns: MaxTurns = None,
+    engine: EngineName = None,
+    address: Address = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
     state_dir: StateDir = None,
@@ -114,9 +122,11 @@ def analyze(
       remora analyze src/ -o lint --changed
       remora analyze src/cart.py -o lint --policy first-candidate --json
       remora analyze src/ -o lint --escalate ollama#qwen3:4b
+      remora analyze src/ -o lint --engine ray --address auto --store postgres://ci@db/traces
     """
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns, escalate)
+        flags |= {"engine.name": engine, "engine.address": address}
         project = open_project(Named.of(paths[0]).path, state_dir=state_dir, settings=flags)
         if not dry_run:
             project.changes.settle()
@@ -142,6 +152,8 @@ def resume(
     model: Model = None,
     policy: Policy = None,
     escalate: Escalate = None,
+    engine: EngineName = None,
+    address: Address = None,
     quiet: Quiet = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
@@ -165,6 +177,7 @@ def resume(
         if given["server.server"] is None and escalate is None:
             recorded = opened.streams.settings_of_agent(again) if again else opened.runs.settings_of(run_id)
             given = recorded | {name: value for name, value in given.items() if value is not None}
+        given |= {"engine.name": engine, "engine.address": address}
         opened = open_project(project, state_dir=state_dir, settings=given)
         plan, results = _again(opened, again, words) if again else opened.runs.resume(run_id)
         if plan.is_over:

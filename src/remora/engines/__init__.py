@@ -1,5 +1,6 @@
 """Engines that run agents."""
 
 from remora.engines._local import LocalEngine
+from remora.engines._ray import Placement, RayEngine
 
-__all__ = ["LocalEngine"]
+__all__ = ["LocalEngine", "Placement", "RayEngine"]

@@ -1,0 +1,176 @@
+"""Agents on other machines: what a node gets to run them, and how it opens the project."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import os
+import shutil
+import socket
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remora.app._catalogue import cache_dir
+from remora.app._project import Project, environment_secrets
+from remora.app._session import Session, open_session
+from remora.config import Config
+from remora.context.text import number
+from remora.errors import ConfigError, TraceLocked, TraceNotFound
+from remora.events import NoticeEvent
+from remora.ports import AgentResult, Job
+
+if TYPE_CHECKING:
+    from remora.engines import Placement, RayEngine
+    from remora.orchestrator import Plan
+
+MAX_SOURCES = 512 * 1024 * 1024
+"""Bytes of a project's files that travel to a node."""
+MAX_NAMED = 2_000
+"""Agents that the run's stream names with their workers; more would not fit into one event."""
+FREE_S = 90.0
+"""How long a resumed agent waits until the store lets go of the writer that was lost: longer than a lease."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a node needs to open the project. Picklable."""
+
+    host: str
+    """The machine that has the project. On it, nodes use the project itself."""
+    root: str
+    state_dir: str
+    config: Config
+    operations: tuple[str, ...]
+    digest: str
+    """Of the packed sources."""
+
+
+class NodeHost:
+    """Runs agents on one node, in one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def execute(self, job: Job, *, resumed: bool) -> AgentResult:
+        """Run one agent to its end; with `resumed`, from where its stream ends."""
+        if not resumed:
+            return await self._session.execute(job)
+        await self._wait_until_free(f"traces/{job.agent_id}")
+        past = await asyncio.to_thread(self._session.project.runs.past_events, job.agent_id)
+        return await self._session.execute(job, past)
+
+    async def _wait_until_free(self, stream_id: str) -> None:
+        """Take the stream over once its former writer is gone. One that has not begun is free."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FREE_S
+        while True:
+            try:
+                await self._session.writer.reopen(stream_id)
+            except TraceNotFound:
+                return
+            except TraceLocked:
+                if loop.time() > deadline:
+                    raise
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+
+@asynccontextmanager
+async def open_node(described: Described, sources: bytes) -> AsyncIterator[NodeHost]:
+    """Open the project on a node: the project itself on its own machine, else its unpacked sources."""
+    own = socket.gethostname() == described.host
+    with tempfile.TemporaryDirectory(prefix="remora-node-") as folder:
+        root = Path(described.root) if own else unpack_sources(described.digest, sources)
+        state = Path(described.state_dir) if own else Path(folder) / ".agentfs"
+        secrets = environment_secrets(os.environ, described.config)
+        project = Project(root, state, described.config, secrets=secrets)
+        async with open_session(project, project.agents.load(described.operations)) as session:
+            yield NodeHost(session)
+
+
+async def ray_engine(project: Project, plan: Plan) -> RayEngine:
+    """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
+    from remora.engines import RayEngine
+
+    settings = project.config.engine
+    if len(project.config.escalation) > 1:
+        raise ConfigError("A ladder of models cannot be used with the engine `ray`: its limits count in one process")
+    if settings.address and project.store is None:
+        raise ConfigError(
+            "Agents on other machines need a store that all of them reach",
+            hint="Name one with `--store postgres://…`, or leave `--address` out",
+        )
+    sources = b"" if not settings.address else await pack_sources(project)
+    digest = hashlib.sha256(sources).hexdigest()
+    described = Described(
+        socket.gethostname(), str(project.root), str(project.own_state_dir), project.config, plan.operations, digest
+    )
+    return RayEngine(
+        open_node,
+        described,
+        sources=sources,
+        address=settings.address,
+        at_once=project.config.runner.max_concurrent,
+        resumed=plan.taken_up,
+    )
+
+
+def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
+    """Who did what where, as an event of the run's stream; None if nothing ran."""
+    if not placed.agents:
+        return None
+    counts = ", ".join(f"{name} ran {number(len(agents), 'agent')}" for name, agents in placed.agents.items())
+    moved = f"; {number(len(placed.moved), 'agent')} went on elsewhere after a worker was lost" if placed.moved else ""
+    names = {"placed": placed.agents} if sum(map(len, placed.agents.values())) <= MAX_NAMED else {}
+    fields = {"code": "placement", "message": f"ray: {counts}{moved}", "run_id": run_id, **names}
+    return NoticeEvent.model_validate(fields)
+
+
+async def pack_sources(project: Project) -> bytes:
+    """The project's files that are not ignored, as a tar archive. Equal files give equal bytes."""
+    from remora.workspaces import OverlayWorkspace
+
+    packed = io.BytesIO()
+    with tempfile.TemporaryDirectory(prefix="remora-pack-") as folder:
+        upper = Path(folder) / "workspaces" / "pack"  # a workspace makes its folder and the one above it private
+        workspace = OverlayWorkspace(project.root, upper, max_file_bytes=MAX_SOURCES, max_files=1)
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path in await workspace.files():
+                data = workspace.look(path)
+                entry = tarfile.TarInfo(path)
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+                if packed.tell() > MAX_SOURCES:
+                    raise ConfigError(
+                        f"The project has more than {MAX_SOURCES:,} bytes: expected no more for other machines",
+                        hint="Exclude large files with a `.gitignore`",
+                    )
+    return packed.getvalue()
+
+
+def unpack_sources(digest: str, sources: bytes) -> Path:
+    """Unpack the sources into the cache, once for each digest. Raises `ConfigError` if they are not those."""
+    if hashlib.sha256(sources).hexdigest() != digest:
+        raise ConfigError("The sources that arrived on this node are not those that were sent")
+    place = cache_dir(os.environ) / "sources" / digest[:32]
+    if place.is_dir():
+        return place
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
+    try:
+        with tarfile.open(fileobj=io.BytesIO(sources)) as archive:
+            archive.extractall(aside, filter="data")
+        aside.rename(place)
+    except OSError:
+        if not place.is_dir():  # another worker of this node was faster
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return place
