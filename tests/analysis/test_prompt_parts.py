@@ -11,8 +11,17 @@ from remora.analysis import PromptItem, PromptPart, mark_new, prompt_parts
 from remora.context.models import DecisionPacket
 from remora.context.projection import project
 from remora.context.render import ACCOUNT_HEAD, Style, render
-from remora.events import AgentStartEvent, Event, EvidenceDelta, PacketDelta, ToolResultEvent, readable
+from remora.events import (
+    AgentStartEvent,
+    Event,
+    EvidenceDelta,
+    ModelRequestEvent,
+    PacketDelta,
+    ToolResultEvent,
+    readable,
+)
 from remora.inference import EstimatedCounter
+from remora.testing import MemoryTwoTrack
 from strategies import streams
 
 
@@ -97,3 +106,16 @@ def test_only_what_the_prompt_before_did_not_have_is_new() -> None:
     (marked,) = mark_new([part("a", "b")], [part("a")])
     assert [item.is_new for item in marked.items] == [False, True]
     assert marked.new == 1
+
+
+async def test_calls_and_results_of_a_packet_as_chat_lead_to_their_events() -> None:
+    async with MemoryTwoTrack("Count", style="chat", budget=2000) as tt:
+        for number in range(6):
+            await tt.call({"tool": "look", "args": {"at": number}}, lambda at: 40 + at)
+        prompt = await tt.request()
+        (receipt,) = (event for event in tt.events if isinstance(event, ModelRequestEvent))
+        results = [event.seq for event in tt.events if isinstance(event, ToolResultEvent)]
+    parts = prompt_parts(prompt.messages, receipt.tokens)
+    found = [item for part in parts for item in part.items if item.seq is not None]
+    assert {item.seq for item in found} == set(results)
+    assert [item.key for item in found if item.text == "45"] == [f"#{results[-1]}"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from remora.context.render import ACCOUNT_HEAD
+from remora.context.text import message_text
 from remora.events import readable
 
 MAX_ITEMS = 2000
@@ -16,6 +17,7 @@ MAX_ITEMS = 2000
 WIDE = 100
 """Characters of a JSON value up to which it is shown in one line."""
 _ENTRY = re.compile(r"#(\d{1,15}) ")
+_CALL_ID = re.compile(r"call_(\d{1,15})")
 _TITLE = re.compile(r"## (.{1,200})|([A-Z][a-z_ ]{0,40}): ")
 _NESTED = ("knowledge", "extensions", "hub_context")
 """Fields of the packet whose values are shown one by one."""
@@ -191,12 +193,26 @@ def _bullet(name: str, text: str, key: str) -> PromptItem:
 
 
 def _chat(messages: Sequence[Mapping[str, Any]], tokens: Mapping[str, int]) -> Iterator[PromptPart]:
-    """The parts of a chat history: its messages."""
+    """The parts of a chat: its messages. Those of a packet in style `chat` lead to their events."""
     for message in messages:
-        role, calls = str(message.get("role", "")), message.get("tool_calls")
-        texts = [text for text in (_content(message), _value(calls) if calls else "") if text]
-        items = tuple(PromptItem(text, is_code=role == "tool") for text in texts)
+        role, is_packet = str(message.get("role", "")), "chat" in tokens
+        text = message_text({**message, "content": _content(message)})
+        if is_packet and role == "user":
+            items = _entries(text.splitlines())
+        else:
+            seq = _seq_of(message) if is_packet else None
+            key = "" if seq is None else f"#{seq}"
+            items = (PromptItem(text, label=key, key=key, seq=seq, is_code=role == "tool"),) if text else ()
         yield PromptPart(role or "message", items, tokens.get("system") if role == "system" else None)
+
+
+def _seq_of(message: Mapping[str, Any]) -> int | None:
+    """The event behind a call or a result in a packet: its id is `call_` and the event's number."""
+    calls = message.get("tool_calls")
+    first = calls[0] if isinstance(calls, list | tuple) and calls else None
+    id_ = first.get("id") if isinstance(first, Mapping) else message.get("tool_call_id")
+    match = _CALL_ID.fullmatch(id_) if isinstance(id_, str) else None
+    return int(match[1]) if match else None
 
 
 def _content(message: Mapping[str, Any]) -> str:

@@ -25,11 +25,14 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
 
 def message_text(message: Mapping[str, Any]) -> str:
     """All that a chat message says: its content, and its calls as JSON."""
-    calls = [_call_text(call.get("function", call)) for call in message.get("tool_calls") or ()]
+    calls = [_call_text(call) for call in message.get("tool_calls") or ()]
     return "\n".join([text for text in (str(message.get("content") or ""), *calls) if text])
 
 
-def _call_text(function: Mapping[str, Any]) -> str:
+def _call_text(call: Any) -> str:
+    function = call.get("function", call) if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return str(call)  # a foreign or damaged stream may hold anything
     given = function.get("arguments")
     args = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     return f'{{"name": "{function.get("name")}", "arguments": {args}}}'
