@@ -184,7 +184,7 @@ async def test_a_reason_says_whose_suggestion_it_is(tools: Make) -> None:
 
 
 NOT_OFFERED = {
-    "a name that only a plain word could replace": (b"def f(x):\n    l = x\n    return l\n", (1, 99)),
+    "a name that only a plain word could replace": (b"def f(x):\n    l = x\n    f(l)\n    return l\n", (1, 99)),
     "a name whose singular Python uses already": (b"def f(ints):\n    for l in ints:\n        f(l)\n", (1, 99)),
     "a parameter, which callers may name": (b"def f(\n    l,\n):\n    return l\n", (1, 99)),
     "a name within a formatted text": (b"def f(x):\n    l = x\n    f(l)\n    return f'{l}'\n", (1, 99)),
