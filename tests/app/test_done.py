@@ -32,10 +32,13 @@ def test_the_line_is_there_only_if_the_check_finds_nothing_and_the_tools_suggest
     assert done_line(packet, "") == done_line(packet, "other") == ""
 
 
+CODE = "def total(prices):\n    charged = 0\n    for price in prices:\n        charged += price\n    return round(charged)\n"
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / ".git").mkdir()
-    (tmp_path / "a.py").write_text("def total(prices):\n    return sum(prices)\n")
+    (tmp_path / "a.py").write_text(CODE)
     return tmp_path
 
 
@@ -46,10 +49,10 @@ def obeys_the_last_line(wire: Wire) -> None:
     last = wire.request.body["messages"][-1]["content"].splitlines()[-1]
     if last.endswith("Call submit_result."):
         return chooses("submit_result", summary="Wrote it")(wire)
-    return chooses("write_docstring", summary="Add up the prices.")(wire)
+    return chooses("write_docstring", summary="Add up what is charged for all prices, rounded.")(wire)
 
 
-def test_a_model_that_repeats_itself_submits_when_its_docstring_is_written(root: Path) -> None:
+def test_a_model_that_repeats_itself_is_not_asked_again_when_its_docstring_is_written(root: Path) -> None:
     with FakeServer(
         by_path(v1__models=answer({"data": [{"id": "m"}]}), v1__chat__completions=obeys_the_last_line)
     ) as server:
@@ -58,9 +61,6 @@ def test_a_model_that_repeats_itself_submits_when_its_docstring_is_written(root:
         bodies = [request.body for request in server.asked if request.body and request.body.get("stream")]
     assert (result.outcome, result.reason, result.turns, result.verdict) == ("success", "submitted", 2, "written")
     assert json.loads(bodies[0]["messages"][-1]["content"])["goal"]
-    assert bodies[1]["messages"][-1]["content"].endswith(
-        "`docstring_problems` is 0: the work is done. Call submit_result."
-    )
+    assert len(bodies) == 1, "the check finds nothing more, so the run ends by rule"
     receipts = [e for e in read_events(project.library.find(result.agent_id)) if isinstance(e, ModelRequestEvent)]
     assert "closing" not in receipts[0].tokens
-    assert 0 < receipts[1].tokens["closing"] < receipts[1].tokens["total"] <= receipts[1].limit
