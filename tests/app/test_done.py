@@ -32,7 +32,9 @@ def test_the_line_is_there_only_if_the_check_finds_nothing_and_the_tools_suggest
     assert done_line(packet, "") == done_line(packet, "other") == ""
 
 
-CODE = "def total(prices):\n    charged = 0\n    for price in prices:\n        charged += price\n    return round(charged)\n"
+CODE = (
+    "def total(prices):\n    charged = 0\n    for one in prices:\n        charged += one\n    return round(charged)\n"
+)
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def obeys_the_last_line(wire: Wire) -> None:
     return chooses("write_docstring", summary="Add up what is charged for all prices, rounded.")(wire)
 
 
-def test_a_model_that_repeats_itself_is_not_asked_again_when_its_docstring_is_written(root: Path) -> None:
+def test_a_model_that_repeats_itself_submits_when_its_docstring_is_written(root: Path) -> None:
     with FakeServer(
         by_path(v1__models=answer({"data": [{"id": "m"}]}), v1__chat__completions=obeys_the_last_line)
     ) as server:
@@ -61,6 +63,9 @@ def test_a_model_that_repeats_itself_is_not_asked_again_when_its_docstring_is_wr
         bodies = [request.body for request in server.asked if request.body and request.body.get("stream")]
     assert (result.outcome, result.reason, result.turns, result.verdict) == ("success", "submitted", 2, "written")
     assert json.loads(bodies[0]["messages"][-1]["content"])["goal"]
-    assert len(bodies) == 1, "the check finds nothing more, so the run ends by rule"
+    assert bodies[1]["messages"][-1]["content"].endswith(
+        "`docstring_problems` is 0: the work is done. Call submit_result."
+    )
     receipts = [e for e in read_events(project.library.find(result.agent_id)) if isinstance(e, ModelRequestEvent)]
     assert "closing" not in receipts[0].tokens
+    assert 0 < receipts[1].tokens["closing"] < receipts[1].tokens["total"] <= receipts[1].limit
