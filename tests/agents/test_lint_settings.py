@@ -150,3 +150,23 @@ def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
     error = {"code": "F401", "message": "`pkg.b.load` imported but unused", "location": {"row": 1}, "fix": fix}
     (guarded,) = asyncio.run(exports.guard_imports("pkg/a.py", ["from pkg.b import load\n"], [error]))
     assert guarded["fix"]["applicability"] == "unsafe"
+
+
+@pytest.mark.parametrize(
+    ("file", "lines", "meant"),
+    [
+        ("pkg/a.py", ["import os\n"], False),
+        ("pkg/_compat.py", ["import os\n"], True),
+        ("pkg/a.py", ["import os  # for plugins\n"], True),
+        ("pkg/a.py", ["import os\n", '"""Try it.\n', "    >>> os.getcwd()\n", '"""\n'], True),
+    ],
+)
+def test_an_import_that_is_there_on_purpose_is_not_taken_away_safely(file: str, lines: list[str], meant: bool) -> None:
+    async def nothing(*_: str) -> list[dict[str, Any]]:
+        return []
+
+    exports = module_of("exports", search_content=nothing, list_dir=nothing)
+    fix = {"applicability": "safe", "edits": []}
+    error = {"code": "F401", "message": "`os` imported but unused", "location": {"row": 1}, "fix": fix}
+    (guarded,) = asyncio.run(exports.guard_imports(file, lines, [error]))
+    assert guarded["fix"]["applicability"] == ("unsafe" if meant else "safe")

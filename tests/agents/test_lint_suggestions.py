@@ -111,23 +111,11 @@ OFFERS = {
         "def f(é, text):\n\tfor l in text.splitlines():\n\t\té.append(f'{é}') or é.append(l)\n\treturn é\n",
         "def f(é, text):\n\tfor line in text.splitlines():\n\t\té.append(f'{é}') or é.append(line)\n\treturn é\n",
     ),
-    "E741, assigned, and used by a function inside": (
-        "def f(x):\r\n    l = x\r\n\r\n    def g():\r\n        return l\r\n\r\n    return g\r\n\r\nl_ = f\r\n",
-        "def f(x):\r\n    item = x\r\n\r\n    def g():\r\n        return item\r\n\r\n    return g\r\n\r\nl_ = f\r\n",
-    ),
-    "E741, of numbers, below a comment at the side": (
-        "def f(ints):\n    for l in ints:\n        f(l)\n# why\n        f([l])\n",
-        "def f(ints):\n    for item in ints:\n        f(item)\n# why\n        f([item])\n",
-    ),
     "B904, below a comment at the side": (
         "def f():\n    try:\n        f()\n    except OSError as e:\n        try:\n            f(e)\n"
         "        except KeyError:\n        # why\n            raise ValueError\n",
         "def f():\n    try:\n        f()\n    except OSError as e:\n        try:\n            f(e)\n"
         "        except KeyError as error:\n        # why\n            raise ValueError from error\n",
-    ),
-    "E741, where the first names are taken": (
-        "def f(item, inputs):\n    return {O: 1 for O in inputs if item}\n",
-        "def f(item, inputs):\n    return {value: 1 for value in inputs if item}\n",
     ),
     "E701, with a step of two": (
         "def f(x):\n  if x: return 1  # one\n  return 2\n",
@@ -196,6 +184,8 @@ async def test_a_reason_says_whose_suggestion_it_is(tools: Make) -> None:
 
 
 NOT_OFFERED = {
+    "a name that only a plain word could replace": (b"def f(x):\n    l = x\n    f(l)\n    return l\n", (1, 99)),
+    "a name whose singular Python uses already": (b"def f(ints):\n    for l in ints:\n        f(l)\n", (1, 99)),
     "a parameter, which callers may name": (b"def f(\n    l,\n):\n    return l\n", (1, 99)),
     "a name within a formatted text": (b"def f(x):\n    l = x\n    f(l)\n    return f'{l}'\n", (1, 99)),
     "a name that is an argument too": (b"def f(x):\n    l = x\n    f(l)\n    return f(l=l)\n", (1, 99)),

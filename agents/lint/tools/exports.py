@@ -21,18 +21,21 @@ KNOWN = {}
 
 async def guard_imports(file, whole, errors):
     """The errors, with `unsafe` fixes for unused imports that others may import from this module."""
-    asked = {}
+    asked, meant = {}, []
     for place, error in enumerate(errors):
-        row = error["location"]["row"]
-        line = whole[row - 1] if row <= len(whole) else ""
-        fix = error["fix"]
+        row, fix = error["location"]["row"], error["fix"]
+        if error["code"] not in ("F401", "F811") or not fix or fix["applicability"] != "safe" or row > len(whole):
+            continue
+        name = import_name(error["message"])
+        if is_on_purpose(file, whole, row, name[0]):
+            meant.append(place)
         # An import inside a function is nobody else's.
-        if error["code"] == "F401" and fix and fix["applicability"] == "safe" and is_top_level(whole, row):
-            asked[place] = import_name(line, error["message"])
+        elif error["code"] == "F401" and is_top_level(whole, row):
+            asked[place] = name
     await look_up(file, [name for name in asked.values() if (file, name[0]) not in KNOWN])
     return [
         {**error, "fix": {**error["fix"], "applicability": "unsafe"}}
-        if place in asked and KNOWN[(file, asked[place][0])]
+        if place in meant or (place in asked and KNOWN[(file, asked[place][0])])
         else error
         for place, error in enumerate(errors)
     ]
@@ -45,7 +48,15 @@ def is_top_level(whole, row):
     return row <= len(whole) and not whole[row - 1][:1].isspace()
 
 
-def import_name(line, message):
+def is_on_purpose(file, whole, row, name):
+    """Whether an unused import is likely to be there on purpose, by what stands in its own file."""
+    if "compat" in file.rpartition("/")[2] or re.search(r"import\b.*#", whole[row - 1]):
+        return True  # a module that exists to be imported from; a comment that says what the import is for
+    example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
+    return bool(name) and any(re.match(example, line) for line in whole)
+
+
+def import_name(message):
     """The name that an import binds, and the module that it comes from."""
     named = (re.findall(r"`([^`]+)`", message) or [""])[0]
     source, _, alias = named.partition(" as ")

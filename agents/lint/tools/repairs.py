@@ -126,12 +126,14 @@ def format_strings(parts):
 
 
 def name_for(name, code, everything):
-    """A name that the file does not use: the singular of what the loop runs over, or a plain one; empty without one."""
+    """The singular of what the loop runs over, if the file does not use it; empty without one.
+
+    A plain word such as `item` says no more than the letter did: such a rename is nobody's improvement.
+    """
     through = re.findall(rf"\bfor\s+{name}\s+in\s+([\w.]+)", code)
     word = re.findall(r"[a-z]*$", through[0])[0] if through else ""
     single = ["line"] if word.endswith("lines") else re.findall(r"^(\w{2,}[^aeious])s$", word)
-    names = [each for each in [*single, "item", "value", "entry", "element"] if each not in TAKEN]
-    free = [each for each in names if not re.search(rf"\b{each}\b", everything)]
+    free = [each for each in single if each not in TAKEN and not re.search(rf"\b{each}\b", everything)]
     return free[0] if free else ""
 
 
