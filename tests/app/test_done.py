@@ -32,10 +32,15 @@ def test_the_line_is_there_only_if_the_check_finds_nothing_and_the_tools_suggest
     assert done_line(packet, "") == done_line(packet, "other") == ""
 
 
+CODE = (
+    "def total(prices):\n    charged = 0\n    for one in prices:\n        charged += one\n    return round(charged)\n"
+)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / ".git").mkdir()
-    (tmp_path / "a.py").write_text("def total(prices):\n    return sum(prices)\n")
+    (tmp_path / "a.py").write_text(CODE)
     return tmp_path
 
 
@@ -46,7 +51,7 @@ def obeys_the_last_line(wire: Wire) -> None:
     last = wire.request.body["messages"][-1]["content"].splitlines()[-1]
     if last.endswith("Call submit_result."):
         return chooses("submit_result", summary="Wrote it")(wire)
-    return chooses("write_docstring", summary="Add up the prices.")(wire)
+    return chooses("write_docstring", summary="Add up what is charged for all prices, rounded.")(wire)
 
 
 def test_a_model_that_repeats_itself_submits_when_its_docstring_is_written(root: Path) -> None:

@@ -32,7 +32,9 @@ FILES = {
         '"""Paying."""\n\n'
         "from shop.stock import reserve\n\n\n"
         "def check_out(skus: list[str]) -> int:\n"
-        "    return sum(reserve(sku, 1) for sku in skus)\n"
+        "    if not skus:\n"
+        "        raise ValueError('nothing to pay')\n"
+        "    return reserve(skus[0], len(skus))\n"
     ),
     "shop/app.py": "from shop.checkout import check_out\n\n\ndef main(skus):\n    return check_out(skus)\n",
     "tests/test_checkout.py": (
