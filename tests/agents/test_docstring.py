@@ -425,8 +425,8 @@ async def test_a_class_is_documented_in_words_of_its_code(make: Make) -> None:
     tools = make(source, "Ledger", GOOGLE)
     refused = await _call(tools, "write_docstring", summary="A ledger.")
     assert "only repeats the name" in refused["error"]
-    value = await _call(tools, "write_docstring", summary="A list of entries with the amount of each.")
-    assert value["result"]["docstring"] == "A list of entries with the amount of each."
+    value = await _call(tools, "write_docstring", summary="A list of entries, each booked as it comes.")
+    assert value["result"]["docstring"] == "A list of entries, each booked as it comes."
 
 
 async def test_a_complete_docstring_leads_to_the_end(make: Make) -> None:

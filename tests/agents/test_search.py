@@ -123,7 +123,9 @@ async def test_calls_that_do_not_end_are_no_cases(tools: Callable[[str], ScriptT
 
 
 async def test_what_the_code_prints_is_not_taken_for_an_answer(tools: Callable[[str], ScriptTools]) -> None:
-    search = (await _written(tools("noisy")))["result"]["search"]
+    value = await _written(tools("noisy"))
+    search = value["result"]["search"]
+    assert search, value
     assert search["calls"]
     assert all(one["call"].startswith("noisy(") for one in search["calls"])
 

@@ -9,4 +9,5 @@ SPEC = json.loads(pathlib.Path(__file__).with_name("spec.json").read_text(encodi
 
 def report(value):
     """Print the answer between two marks, on a line of its own: project code may have printed too."""
-    print("\n" + SPEC["mark"] + json.dumps(value) + SPEC["mark"], flush=True)
+    text = json.dumps(value).replace("@", "\\u0040")  # the code may contain the mark itself
+    print("\n" + SPEC["mark"] + text + SPEC["mark"], flush=True)
