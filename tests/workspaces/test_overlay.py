@@ -38,6 +38,15 @@ async def test_what_was_written_is_private(workspace: OverlayWorkspace, project:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
+async def test_a_folder_that_all_users_share_keeps_its_mode(project: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    await OverlayWorkspace(project, shared / "AGENT").write("src/b.py", b"b")
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+    assert stat.S_IMODE((shared / "AGENT").stat().st_mode) == 0o700
+
+
 async def test_changes_are_taken_once_with_what_was_there_before(workspace: OverlayWorkspace) -> None:
     await workspace.write("src/a.py", b"1")
     await workspace.write("src/a.py", b"2")

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -348,12 +349,16 @@ def _delete_contents(upper: Path) -> None:
 
 
 def _make_private(upper: Path) -> None:
-    """Create the folder and its parent, accessible only to the owner. Raises `WorkspaceError` for a link."""
+    """Create the folder and its parent, accessible only to the owner. Raises `WorkspaceError` for a link.
+
+    A parent that all users share, such as `/tmp`, stays as it is.
+    """
     for folder in (upper.parent, upper):
         if folder.is_symlink():
             raise WorkspaceError(f"`{folder}` is a link: expected a folder created by Remora")
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        folder.chmod(PRIVATE_FOLDER)
+        if not folder.stat().st_mode & stat.S_ISVTX:
+            folder.chmod(PRIVATE_FOLDER)
 
 
 def _stamp_now(upper: Path) -> int:
