@@ -314,7 +314,7 @@ class Runner:
         await self.track.start(
             version=__version__,
             node=self._node.record(),
-            definition=self._definition.model_dump(mode="json", exclude_defaults=True),
+            definition=self._definition.model_dump(mode="json", by_alias=True, exclude_defaults=True),
             constraints={"max_turns": self._limits.max_turns, "safety": list(self._definition.safety)},
             model={"policy": self._policy.name, **self._model},
             candidates=self._definition.candidate_actions,

@@ -107,6 +107,8 @@ class CheckRule(_Part):
 class CandidateRule(_Part):
     """Offers a call depending on knowledge in the packet, after tools that return no candidates."""
 
+    model_config = ConfigDict(populate_by_name=True)  # streams of earlier versions hold `is_`
+
     when: str
     """The knowledge key that the rule tests."""
     is_: Literal["known", "true", "above", "equal"] = Field(default="true", alias="is")

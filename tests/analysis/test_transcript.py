@@ -34,7 +34,7 @@ async def run_three_turns(folder: Path) -> tuple[list[Event], Path, list[Prompt]
     tools = [{"name": "read_file", "description": "Read.", "parameters": {"type": "object"}}]
     prompts = []
     async with remora.TwoTrack(
-        goal="Find it", tools=tools, system_prompt="You look.", state_dir=folder / ".agentfs"
+        goal="Find it", tools=tools, system_prompt="You look.", state_dir=folder / ".agentfs", style="account"
     ) as tt:
         for raw in ("short", "x" * 50_000, "last"):
             prompts.append(await tt.request())

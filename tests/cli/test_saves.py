@@ -14,7 +14,7 @@ import pytest
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 Json = Callable[..., Any]
 SOURCE = (
-    "X = 1\n\n\ndef total(prices):\n    import sys\n    if prices == None:\n        return 0\n    return sum(prices)\n"
+    "X = 1\n\n\ndef total(prices):\n    import sys\n    if prices is None:\n        return 0\n    return sum(prices)\n"
 )
 MINE = "    # saved by the user\n"
 

@@ -36,7 +36,7 @@ import os
 
 def load(path):
     import sys
-    if path == None:
+    if path is None:
         return f"nothing"
     return json.loads(path)
 

@@ -68,7 +68,7 @@ INJECTIONS: list[list[str]] = [
             ["--preview"],
             ["--exclude", "x"],
             ["--extension", "py:ipynb"],
-            ["--target-version=py39"],
+            ["--target-version=main"],
             ["@args"],
             ["."],
             ["/etc"],

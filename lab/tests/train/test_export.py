@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from remora.app import Project, open_project
-from remora.config import Config, ServerConfig
+from remora.config import Config, RunnerConfig, ServerConfig
 from remora.errors import ConfigError, MissingExtra
 from remora.events import (
     AgentEndEvent,
@@ -99,7 +99,8 @@ def test_an_agent_proved_right_by_its_check_or_without_one_by_a_person() -> None
 async def project(tmp_path: Path) -> Project:
     """A project in which the lint agent has run on one file."""
     root = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs"))
-    app = Project(root, root / ".agentfs", Config(server=ServerConfig(server="first-candidate")))
+    config = Config(server=ServerConfig(server="first-candidate"), runner=RunnerConfig(by_rule=False))
+    app = Project(root, root / ".agentfs", config)
     plan = app.runs.plan([root / "shop" / "report.py"], ["lint"])
     async for _ in app.runs.run(plan):
         pass

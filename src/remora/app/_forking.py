@@ -264,7 +264,7 @@ def _start(session: Session, agent: Agent, first: Event, fork: ForkPlan, track: 
     return first.model_copy(
         update={
             "remora": __version__,
-            "definition": definition.model_dump(mode="json", exclude_defaults=True),
+            "definition": definition.model_dump(mode="json", by_alias=True, exclude_defaults=True),
             "tools": tuple(tool.model_dump() for tool in track.tools),
             "budget": {"limit": track.limit, "exact": session.deciders.counter.exact},
             "projector": PROJECTOR,

@@ -35,7 +35,7 @@ Limit = Annotated[int, Field(description="Maximum number of lines, up to 200")]
 
 @serving.command("mcp")
 def serve(project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
-    """Serve the project's recorded runs and code index to an assistant, as an MCP server on stdin and stdout.
+    """Serve recorded runs and the code index to an assistant, as an MCP server. It speaks on stdin and stdout.
 
     Read-only: lists runs and agents, searches and recalls raw results, explains what a model knew and why, reports, and
     looks up code. Text that looks like a secret is redacted. Each answer has at most 20,000 characters.

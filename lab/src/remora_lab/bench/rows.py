@@ -143,5 +143,5 @@ def run_config(row: TableRow, agents: Path | None = None) -> Config:
         "history": MemoryConfig(enabled=False),
         "cut history": MemoryConfig(enabled=False, history_limit=LIMIT),
     }[row.memory]
-    config = Config(runner=RunnerConfig(memory=memory, deadline_s=DEADLINE_S))
+    config = Config(runner=RunnerConfig(memory=memory, deadline_s=DEADLINE_S, by_rule=False))
     return config.model_copy(update={"agents_dir": agents}) if agents else config

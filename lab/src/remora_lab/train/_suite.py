@@ -86,7 +86,7 @@ async def _run_episode(episode: Episode, agents: Path | None, found: Deciders, n
 
 def _config(limit: int, agents: Path | None) -> Config:
     memory = MemoryConfig(packet_size_limit=limit)
-    config = Config(runner=RunnerConfig(memory=memory, deadline_s=DEADLINE_S, max_turns=MAX_TURNS))
+    config = Config(runner=RunnerConfig(memory=memory, deadline_s=DEADLINE_S, max_turns=MAX_TURNS, by_rule=False))
     return config.model_copy(update={"agents_dir": agents}) if agents else config
 
 

@@ -23,7 +23,7 @@ AT_ONCE = 2_000
 """Records that one statement indexes."""
 _COLUMNS = (
     "t.stream_id, s.run_id, s.agent_id, s.operation, s.node_id, s.started, t.records, t.bytes, t.sealed, s.outcome, "
-    "s.changes, s.name, s.goal"
+    "s.changes, s.name, s.goal, s.ended, s.turns, s.tokens, s.model, s.verdict"
 )
 _FROM = "@.index_streams s JOIN @.streams t ON t.id = s.stream"
 _ORDER = 's.sort_key, t.stream_id COLLATE "C"'
@@ -133,7 +133,8 @@ def _adapted(condition: Condition, alias: str, replacement: str) -> Condition:
 
 
 def _info(row: Iterable[Any]) -> StreamInfo:
-    stream_id, run_id, agent_id, operation, node_id, started, records, size, sealed, outcome, changes, name, goal = row
+    stream_id, run_id, agent_id, operation, node_id, started, records, size, sealed, outcome, *labels = row
+    changes, name, goal, ended, turns, tokens, model, verdict = labels
     return StreamInfo(
         stream_id=stream_id,
         kind="runs" if stream_id.startswith("runs/") else "traces",
@@ -150,4 +151,9 @@ def _info(row: Iterable[Any]) -> StreamInfo:
         changes=changes,
         name=name,
         goal=goal,
+        ended=ended,
+        turns=turns,
+        tokens=tokens,
+        model=model,
+        verdict=verdict,
     )

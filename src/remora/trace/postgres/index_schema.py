@@ -19,6 +19,11 @@ CREATE TABLE @.index_streams (
     changes bigint NOT NULL DEFAULT 0,
     name text NOT NULL DEFAULT '',
     goal text NOT NULL DEFAULT '',
+    ended text NOT NULL DEFAULT '',
+    turns bigint NOT NULL DEFAULT 0,
+    tokens bigint NOT NULL DEFAULT 0,
+    model text NOT NULL DEFAULT '',
+    verdict text NOT NULL DEFAULT '',
     sort_key text COLLATE "C" NOT NULL
 );
 CREATE INDEX ON @.index_streams (sort_key);
@@ -147,24 +152,37 @@ BEGIN
             @.event_words(line -> 'data')
         FROM new_events n;
     INSERT INTO @.index_streams AS i
-        (stream, records, run_id, agent_id, operation, node_id, started, outcome, changes, name, goal, sort_key)
+        (stream, records, run_id, agent_id, operation, node_id, started, outcome, changes, name, goal, model, sort_key)
         SELECT n.stream, 0, coalesce(@.as_string(line -> 'run_id'), ''), coalesce(@.as_string(line -> 'agent_id'), ''),
             coalesce(@.as_string(line -> 'operation'), ''), coalesce(@.as_string(line -> 'node_id'), ''),
             coalesce(@.as_string(line -> 'ts'), ''), '', 0,
             left(coalesce(@.as_string(line #> '{data,name}'), @.as_string(line #> '{data,parent,title}'), ''), 200),
             left(coalesce(@.as_string(line #> '{data,goal}'), ''), 200),
+            left(coalesce(nullif(@.as_string(line #> '{data,model,model}'), ''),
+                nullif(@.as_string(line #> '{data,model,policy}'), ''), @.as_string(line #> '{data,policy}'), ''), 200),
             @.sort_key(split_part(stream_id, '/', 2), coalesce(@.as_string(line -> 'ts'), ''))
         FROM new_events n WHERE n.seq = 0;
     UPDATE @.index_streams i SET
         records = i.records + n.added,
         changes = i.changes + n.changes,
-        outcome = coalesce(n.outcome, i.outcome)
+        outcome = coalesce(n.outcome, i.outcome),
+        verdict = coalesce(n.verdict, i.verdict),
+        ended = n.ended,
+        turns = greatest(i.turns, n.turns),
+        tokens = least(i.tokens + n.tokens, 9223372036854775807)
     FROM (
         SELECT e.stream, count(*) AS added,
             count(*) FILTER (WHERE jsonb_typeof(line #> '{data,files}') = 'array'
                              AND line #> '{data,files}' <> '[]') AS changes,
             (array_agg(coalesce(@.as_string(line #> '{data,outcome}'), 'success') ORDER BY e.seq DESC)
-             FILTER (WHERE line ->> 'type' IN ('agent_end', 'run_end')))[1] AS outcome
+             FILTER (WHERE line ->> 'type' IN ('agent_end', 'run_end')))[1] AS outcome,
+            (array_agg(left(coalesce(@.as_string(line #> '{data,verdict}'), ''), 200) ORDER BY e.seq DESC)
+             FILTER (WHERE line ->> 'type' IN ('agent_end', 'run_end')))[1] AS verdict,
+            (array_agg(coalesce(@.as_string(line -> 'ts'), '') ORDER BY e.seq DESC))[1] AS ended,
+            coalesce(max(CASE WHEN line ->> 'turn' ~ '^[0-9]{1,18}$' THEN (line ->> 'turn')::bigint END), 0) AS turns,
+            coalesce(sum(CASE WHEN line ->> 'type' = 'model_request' AND jsonb_typeof(line #> '{data,tokens,total}') = 'number'
+                AND line #>> '{data,tokens,total}' ~ '^[0-9]{1,15}$'
+                THEN (line #>> '{data,tokens,total}')::bigint END), 0)::bigint AS tokens
         FROM new_events e GROUP BY e.stream
     ) n WHERE i.stream = n.stream;
     DROP TABLE new_events;
