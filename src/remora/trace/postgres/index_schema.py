@@ -180,7 +180,8 @@ BEGIN
              FILTER (WHERE line ->> 'type' IN ('agent_end', 'run_end')))[1] AS verdict,
             (array_agg(coalesce(@.as_string(line -> 'ts'), '') ORDER BY e.seq DESC))[1] AS ended,
             coalesce(max(CASE WHEN line ->> 'turn' ~ '^[0-9]{1,18}$' THEN (line ->> 'turn')::bigint END), 0) AS turns,
-            coalesce(sum(CASE WHEN line ->> 'type' = 'model_request' AND jsonb_typeof(line #> '{data,tokens,total}') = 'number'
+            coalesce(sum(CASE WHEN line ->> 'type' = 'model_request'
+                AND jsonb_typeof(line #> '{data,tokens,total}') = 'number'
                 AND line #>> '{data,tokens,total}' ~ '^[0-9]{1,15}$'
                 THEN (line #>> '{data,tokens,total}')::bigint END), 0)::bigint AS tokens
         FROM new_events e GROUP BY e.stream
