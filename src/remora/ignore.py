@@ -57,8 +57,13 @@ class Ignored:
 
 def _spec(rules: bytes) -> GitIgnoreSpec | None:
     """Parse the rules line by line. Invalid lines are skipped, as in git."""
-    lines = [line for line in rules.decode("utf-8", "replace").split("\n") if _is_rule(line)]
+    lines = [_plain(line) for line in rules.decode("utf-8", "replace").split("\n") if _is_rule(line)]
     return GitIgnoreSpec.from_lines(lines) if lines else None
+
+
+def _plain(line: str) -> str:
+    """`y/**` as `y/*`: the same for a walk from the top, but the parser takes the former for `y` itself too."""
+    return line[:-1] if line.endswith("/**") else line
 
 
 def _is_rule(line: str) -> bool:

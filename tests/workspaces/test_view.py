@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from remora.discovery import TreeSitterDiscovery
@@ -121,6 +121,7 @@ rules = st.lists(st.sampled_from(RULES), max_size=5)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@example([], [], ["y/**", "!a.py"])
 @given(rules, rules, rules)
 def test_git_ignores_the_same_files(
     tmp_path_factory: pytest.TempPathFactory, top: list[str], inner: list[str], own: list[str]
