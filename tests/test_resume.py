@@ -84,6 +84,12 @@ def cut(state: Path, agent_id: str, keep: int) -> None:
     (state / "heads.log").unlink()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Hub answers in time however busy the machine is: packets are compared here, not its time limit."""
+    monkeypatch.setattr("remora.context.pulling.HUB_PATIENCE_S", 30.0)
+
+
 def packet_of(events: list[Event]) -> dict[str, object]:
     """The packet without positions and times of its sources: a resumed stream has an event more, and is later."""
     packet = fold(events).model_dump(mode="json", exclude={"hub_freshness"})
