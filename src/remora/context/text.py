@@ -25,7 +25,8 @@ def one_line(text: str, limit: int = MAX_LINE) -> str:
 
 def message_text(message: Mapping[str, Any]) -> str:
     """All that a chat message says: its content, and its calls as JSON."""
-    calls = [_call_text(call) for call in message.get("tool_calls") or ()]
+    made = message.get("tool_calls")
+    calls = [_call_text(call) for call in made] if isinstance(made, list | tuple) else []
     return "\n".join([text for text in (str(message.get("content") or ""), *calls) if text])
 
 

@@ -23,6 +23,7 @@ from remora.context.evidence import (
     write_chat,
 )
 from remora.context.evidence._chat import chat_tokens
+from remora.context.text import message_text
 from remora.events import ModelRequestEvent
 from remora.testing import MemoryTwoTrack
 from remora.trace import read_events
@@ -102,6 +103,17 @@ def test_a_command_that_begins_with_its_tool_is_shown_whole() -> None:
 def test_calls_of_streams_without_arguments_are_lines() -> None:
     old = Entry(4, "call", "look(what=x)", lines=("found",))
     assert _chat(old, person_said(5, "Thanks"))[0]["content"].endswith("#4 look(what=x): found\nThanks")
+
+
+@pytest.mark.parametrize("call", ["{", "[]", "null", "{}", '{"name":1,"arguments":{}}', '{"name":"x","arguments":[]}'])
+def test_a_forged_call_is_a_line(call: str) -> None:
+    forged = Entry(4, "call", "look(what=x)", call=call, given=("what:", " y"), lines=("found",))
+    assert [message["role"] for message in _chat(forged)] == ["user"]
+
+
+@pytest.mark.parametrize("calls", [5, "x", [None], [{"function": 3}], [{"function": {"name": [], "arguments": {}}}]])
+def test_a_message_with_forged_calls_has_a_text(calls: Any) -> None:
+    assert message_text({"role": "assistant", "content": "said", "tool_calls": calls}).startswith("said")
 
 
 def test_a_failed_call_says_so_and_hidden_lines_name_their_event() -> None:

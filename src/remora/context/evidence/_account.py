@@ -317,7 +317,7 @@ class _Writer:
 
 def _is_message(part: Shown) -> bool:
     """Whether the entry can be written as messages: streams of earlier versions lack the arguments of calls."""
-    return part.entry.speaker != "call" or bool(part.entry.call)
+    return part.entry.speaker != "call" or part.entry.made is not None
 
 
 def _gaps(chosen: Mapping[int, set[int]]) -> int:

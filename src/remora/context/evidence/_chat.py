@@ -58,9 +58,8 @@ def _messages(part: Shown, *, calls_in_text: bool) -> Iterator[Message]:
         yield {"role": "user", "content": part.said}
     elif entry.speaker == "agent":
         yield {"role": "assistant", "content": part.said}
-    else:
-        call = orjson.loads(entry.call)
-        name, args = call["name"], filled_args(call["arguments"], part.given)
+    elif entry.made is not None:
+        name, args = entry.made[0], filled_args(entry.made[1], part.given)
         if calls_in_text:
             yield {"role": "assistant", "content": orjson.dumps({"tool": name, "args": args}).decode()}
             yield {"role": "user", "content": f"{name} returned:\n{_result(part)}"}

@@ -113,6 +113,16 @@ class Entry:
         return self.text.partition("(")[0] if self.speaker == "call" else ""
 
     @cached_property
+    def made(self) -> tuple[str, dict[str, Any]] | None:
+        """The tool and the arguments of `call`. None if it has none: it may come from a foreign stream."""
+        try:
+            call = orjson.loads(self.call)
+        except orjson.JSONDecodeError:
+            return None
+        name, args = (call.get("name"), call.get("arguments")) if isinstance(call, dict) else (None, None)
+        return (name, args) if isinstance(name, str) and isinstance(args, dict) else None
+
+    @cached_property
     def brief(self) -> str:
         """The output, if it is short enough for the line of its call."""
         is_short = self.speaker == "call" and len(self.lines) == 1 and len(self.lines[0]) <= BRIEF
