@@ -143,3 +143,12 @@ def test_tools_of_a_server_are_listed_as_a_model_would_see_them(remora: Remora) 
     assert failed.returncode == 3
     assert "dies: no database" in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_a_state_folder_that_is_a_link_is_refused_before_anybody_asks(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".agentfs").symlink_to(tmp_path / "elsewhere")
+    argv = [sys.executable, "-m", "remora", "mcp", "-C", str(tmp_path), "--state-dir", str(tmp_path / ".agentfs")]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "is a link" in done.stderr

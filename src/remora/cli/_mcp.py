@@ -46,7 +46,9 @@ def serve(project: ProjectDir = HERE, state_dir: StateDir = None) -> None:
       claude mcp add remora -- remora mcp -C ~/src/shop
     """
     with errors_as_sentences():
-        server = build_server(Answers(open_project(project, state_dir=state_dir)))
+        opened = open_project(project, state_dir=state_dir)
+        opened.library.runs()  # a state folder that cannot be read is told now, not in the first answer
+        server = build_server(Answers(opened))
         if sys.stdin.isatty():
             tell(["waiting for an MCP client on stdin: an assistant starts this command; Ctrl-C ends it"])
         server.run("stdio")
