@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from remora.config import Config, parse_yaml, validate
+from remora.config import Config
+from remora.validation import parse_yaml, validate
 
 ENVIRONMENT_PREFIX = "REMORA_"
 _PASSWORD = re.compile(r"(?<=://)([^/@:?#]*):[^/@]*(?=@)|(?<=[?&])(password)=[^&]*")

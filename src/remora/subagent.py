@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from remora.config import EscalationRules, parse_yaml, validate
+from remora.config import EscalationRules
 from remora.context.contracts import Effects, ToolSpec
 from remora.events import CandidateAction
 from remora.mcp_servers import NAME as SERVER_NAME
 from remora.mcp_servers import McpServer
 from remora.nodes import NodeType
+from remora.validation import parse_yaml, validate
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SUBMIT_RESULT_TOOL = "submit_result"

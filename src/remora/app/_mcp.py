@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from remora.app._project import Project
 from remora.app._settings import USER_CONFIG_FILE, user_config_dir
-from remora.config import validate
 from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError
 from remora.mcp_servers import PROJECT, McpServer, McpServerConfig
 from remora.snapshot import Snapshot
 from remora.subagent import SubagentDefinition
+from remora.validation import validate
 
 if TYPE_CHECKING:
     from remora.mcp import Launch, McpConnection, McpTools

@@ -23,9 +23,10 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
-from remora.config import parse_yaml, setting_paths
+from remora.config import setting_paths
 from remora.errors import ConfigError
 from remora.ports import AgentResult
+from remora.validation import parse_yaml
 
 forking = typer.Typer(add_completion=False, rich_markup_mode=None)
 

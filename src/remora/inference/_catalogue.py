@@ -13,9 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from remora.config import MAX_S, MAX_TOKENS, parse_yaml, validate
+from remora.config import MAX_S, MAX_TOKENS
 from remora.errors import ConfigError
 from remora.inference._weights import Weights
+from remora.validation import parse_yaml, validate
 
 BUNDLED = Path(__file__).with_name("models.yaml")
 DEFAULT_MODEL = "smollm2-135m"

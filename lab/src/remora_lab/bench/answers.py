@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from remora.config import validate
+from remora.validation import validate
 from remora_lab.bench.results import Choice, LineFile, Result
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from remora.config import validate
 from remora.errors import ConfigError
+from remora.validation import validate
 
 
 class Key(NamedTuple):

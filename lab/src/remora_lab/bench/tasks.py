@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from remora.config import validate
 from remora.errors import DefinitionError
+from remora.validation import validate
 
 Half = Literal["train", "eval"]
 Level = Literal["easy", "medium", "hard"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from remora.config import parse_yaml, validate
 from remora.errors import ConfigError
+from remora.validation import parse_yaml, validate
 
 INDEX = "https://pypi.org/simple"
 TIMEOUT_S = 60.0

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from remora.config import validate
 from remora.errors import ConfigError
+from remora.validation import validate
 
 
 class Offered(BaseModel):
