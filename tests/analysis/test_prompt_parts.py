@@ -61,6 +61,13 @@ def test_no_word_of_a_prompt_is_lost_in_its_parts(style: Style, stream: list[Eve
     assert [word for word in words(user.lower()) if word not in known and word not in OURS] == []
 
 
+def test_a_small_number_is_shown_as_the_prompt_has_it() -> None:
+    prompt = rendered(
+        DecisionPacket(agent_id="a", goal="g", operation="", node_id="", extensions={"rates": [1e-05]}), "json"
+    )
+    assert "0.00001" in prompt.user and "0.00001" in told(prompt_parts(prompt.messages, prompt.tokens))
+
+
 def test_the_parts_of_a_packet_have_the_tokens_of_the_receipt() -> None:
     packet = DecisionPacket(agent_id="a", goal="Fix it", operation="lint", node_id="a.py")
     prompt = rendered(packet, "json")

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from remora.context.render import ACCOUNT_HEAD
 from remora.context.text import message_text
 from remora.events import readable
@@ -224,7 +226,7 @@ def _value(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        text = json.dumps(value, ensure_ascii=False)
-        return text if len(text) <= WIDE else json.dumps(value, ensure_ascii=False, indent=2)
-    except (ValueError, TypeError, RecursionError):
+        text = orjson.dumps(value).decode()  # numbers as the prompt has them: 0.00001, not 1e-05
+    except (ValueError, TypeError):
         return repr(value)
+    return text if len(text) <= WIDE else readable(value)
