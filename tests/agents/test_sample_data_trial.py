@@ -106,9 +106,7 @@ TRIED = {
     ),
     "an index": "def f(place: int) -> int:\n    return [10, 20, 30][place]\n",
     "parts of parts": "def f(query: str) -> dict:\n    return dict(part.split('=') for part in query.split('&'))\n",
-    "no annotations": "def f(thing, other):\n    return thing.upper() + other.lower()\n",
     "an option that takes few values": "def f(n: int, encoding: str = 'utf-8'):\n    return str(n).encode(encoding)\n",
-    "rows without a type": "def f(orders, day=None):\n    return sum(order['gross'] for order in orders)\n",
     "a coroutine": "async def f(n: int) -> int:\n    if n % 2:\n        raise ValueError\n    return n\n",
     "a generator": "def f(n: int):\n    yield 1 / n\n",
 }
@@ -125,6 +123,21 @@ async def test_the_function_takes_every_case_that_is_written(agent_tools: Make, 
 @pytest.mark.parametrize("code", [*READABLE.values(), *TRIED.values()], ids=[*READABLE, *TRIED])
 async def test_the_function_takes_every_edge_case_that_is_written(agent_tools: Make, tmp_path: Path, code: str) -> None:
     await _all_taken(agent_tools, tmp_path, code, "edge")
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("def f(thing, other):\n    return thing.upper() + other.lower()\n", "thing"),
+        ("def f(orders, day=None):\n    return sum(order['gross'] for order in orders)\n", "orders"),
+    ],
+)
+async def test_nothing_is_written_where_no_type_example_or_call_says_what_to_give(
+    agent_tools: Make, tmp_path: Path, code: str, name: str
+) -> None:
+    value = await _write(agent_tools("sample_data", {"a.py": code}, "a.py:f"))
+    assert value["summary"] == f"No fixture written: no type, example, test or call says what `{name}` is"
+    assert _written(tmp_path) == {}
 
 
 async def _all_taken(agent_tools: Make, tmp_path: Path, code: str, variant: str) -> None:

@@ -53,7 +53,7 @@ class Search:
         self.tried, self.paths, self.cases = set(), set(), []
         self.targets = {number for number in SPEC["targets"] if number < len(changes.kinds)}
         self.unnoticed = set(self.targets)
-        self.turns = self.progress = 0
+        self.turns = self.progress = self.endless = 0
         self.last = ("", (None, {}))
         self.ends = time.process_time() + MOST_SECONDS
         self.late = time.monotonic() + MOST_WAITING
@@ -117,6 +117,7 @@ class Search:
                 value = ended(eval(code, dict(names)))[0]
                 return ("value", type(value).__name__, repr(value)), value
             except TimeoutError:
+                self.endless += not number
                 return (("late",) if number else None), None
             except (Forbidden, SyntaxError, SystemExit, MemoryError):
                 return None, None
@@ -188,13 +189,14 @@ def traced(code, lines):
 def test_search():
     """Report the chosen calls with the changes that each notices, and the changes that no call notices."""
     changes = Changes(SPEC)
-    found, missed = {}, []
+    found, missed, endless = {}, [], False
     if len(changes.kinds) > 2:
         search = Search(Calls(SPEC, changes.module), changes, SPEC["explicit"])
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             search.run(SPEC["given"] + SPEC["seeds"])
             found = search.chosen(SPEC["given"])
         missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
+        endless = bool(search.endless and not search.cases)
     labels = {text: [changes.kinds[number][0] for number in notices] for text, notices in found.items()}
     calls = [{"call": text, "notices": notices} for text, notices in labels.items()]
-    report({"calls": calls, "missed": missed, "changes": len(SPEC["targets"])})
+    report({"calls": calls, "missed": missed, "changes": len(SPEC["targets"]), "endless": LATE if endless else 0})
