@@ -1,7 +1,8 @@
 """How long a decision of the embedded model takes, with its weights as they are fetched and as they are served.
 
-Prompts are those of real runs over tasks of the suite. Both servers are asked each of them, one after the other, so
-that what else the machine does falls on both. From the second turn of a run on, the beginning of the prompt is known.
+Prompts are those of real runs over tasks of the suite, with no turn decided by rule. Both servers are asked each of
+them, one after the other, so that what else the machine does falls on both. From the second turn of a run on, the
+beginning of the prompt is known.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
 from remora.app import Deciders, Project, RunOverrides, deciders, ensure_weights, served_weights, weights_counter
-from remora.config import Config, ServerConfig
+from remora.config import Config, RunnerConfig, ServerConfig
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, FirstCandidatePolicy, bundled_adapter
 from remora.ports import Decision, Prompt
 from remora_lab.bench.suite import read_suite, select_tasks
@@ -69,7 +70,7 @@ async def _run(task: Task, found: Deciders, kept: list[Asked]) -> None:
     with folder() as place:
         root = place / "project"
         write_task(task, root)
-        app = Project(root, place / "state", Config())
+        app = Project(root, place / "state", Config(runner=RunnerConfig(by_rule=False)))
         wanted = f"{task.path}:{task.node}" if task.node else task.path
         plan = app.runs.plan([root / task.path], [task.operation], lambda node: node.node_id == wanted)
         noting = Noting(task.operation, kept)
@@ -97,7 +98,7 @@ async def times(asked: list[Asked], threads: int) -> dict[str, list[float]]:
     return took
 
 
-def told(asked: list[Asked], took: dict[str, list[float]]) -> list[dict[str, Any]]:
+def medians(asked: list[Asked], took: dict[str, list[float]]) -> list[dict[str, Any]]:
     """Medians, over warm turns of all operations and of each."""
     rows = []
     for operation in ("all", *sorted({each.operation for each in asked})):
@@ -126,7 +127,7 @@ def main() -> None:
     busy = business()
     asked = asyncio.run(prompts(options.tasks))
     say(f"decisions: {len(asked)} prompts of {options.tasks} tasks, {options.threads} threads, twice each")
-    rows = told(asked, asyncio.run(times(asked, options.threads)))
+    rows = medians(asked, asyncio.run(times(asked, options.threads)))
     aims = [at_most("a decision with a warm beginning, median", 1.5, [rows[0]["served_s"]], " s")]
     results = {
         "when": now(), "machine": machine(), "versions": versions(), "threads": options.threads, "decisions": rows,
