@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from cli.warm import WarmCommand
 from postgres import Server, make_server
 from remora.events import AgentEndEvent, AgentStartEvent, Event, ToolResultEvent
 from remora.trace import FileTrace
@@ -76,6 +77,14 @@ def postgres() -> Iterator[Server]:
     server = make_server()
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmCommand]:
+    """The `remora` command, imported once for all tests of this process."""
+    command = WarmCommand()
+    yield command
+    command.close()
 
 
 @pytest.fixture

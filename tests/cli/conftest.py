@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,6 @@ def copy_of_shop(folder: Path) -> Path:
 def shop(tmp_path: Path) -> Path:
     """A copy of the example project, without what earlier runs left in it."""
     return copy_of_shop(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[WarmCommand]:
-    command = WarmCommand()
-    yield command
-    command.close()
 
 
 @pytest.fixture
