@@ -19,11 +19,13 @@ from typing import IO
 TIMEOUT_S = 120
 
 _CODE = """
-import json, os, sys
+import atexit, gc, json, os, sys, threading
 import pathspec, platformdirs, pydantic_monty, re2, tomllib, tree_sitter_python, typer._adapters, yaml
-import remora.app._changes, remora.app._hub, remora.app._open, remora.app._session, remora.discovery, remora.engines
+import remora.app._agents, remora.app._changes, remora.app._hub, remora.app._open, remora.app._session
 import remora.cli._analyze, remora.cli._hub, remora.cli._main, remora.cli._review, remora.cli._trace
-import remora.hub.client, remora.sandbox, remora.scripts, remora.trace.library, remora.workspaces
+import remora.discovery, remora.engines, remora.hub.client, remora.scripts, remora.trace.library, remora.workspaces
+import remora.inference._policies, remora.inference._server_policy, remora.inference._weights
+import remora.sandbox._probe, remora.sandbox._ruff_settings, remora.sandbox._spawner
 from remora.cli import main
 
 def job():
@@ -35,6 +37,7 @@ def job():
         line += byte
     return json.loads(line)
 
+gc.freeze()  # a forked process that collects garbage would copy every page of what was imported
 while True:
     asked = job()
     if not (pid := os.fork()):
@@ -50,7 +53,21 @@ os.chdir(asked["cwd"])
 os.environ.clear()
 os.environ.update(asked["env"])
 sys.argv = ["-c", *asked["args"]]
-main()
+status = 0
+try:
+    main()
+except SystemExit as end:
+    assert end.code is None or isinstance(end.code, int), end.code
+    status = end.code or 0
+except BaseException:
+    sys.excepthook(*sys.exc_info())
+    status = 1
+# The end of an interpreter, without taking apart every module.
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(status)
 """
 
 
