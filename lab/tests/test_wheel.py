@@ -11,8 +11,8 @@ LAB = Path(__file__).parents[1]
 
 
 def test_the_wheel_holds_the_scenarios_the_trainer_and_the_entry_points(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(LAB)]
-    subprocess.run(build, check=True, capture_output=True)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=LAB, check=True, capture_output=True)
     (path,) = tmp_path.glob("*.whl")
     wheel = zipfile.ZipFile(path)
     names = wheel.namelist()

@@ -26,6 +26,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
     return json.loads((out / "long-track.json").read_text(encoding="utf-8")), done.stdout
 
 
+@pytest.mark.faults
 def test_the_results_say_where_they_come_from(ran: tuple[dict[str, Any], str]) -> None:
     results, _ = ran
     assert results["command"].startswith("python -m benchmarks --quick")
@@ -33,6 +34,7 @@ def test_the_results_say_where_they_come_from(ran: tuple[dict[str, Any], str]) -
     assert {"python", "remora-agents", "pydantic", "orjson"} <= results["versions"].keys()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("section", OURS)
 def test_every_column_of_the_page_has_its_figure(ran: tuple[dict[str, Any], str], section: str) -> None:
     results, _ = ran
@@ -40,6 +42,7 @@ def test_every_column_of_the_page_has_its_figure(ran: tuple[dict[str, Any], str]
     assert not json.loads(told)[section][1].keys() - results[section][0].keys()
 
 
+@pytest.mark.faults
 def test_every_aim_is_judged_and_shown(ran: tuple[dict[str, Any], str]) -> None:
     results, shown = ran
     assert len(results["aims"]) == 11

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.faults
 def test_a_small_measurement_has_every_figure(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.hub", "--quick", "--out", str(tmp_path / "hub.json")]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.faults
 def test_the_bench_runs_and_every_stream_and_blob_was_read(tmp_path: Path) -> None:
     out = tmp_path / "verify.json"
     command = [sys.executable, "-m", "benchmarks.verifying", "--quick", "--out", str(out)]

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.faults
 def test_the_bench_runs_and_an_opened_workspace_has_copied_nothing(tmp_path: Path) -> None:
     out = tmp_path / "workspaces.json"
     command = [sys.executable, "-m", "benchmarks.workspaces", "--quick", "--out", str(out)]

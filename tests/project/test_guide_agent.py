@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+from cli.warm import WarmCommand
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "write-an-agent.md"
 
@@ -16,25 +19,27 @@ def commands() -> list[str]:
     return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
-def test_every_command_of_the_guide_works_and_the_file_is_changed(tmp_path: Path) -> None:
+def run(command: str, cwd: Path, env: dict[str, str], warm: WarmCommand) -> subprocess.CompletedProcess[str]:
+    """A command of ours as a forked process, any other by a shell."""
+    if command.startswith("remora "):
+        return warm.run(tuple(shlex.split(command)[1:]), cwd, env, "")
+    shell = ["bash", "-euc", command]
+    return subprocess.run(shell, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_every_command_of_the_guide_works_and_the_file_is_changed(tmp_path: Path, warm: WarmCommand) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()
-    (bin_ / "remora").write_text(f'#!/bin/sh\nexec {sys.executable} -c "from remora.cli import main; main()" "$@"\n')
     (bin_ / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    for program in bin_.iterdir():
-        program.chmod(0o755)
-    script = "set -eu\n" + "\n".join(commands())
+    (bin_ / "python").chmod(0o755)
     env = os.environ | {"PATH": f"{bin_}:{os.environ['PATH']}", "REMORA_CONFIG_DIR": str(tmp_path / "own")}
-    done = subprocess.run(
-        ["bash", "-c", script],  # noqa: S607
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    cwd = tmp_path
+    for command in commands():
+        if command.startswith("cd "):
+            cwd /= command.removeprefix("cd ")
+            continue
+        done = run(command, cwd, env, warm)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     text = (tmp_path / "notes" / "load.py").read_text()
     assert "TODO(1) close the file" in text
     assert "TODO(2) check the path" in text

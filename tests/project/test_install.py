@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment with nothing but the wheel and its two dependencies."""
     folder = tmp_path_factory.mktemp("bare")
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
