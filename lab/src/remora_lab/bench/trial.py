@@ -159,7 +159,7 @@ async def _run_agent(trial: Trial, place: BenchEnvironment, found: Deciders, pro
     wall = time.monotonic() - began
     if result.reason == CountingFailed.__name__ or any(map(stops_bench, watched.errors)):
         raise DecisionError(f"Task `{trial.task.id}`: {result.summary}", hint="Go on later with `--resume`")
-    await app.review.accept(app.library.runs()[-1].stem)
+    await app.review.accept(result.agent_id)  # by name: a fix that may alter behaviour is not accepted otherwise
     told = {"outcome": result.outcome, "reason": result.reason, "verdict": result.verdict, "turns": result.turns}
     told |= {"wall_s": round(wall, 3), "agent_id": result.agent_id, "stream": f"{place.streams.name}/{stream}"}
     if result.reason == ServerRefused.code:
