@@ -147,6 +147,10 @@ def test_a_docstring_that_is_wrong_about_the_code_is_told(tmp_path: Path, text: 
     assert problem in verdict(tmp_path, made(DOC), documented(text)).problems
 
 
+def test_a_docstring_without_a_list_of_parameters_solves_its_task(tmp_path: Path) -> None:
+    assert verdict(tmp_path, made(DOC), documented("What a ride costs.")).solved
+
+
 def test_a_docstring_task_leaves_the_code_alone(tmp_path: Path) -> None:
     changed = str(documented(FULL)["rides/fares.py"]).replace("return l", "return [l]")
     assert verdict(tmp_path, made(DOC), {"rides/fares.py": changed}).problems == (
