@@ -117,13 +117,7 @@ def _outdated(doc: Doc, half: Half, draw: random.Random) -> Doc:
     """The docstring as it was before the signature changed."""
     args = list(doc.args)
     former = draw.choice(FORMER[half])
-    match draw.randrange(3) if len(args) > 1 else 0:
-        case 0:
-            args.append((former, FORMERLY[half]))
-        case 1:
-            args[draw.randrange(len(args))] = (former, FORMERLY[half])
-        case _:
-            args.pop(draw.randrange(len(args)))
+    args.insert(draw.randrange(len(args) + 1), (former, FORMERLY[half]))
     return replace(doc, args=tuple(args))
 
 

@@ -73,6 +73,10 @@ def winner(votes: list[str], seats: int = 1, quorum: int | None = None) -> list[
     ----------
     votes
         A name for each ballot.
+    seats
+        How many are elected.
+    quorum
+        How many votes there must be.
     threshold
         Share that a candidate needs.
     shuffle
@@ -240,7 +244,7 @@ def hand_tasks() -> Iterator[Task]:
     yield _task(
         "generator", "lamp.py", LAMP, "Lamp.fade",
         DocstringCheck(parameters=("target", "pace"), returns=True),
-        {"summary": "Dim step by step towards a level."},
+        {"summary": "Yield the level after each delta."},
     )  # fmt: skip
     yield _task(
         "batches", "chunks.py", CHUNKS, "batches",

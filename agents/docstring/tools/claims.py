@@ -8,6 +8,7 @@ from words import COMMON, VERBS
 EMPTY = (
     r"(?i)\b(?:helper|utility|simply|various|certain|this function|this method|the function|the method|appropriate)\b"
 )
+NO_VERB = r"(?:ing|ed|ly|tion|ment|ness|ity|er|or|al)$"
 ERROR = r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b"
 
 
@@ -51,13 +52,19 @@ def why_unfounded(text, facts, evidence, fewest):
     return "" if len(founded) >= fewest else "It says nothing that only this code shows: use words of the code"
 
 
+def begins_with_verb(text):
+    """Whether the first word is a known verb, or may be one: not an article, adverb, noun or participle, no subject."""
+    first, second = [*words_of(text), "", ""][:2]
+    if first in VERBS or first.removesuffix("s") in VERBS or first.removesuffix("es") in VERBS:
+        return True
+    if second in ("is", "are", "was", "were", "has", "have", "will", "can", "must"):
+        return False
+    return first not in COMMON and len(first) > 2 and not re.search(NO_VERB, first)
+
+
 def why_empty(text, facts):
     """Why a sentence says nothing: it repeats the name, or has no verb."""
-    first = words_of(text)[:1]
-    is_verb = first and (
-        first[0] in VERBS or first[0].removesuffix("s") in VERBS or first[0].removesuffix("es") in VERBS
-    )
-    if facts["kind"] != "class" and not is_verb:
+    if facts["kind"] != "class" and not begins_with_verb(text):
         return "The summary does not begin with a verb: say what the code does, such as `Return the …`"
     said = new_words(text, facts)
     things = [word for word in said if stem(word) not in [stem(verb) for verb in VERBS]]

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Subject(Enum):
-    """What is taught."""
+    """One of maths, music and sport."""
 
     MATHS = "maths"
     MUSIC = "music"
@@ -16,7 +16,7 @@ class Subject(Enum):
 
 @dataclass
 class Pupil:
-    """A child with the marks so far."""
+    """A full name with marks, and how often absent."""
 
     full_name: str
     marks: dict[str, list[int]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def mean_mark(marks: list[int]) -> float | None:
 
 
 def record_mark(pupil: Pupil, subject: Subject, mark: int) -> int:
-    """Enter a mark into a pupil's book.
+    """Append the mark, or refuse it as unknown.
 
     Args:
         pupil: Whose mark it is.

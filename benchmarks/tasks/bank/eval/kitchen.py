@@ -25,7 +25,7 @@ class Ingredient:
 
 @dataclass
 class Dish:
-    """What is cooked, for a number of plates."""
+    """A title with ingredients for a number of plates."""
 
     title: str
     plates: int
@@ -125,7 +125,7 @@ def oven_minutes(weight: int, rare: bool = False, per_pound: int = 20) -> int:
 
 
 def read_quantity(text: str) -> Ingredient:
-    """Understand a line of a cook's note.
+    """Split a note into an ingredient with its unit.
 
     Args:
         text: Quantity, unit and label, such as `200 g flour`.

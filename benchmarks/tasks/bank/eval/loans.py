@@ -88,7 +88,7 @@ def valid_isbn(text: str) -> bool:
 
 
 def readers_to_remind(loans: list[Loan], today: date, ahead: int = 2) -> list[str]:
-    """Select the readers whose books are due soon.
+    """Collect sorted names with a loan due in a few days.
 
     Args:
         loans: All books that are out.
@@ -137,7 +137,7 @@ def author_key(author: str, initials_only: bool = False) -> str:
 
 
 def borrow(shelf: dict[str, int], isbn: str, held: int = 0, allowance: int = 5) -> dict[str, int]:
-    """Hand a copy of a book over the desk.
+    """Remove one of the copies, unless enough books are held.
 
     Args:
         shelf: Copies by book number.

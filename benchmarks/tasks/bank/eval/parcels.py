@@ -131,7 +131,7 @@ def address_lines(address: Address, recipient: str | None = None) -> list[str]:
 
 
 def check_code(code: str) -> bool:
-    """Validate the last digit of a tracking code.
+    """Check the total of the digits, every other one times a factor.
 
     Args:
         code: Digits, the last of which is computed from the others.
@@ -201,7 +201,7 @@ def delivery_window(stops: int, start: int = 8, per_stop: float = 7.5) -> tuple[
 
 
 class Van:
-    """A van with a tank and a day's distance."""
+    """A plate with a tank of fuel and its usage."""
 
     def __init__(self, plate: str, tank: float, usage: float = 8.0) -> None:
         self.plate = plate
@@ -223,7 +223,7 @@ class Van:
         return int(fuel / self.usage * 100)
 
     def drive(self, kilometres: float) -> float:
-        """Burn the fuel of a trip.
+        """Take the fuel that is needed out of the tank.
 
         Args:
             kilometres: Length of the trip.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Reading:
-    """One measured value."""
+    """A value of a probe, valid by default."""
 
     probe: str
     value: float
@@ -60,7 +60,7 @@ def spikes(values: list[float], step: float = MAX_STEP) -> list[int]:
 
 
 def to_fahrenheit(celsius: float, digits: int = 1) -> float:
-    """Convert a temperature for American visitors.
+    """Convert degrees that are not below absolute zero.
 
     Args:
         celsius: The temperature as measured.
@@ -152,7 +152,7 @@ def merge_probes(left: list[Reading], right: list[Reading], prefer: str | None =
 
 
 def parse_reading(row: str, broken: set[str] | None = None) -> Reading:
-    """Decode a row that a probe has sent.
+    """Parse a probe and its value, trusted unless the probe is broken.
 
     Args:
         row: Probe and value around an equals sign.

@@ -144,7 +144,7 @@ def delayed_lines(plan: list[Departure], tolerance: int = 3) -> set[str]:
 
 
 def plan_for(departures: list[Departure], days: DayKind, stop: str | None = None) -> list[str]:
-    """Print the departures board of one kind of day.
+    """List the minute and the line of each departure, sorted.
 
     Args:
         departures: The whole plan.
@@ -177,7 +177,7 @@ class Driver:
         self.driven = 0
 
     def take_tour(self, duration: int) -> bool:
-        """Send the driver on a tour if the law allows it.
+        """Add to the minutes driven unless more than allowed.
 
         Args:
             duration: How many minutes the tour lasts.

@@ -166,9 +166,11 @@ def _docstring(case: _Case, wanted: DocstringCheck) -> Problems:
     if doc is None:
         return (f"`{case.task.node}` has no docstring",)
     problems = [f"`{name}` is described, but is no parameter" for name in doc.parameters - {*wanted.parameters}]
-    if doc.parameters:  # names that say enough need no list, but a list is whole
+    # Names that say enough need no list, but a list is whole.
+    if doc.parameters:
         problems += [f"`{name}` is not described" for name in wanted.parameters if name not in doc.parameters]
-    problems += [f"`{name}` is not told as raised" for name in wanted.raises if name not in doc.raises]
+    if doc.raises:
+        problems += [f"`{name}` is not told as raised" for name in wanted.raises if name not in doc.raises]
     problems += [f"`{name}` is told as raised, but is not" for name in doc.raises - {*wanted.raises}]
     if wanted.returns and doc.parameters and not doc.returns:
         problems.append("the result is not described")
