@@ -59,7 +59,7 @@ def test_an_interrupt_in_a_tool_leaves_the_call_without_a_result(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt), tt:
         tt.call({"tool": "t"}, stop)
     events = list(read_events(tt.path))
-    assert [event.type for event in events] == ["agent_start", "tool_call", "agent_error", "agent_end"]
+    assert [event.type for event in events] == ["agent_start", "tool_call", "notice", "agent_error", "agent_end"]
     assert events[-1].outcome == "cancelled"
 
 

@@ -121,6 +121,10 @@ class Prompt:
         """All messages but the system's, as one text: the packet, for APIs that take one."""
         return messages_text(self.messages)
 
+    def offers(self, tool: str) -> bool:
+        """Whether a tool with this name is offered in this turn."""
+        return any(spec.name == tool for spec in self.tools)
+
     def responses_input(self) -> list[Any]:
         """The messages as the `input` of OpenAI's Responses API; `system` goes into its `instructions`."""
         return list(responses_items(self.messages))
@@ -132,6 +136,16 @@ class Prompt:
     def openai_tools(self) -> list[dict[str, Any]]:
         """The tools as the `tools` of an OpenAI-compatible chat request."""
         return [tool.openai() for tool in self.tools]
+
+    def responses_tools(self) -> list[Any]:
+        """The tools as the `tools` of OpenAI's Responses API."""
+        return [{"type": "function", **tool.openai()["function"], "strict": False} for tool in self.tools]
+
+    def anthropic_tools(self) -> list[Any]:
+        """The tools as the `tools` of Anthropic's Messages API."""
+        return [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in self.tools
+        ]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -20,7 +21,7 @@ from remora.context.contracts import ToolLike
 from remora.context.models import DecisionPacket
 from remora.events import Call, ToolResultEvent
 from remora.ports import Prompt
-from remora.twotrack import GivenOutcome, TrackSettings
+from remora.twotrack import GivenOutcome, Running, TrackSettings
 from remora.twotrack import TwoTrack as AsyncTwoTrack
 
 T = TypeVar("T")
@@ -70,10 +71,17 @@ class TwoTrack:
         """`settings` are those of `remora.TwoTrack`."""
         self._begin(AsyncTwoTrack(goal, **settings))
 
-    def _begin(self, track: AsyncTwoTrack) -> None:
+    def _begin(self, track: AsyncTwoTrack, thread: LoopThread | None = None) -> None:
         self.track = track
         """The `remora.TwoTrack` behind it, for what needs no `await`."""
-        self._thread = LoopThread()
+        self._thread = thread or LoopThread()
+
+    @classmethod
+    def of(cls, track: AsyncTwoTrack, thread: LoopThread) -> Self:
+        """The twin of a `remora.TwoTrack` whose coroutines run on this thread."""
+        made = cls.__new__(cls)
+        made._begin(track, thread)
+        return made
 
     @classmethod
     def continue_(
@@ -175,6 +183,17 @@ class TwoTrack:
         """Record the result of a call that `called` recorded."""
         return self._run(self.track.returned(call_id, value, error=error, outcome=outcome))
 
+    @contextmanager
+    def running(self, call: object) -> Iterator[Running]:
+        """Record a call that the block runs: the intent before it, then the `value` that it sets, or its exception."""
+        run = Running(self.called(call))
+        try:
+            yield run
+        except Exception as error:
+            self.returned(run.call.call_id, error=error)
+            raise
+        self.returned(run.call.call_id, run.value, outcome=run.outcome)
+
     def fold(
         self, messages: Iterable[Any], *, tools: Sequence[ToolLike] | None = None, system: str | None = None
     ) -> Prompt:
@@ -193,6 +212,10 @@ class TwoTrack:
         """Look up event `seq`, or search earlier results for `text`. Returns a bounded tool result."""
         return self._run(self.track.recall(text, seq, lines))
 
+    def said(self, reply: Reply) -> tuple[Call, ...]:
+        """Record a reply, also one to a prompt that was not made here, such as a plan."""
+        return self._run(self.track.said(reply))
+
     def user(self, text: str) -> None:
         """Record a person's message."""
         self._run(self.track.user(text))
@@ -205,7 +228,7 @@ class TwoTrack:
         """Record a notice. It does not change the packet."""
         self._run(self.track.notice(code, message))
 
-    def submit(self, result: Call | Mapping[str, Any] | str) -> None:
+    def submit(self, result: object) -> None:
         """Record the agent's own report."""
         self._run(self.track.submit(result))
 

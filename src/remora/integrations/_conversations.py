@@ -1,14 +1,20 @@
-"""The streams of conversations: every run of a framework is one stream, and the next run continues it."""
+"""What the adapters share: the streams of conversations, and the replies of frameworks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
+from remora import sync
 from remora.app import latest_stream
-from remora.context.calls import BadCall, read_call, text_of, usage_of
+from remora.context.calls import get, text_of, usage_of
+from remora.context.chat import Reply, read_reply
 from remora.errors import UsageError
 from remora.ports import Decision
+from remora.sync import LoopThread
 from remora.twotrack import TrackSettings, TwoTrack
 
 SHOWN = "Each turn shows the run so far, with the least important parts left out. Go on from there."
@@ -16,7 +22,10 @@ ABANDONED = "The next run of the conversation began before this one had ended"
 
 
 class Conversations:
-    """Opens the stream of each run. `settings` are those of `remora.TwoTrack`, but for tools and system text."""
+    """Opens the stream of each run, which continues that of the run before in the same conversation.
+
+    `settings` are those of `remora.TwoTrack`, but for tools and system text.
+    """
 
     def __init__(self, settings: TrackSettings) -> None:
         for taken in ("tools", "system_prompt", "calling"):
@@ -63,19 +72,66 @@ class Conversations:
         self.active = {stream: each for stream, each in self.active.items() if each is not track}
         await track.close(error)
 
+    async def close(self) -> None:
+        """Seal the streams of runs that did not end."""
+        for track in [*self.active.values()]:
+            await self.end(track, "The run did not end")
 
-class Replaced:
-    """An object with some of its attributes replaced; `call` is what calling it does."""
 
-    def __init__(self, inner: Any, **replaced: Any) -> None:
-        self._inner = inner
-        self.__dict__.update(replaced)
+class BlockTracks:
+    """The tracks of one block or run of a conversation, for adapters that have one at a time."""
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    def __init__(self, conversation: str, settings: TrackSettings) -> None:
+        self.conversation = conversation
+        self.conversations = Conversations(settings)
+        self._track: TwoTrack | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)
+    @property
+    def track(self) -> TwoTrack:
+        """Both tracks of the current run, from its first request of the model on."""
+        if self._track is None:
+            raise UsageError("There is no run yet: both tracks exist from its first request of the model on")
+        return self._track
+
+    async def _begin(self, text: str = "", history: Iterable[Any] | None = None, name: str = "") -> None:
+        name = name or self.conversation
+        self._track = await self.conversations.begin(text, name=name, history=history)
+
+    async def _end(self, error: BaseException | None = None) -> None:
+        """Seal the stream, if there is one, also if this task is being cancelled."""
+        if self._track is not None:
+            await asyncio.shield(self.conversations.end(self._track, error))
+
+    @asynccontextmanager
+    async def _run(self, text: str, name: str) -> AsyncIterator[None]:
+        """One run: its stream is sealed at the end, with the exception that ended it."""
+        await self._begin(text, name=name)
+        try:
+            yield
+        except BaseException as error:
+            await self._end(error)
+            raise
+        await self._end()
+
+
+class SyncBlockTracks(BlockTracks):
+    """`BlockTracks` for frameworks without `async`: the tracks live on a thread of their own."""
+
+    def __init__(self, conversation: str, settings: TrackSettings) -> None:
+        super().__init__(conversation, settings)
+        self._thread = LoopThread()
+
+    @property
+    def twin(self) -> sync.TwoTrack:
+        """`track` without `await`."""
+        return sync.TwoTrack.of(self.track, self._thread)
+
+    def _open(self, text: str) -> None:
+        self._thread.run(self._begin(text))
+
+    def _close(self, error: BaseException | None) -> None:
+        self._thread.run(self._end(error))
+        self._thread.stop()
 
 
 def _belongs(track: TwoTrack, name: str, after: str) -> bool:
@@ -90,19 +146,15 @@ def _before_last_words(messages: list[Any]) -> list[Any]:
     return messages[:end]
 
 
-def decision(text: Any, calls: Iterable[object] = (), *, model: str = "", usage: Any = None) -> Decision:
-    """A reply with calls that the framework accepts or refuses itself."""
-    read = [read_call(call) for call in calls]
-    made = tuple(each.call if isinstance(each, BadCall) else each for each in read)
-    return Decision(calls=made, text=text_of(text), model=model or "", usage=usage_of(usage))
+def decision(reply: Reply, calls: Iterable[object] | None = None, *, model: Any = None, usage: Any = None) -> Decision:
+    """A reply with calls that the framework accepts or refuses itself. `usage` may be in the reply, under any name."""
+    read = read_reply(reply, (), turn=0, calls=calls)
+    made = (*read.calls, *(bad.call for bad in read.bad))
+    usage = usage or get(reply, "usage") or get(reply, "usage_metadata") or get(reply, "token_usage")
+    model = model or read.model or get(get(reply, "response_metadata"), "model_name")
+    return replace(read, calls=made, bad=(), model=text_of(model), usage=usage_of(usage))
 
 
 def system_text(*parts: str | None) -> str:
     """The framework's system text, followed by how to read the account of the run."""
     return "\n\n".join(part.strip() for part in (*parts, SHOWN) if part and part.strip())
-
-
-def plain(value: Any) -> Any:
-    """A tool's value as JSON types, where its class can say it."""
-    dump = getattr(value, "model_dump", None)
-    return dump(mode="json") if callable(dump) else value

@@ -9,16 +9,15 @@ happens is in the stream. The next block with the same conversation continues th
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from dataclasses import replace
 from typing import Any, Self, Unpack
 
 from remora.context.recall import RECALL
-from remora.errors import MissingExtra, UsageError
-from remora.integrations._conversations import Conversations, decision, plain, system_text
-from remora.twotrack import TrackSettings, TwoTrack
+from remora.errors import MissingExtra
+from remora.integrations._conversations import BlockTracks, decision, system_text
+from remora.twotrack import TrackSettings
 
 try:
     from agents.run_config import CallModelData, ModelInputData
@@ -28,33 +27,23 @@ except ImportError:
     raise MissingExtra("The OpenAI Agents SDK", extra="openai-agents") from None
 
 
-class TwoTracks(RunHooks[Any]):
+class TwoTracks(BlockTracks, RunHooks[Any]):
     """Both tracks of one conversation, as an async context manager. `settings` are those of `remora.TwoTrack`.
 
     Without a `conversation`, each block is one of its own. Give the `session_id` where you use a `Session`.
     """
 
     def __init__(self, conversation: str = "", **settings: Unpack[TrackSettings]) -> None:
-        self.conversations = Conversations(settings)
-        self.conversation = conversation
-        self._track: TwoTrack | None = None
+        super().__init__(conversation, settings)
         self._failures: set[str] = set()
         self._format: Any = None
-
-    @property
-    def track(self) -> TwoTrack:
-        """Both tracks of the current block, from its first model request on."""
-        if self._track is None:
-            raise UsageError("There is no run yet: expected a model request inside the `async with` block")
-        return self._track
 
     async def __aenter__(self) -> Self:
         self._track = None
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if self._track is not None:
-            await asyncio.shield(self.conversations.end(self._track, error))
+        await self._end(error)
 
     def agent(self, agent: Any) -> Any:
         """The agent with the tool `recall`, which brings back what a prompt left out."""
@@ -69,10 +58,7 @@ class TwoTracks(RunHooks[Any]):
         return replace(config, call_model_input_filter=self._filter, tool_error_formatter=self._failed)
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        items = [plain(item) for item in response.output]
-        texts = [part.get("text", "") for item in items if item["type"] == "message" for part in item["content"]]
-        calls = [item for item in items if item["type"] == "function_call"]
-        await self.track.response(decision("".join(texts), calls, usage=response.usage))
+        await self.track.response(decision(response))
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         arguments = getattr(context, "tool_arguments", "")
@@ -80,18 +66,17 @@ class TwoTracks(RunHooks[Any]):
 
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
         call_id = _call_id(context, tool)
-        await self.track.returned(call_id, plain(result), outcome="error" if call_id in self._failures else None)
+        await self.track.returned(call_id, result, outcome="error" if call_id in self._failures else None)
 
     async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
-        await self.track.submit(output if isinstance(output, str) else {"result": plain(output)})
+        await self.track.submit(output)
 
     async def _filter(self, data: CallModelData[Any]) -> ModelInputData:
-        history = [plain(item) for item in data.model_data.input]
+        history = data.model_data.input
         if self._track is None:
-            self._track = await self.conversations.begin(name=self.conversation, history=history)
+            await self._begin(history=history)
         tools = [_spec(tool) for tool in await data.agent.get_all_tools(RunContextWrapper(data.context))]
-        own = [tool for tool in tools if tool["name"] != RECALL.name]
-        prompt = await self.track.fold(history, tools=own, system=system_text(data.model_data.instructions))
+        prompt = await self.track.fold(history, tools=tools, system=system_text(data.model_data.instructions))
         return ModelInputData(input=prompt.responses_input(), instructions=prompt.system)
 
     async def _failed(self, failure: Any) -> Any:

@@ -10,16 +10,14 @@ happens is in the stream. The block is one stream; with a `conversation`, the ne
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self, Unpack
 
 from remora.context.recall import RECALL
-from remora.errors import MissingExtra, UsageError
-from remora.events import Call
-from remora.integrations._conversations import Conversations, Replaced, decision, system_text
-from remora.sync import LoopThread
-from remora.twotrack import TrackSettings, TwoTrack
+from remora.errors import MissingExtra
+from remora.integrations._conversations import SyncBlockTracks, decision, system_text
+from remora.integrations._hooks import Replaced, replace_attributes
+from remora.twotrack import TrackSettings
 
 try:
     from smolagents import AgentParsingError, ChatMessage, MessageRole, TaskStep, Tool, ToolCallingAgent
@@ -41,80 +39,51 @@ class RecallTool(Tool):
         self._tracks = tracks
 
     def forward(self, text: str | None = None, seq: int | None = None, lines: str | None = None) -> Any:
-        return self._tracks.run(self._tracks.track.recall(text or "", seq, lines or ""))
+        return self._tracks.twin.recall(text or "", seq, lines or "")
 
 
-class TwoTracks:
+class TwoTracks(SyncBlockTracks):
     """Both tracks of an agent, as a context manager. `settings` are those of `remora.TwoTrack`."""
 
     def __init__(self, agent: Any, conversation: str = "", **settings: Unpack[TrackSettings]) -> None:
-        self.agent, self.conversation, self.conversations = (
-            agent,
-            conversation,
-            Conversations({"style": "account", **settings}),
-        )
-        self._thread = LoopThread()
-        self.run = self._thread.run
-        self._track: TwoTrack | None = None
-        self._recorded: list[Any] = []
-        """Steps of the agent's memory that are recorded."""
-        self._waiting: list[Call] = []
-        """Calls of the newest reply that have not begun."""
-        self._numbers = itertools.count(1)
-
-    @property
-    def track(self) -> TwoTrack:
-        """Both tracks of the current block, from its first task on."""
-        if self._track is None:
-            raise UsageError("There is no run yet: expected `agent.run(…)` inside the `with` block")
-        return self._track
+        super().__init__(conversation, {"style": "account", **settings})
+        self.agent, self._calls_tools = agent, isinstance(agent, ToolCallingAgent)
 
     def __enter__(self) -> Self:
-        agent, model = self.agent, self.agent.model
-        self._track, self._recorded, self._model = None, [*agent.memory.steps], model
-        streams = {"generate_stream": self._stream} if hasattr(model, "generate_stream") else {}
-        agent.model = Replaced(model, generate=self._generate, **streams)
-        agent.write_memory_to_messages = self._messages
+        agent, self._model, self._track = self.agent, self.agent.model, None
+        self._recorded = [*agent.memory.steps]
+        streams = {"generate_stream": self._stream} if hasattr(self._model, "generate_stream") else {}
+        model = Replaced(self._model, generate=self._generate, **streams)
+        self._execute = agent.execute_tool_call if self._calls_tools else agent.python_executor
+        execute: Any = self._call_tool if self._calls_tools else Replaced(self._execute, call=self._call_code)
+        name = "execute_tool_call" if self._calls_tools else "python_executor"
+        given = {"model": model, "write_memory_to_messages": self._messages, name: execute}
+        self._undo = replace_attributes(agent, **given)
         agent.tools[RECALL.name] = RecallTool(self)
-        if isinstance(agent, ToolCallingAgent):
-            self._execute, agent.execute_tool_call = agent.execute_tool_call, self._call_tool
-        else:
-            self._execute, agent.python_executor = (
-                agent.python_executor,
-                Replaced(agent.python_executor, call=self._call_code),
-            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        agent = self.agent
-        agent.model = self._model
-        del agent.write_memory_to_messages, agent.tools[RECALL.name]
-        if isinstance(agent, ToolCallingAgent):
-            del agent.execute_tool_call
-        else:
-            agent.python_executor = self._execute
-        if self._track is not None:
-            self.run(self.conversations.end(self._track, error))
-        self._thread.stop()
+        self._undo()
+        self.agent.tools.pop(RECALL.name, None)
+        self._close(error)
 
     def _observe(self) -> None:
         """Record new tasks, and replies that the agent could not read."""
         for step in [step for step in self.agent.memory.steps if not any(step is each for each in self._recorded)]:
             self._recorded.append(step)
             if isinstance(step, TaskStep) and self._track is None:
-                self._track = self.run(self.conversations.begin(step.task, name=self.conversation))
+                self._open(step.task)
             elif isinstance(step, TaskStep):
-                self.run(self.track.user(step.task))
+                self.twin.user(step.task)
             elif isinstance(error := getattr(step, "error", None), AgentParsingError):
-                self.run(self.track.error(str(error)))
+                self.twin.error(str(error))
 
     def _messages(self, summary_mode: bool = False) -> list[Any]:
         self._observe()
         agent = self.agent
-        offered = {**agent.tools, **agent.managed_agents} if isinstance(agent, ToolCallingAgent) else {}
-        tools = [get_tool_json_schema(tool) for name, tool in offered.items() if name != RECALL.name]
+        offered = (*agent.tools.values(), *agent.managed_agents.values()) if self._calls_tools else ()
         system = system_text(agent.memory.system_prompt.system_prompt)
-        prompt = self.run(self.track.request(tools=tools, system=system))
+        prompt = self.twin.request(tools=[get_tool_json_schema(each) for each in offered], system=system)
         roles = ((MessageRole.SYSTEM, prompt.system), (MessageRole.USER, prompt.text))
         return [ChatMessage(role=role, content=[{"type": "text", "text": text}]) for role, text in roles]
 
@@ -130,40 +99,21 @@ class TwoTracks:
 
     def _answered(self, message: Any) -> Any:
         self._observe()
-        reply = decision(message.content, message.tool_calls or (), usage=message.token_usage)
-        self._waiting = list(reply.calls)
-        self.run(
-            self.track.response(reply) if self.track.awaits_reply else self.track.said(reply)
-        )  # a plan has no request
+        self.twin.said(decision(message))  # a plan has no request
         return message
 
     def _call_tool(self, tool_name: str, arguments: Any) -> Any:
         args = arguments if isinstance(arguments, dict) else {"input": arguments}
-        value = self._perform(tool_name, args, lambda: self._execute(tool_name, arguments), lambda value: value)
+        with self.twin.running({"tool": tool_name, "args": args}) as run:
+            run.value = self._execute(tool_name, arguments)
         if tool_name == "final_answer":
-            self.run(self.track.submit(str(value)))
-        return value
+            self.twin.submit(run.value)
+        return run.value
 
     def _call_code(self, code: str) -> Any:
-        done = self._perform("python_interpreter", {"code": code}, lambda: self._execute(code), _code_value)
+        with self.twin.running({"tool": "python_interpreter", "args": {"code": code}}) as run:
+            done = self._execute(code)
+            run.value = {"output": done.output, "logs": done.logs} if done.logs else done.output
         if done.is_final_answer:
-            self.run(self.track.submit(str(done.output)))
+            self.twin.submit(done.output)
         return done
-
-    def _perform(self, tool: str, args: dict[str, Any], use: Callable[[], Any], value_of: Callable[[Any], Any]) -> Any:
-        asked = next((call for call in self._waiting if (call.tool, call.args) == (tool, args)), None)
-        if asked is not None:
-            self._waiting.remove(asked)
-        call = asked or Call(call_id=f"{tool}-{next(self._numbers)}", tool=tool, args=args)
-        self.run(self.track.called(call))
-        try:
-            value = use()
-        except Exception as error:
-            self.run(self.track.returned(call.call_id, error=error))
-            raise
-        self.run(self.track.returned(call.call_id, value_of(value)))
-        return value
-
-
-def _code_value(done: Any) -> Any:
-    return {"output": done.output, "logs": done.logs} if done.logs else done.output

@@ -12,7 +12,7 @@ from remora.twotrack._rederive import Rederived, Rules, raw_value, rederive
 from remora.twotrack._resume import ResumeState, past_prompts, resume_state
 from remora.twotrack._settings import TrackSettings
 from remora.twotrack._track import Track
-from remora.twotrack._twotrack import GivenOutcome, TwoTrack
+from remora.twotrack._twotrack import GivenOutcome, Running, TwoTrack
 from remora.twotrack._wiring import Identity, Wiring
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Relation",
     "ResumeState",
     "Rules",
+    "Running",
     "Track",
     "TrackSettings",
     "TwoTrack",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from remora.context.contracts import ToolSpec
 from remora.context.manager import ContextManager
@@ -61,10 +62,14 @@ class Records:
             NoticeEvent(code="no_result", message=f"{call.tool}: {why}"),
         )
 
-    async def submit(self, result: Call | Mapping[str, Any] | str) -> None:
-        """Record the agent's own report: its call of `submit_result`, a dict, or a line of text."""
+    async def submit(self, result: object) -> None:
+        """Record the agent's own report: its call of `submit_result`, a dict, a line of text, or any other value."""
         call_id, report = (result.call_id, result.args) if isinstance(result, Call) else ("", result)
-        fields = {"summary": report} if isinstance(report, str) else dict(report)
+        if isinstance(report, Mapping):
+            fields = dict(report)
+        else:
+            text = isinstance(report, str)
+            fields = {"summary": report} if text else {"result": to_jsonable_python(report, fallback=repr)}
         await self.context.record(SubmitResultEvent(call_id=call_id, result=fields))
 
     async def user(self, text: str) -> None:

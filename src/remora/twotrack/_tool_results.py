@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
+from pydantic_core import to_jsonable_python
 
 from remora.context.calls import BadCall
 from remora.context.candidates import by_rules
@@ -219,10 +221,16 @@ class ToolResultBuilder:
 
 
 def pack_or_describe(value: Any) -> tuple[Any, Inline | Packed, tuple[str, ...]]:
-    """The value and its exact form. If it has none, its `repr` instead, and a note that says so."""
+    """The value and its exact form. Models and dataclasses are kept as JSON types.
+
+    If it has no such form, its `repr` instead, and a note that says so.
+    """
     try:
         return value, pack(value), ()
     except (TraceError, RecursionError):
+        with suppress(Exception):  # foreign code: serializers may raise anything
+            plain = to_jsonable_python(value)
+            return plain, pack(plain), ()
         text = _repr(value)
         return text, pack(text), (f"The result is kept as text: {type(value).__name__} has no exact form",)
 

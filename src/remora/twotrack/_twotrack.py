@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
@@ -33,6 +36,15 @@ from remora.twotrack._wiring import Wiring
 
 GivenOutcome = Literal["success", "error", "partial", "unknown"]
 _LATE = "Calls were recorded after they ran, from the history: their intents were not durable before their effects"
+
+
+@dataclass
+class Running:
+    """A call while it runs. Set its `value`, and the `outcome` if you know it."""
+
+    call: Call
+    value: Any = None
+    outcome: GivenOutcome | None = None
 
 
 class TwoTrack(Track):
@@ -106,6 +118,8 @@ class TwoTrack(Track):
         """The event of the latest finished call."""
         self._parent: Parent | None = None
         self._open_calls: dict[str, tuple[Call, float]] = {}
+        self._asked_for: list[Call] = []
+        """Calls of the newest reply that have not begun."""
         self._seen = Seen()
         self._args: dict[str, Call] = {}
         """Calls of observed replies, by id."""
@@ -192,13 +206,35 @@ class TwoTrack(Track):
             raise output.raised
         return output.value
 
+    async def response(self, reply: Reply, *, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
+        """As `Track.response`; a call that comes later without an id is the one of this reply that it equals."""
+        made = await super().response(reply, calls=calls)
+        self._asked_for = list(made)
+        return made
+
     def _read_call(self, call: object) -> Call | BadCall:
-        read = super()._read_call(call)
-        if not (read.call if isinstance(read, BadCall) else read).tool:
+        read = read_call(call, number="")
+        named = read.call if isinstance(read, BadCall) else read
+        if not named.tool:
             raise UsageError(
                 f"`{call!r:.200}` names no tool: expected a `Call`, or a dict with `tool` (or `name`) and `args`"
             )
-        return read
+        named = named.model_copy(update={"call_id": named.call_id or self._id_of(named)})
+        self._asked_for = [each for each in self._asked_for if each.call_id != named.call_id]
+        return replace(read, call=named) if isinstance(read, BadCall) else named
+
+    def _id_of(self, call: Call) -> str:
+        """The id of a call that was given without one: that of the newest reply's equal call, or else a new one."""
+        for asked in self._asked_for:
+            if (asked.tool, asked.args) == (call.tool, call.args):
+                return asked.call_id
+        first = f"call-{self.packet.turn}"
+        ids = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
+        return next(each for each in ids if each not in self._done and each not in self._open_calls)
+
+    async def _record_intent(self, call: Call) -> Mapping[str, Any] | None:
+        self._open_calls[call.call_id] = (call, self._clock.monotonic())
+        return await super()._record_intent(call)
 
     async def called(self, call: object) -> Call:
         """Record that your loop is about to run this call: durable when it returns. `returned` records the result."""
@@ -207,7 +243,6 @@ class TwoTrack(Track):
             read = read.call.model_copy(update={"args": {"arguments": read.written}})
         if read.call_id in self._open_calls:
             raise UsageError(f"Call `{read.call_id}` has no result yet: expected another id, or `returned` first")
-        self._open_calls[read.call_id] = (read, self._clock.monotonic())
         await self._record_intent(read)
         return read
 
@@ -221,17 +256,34 @@ class TwoTrack(Track):
     ) -> ToolResultEvent:
         """Record the result of a call that `called` recorded: the tool's `value`, or the `error` that it raised.
 
+        An exception as the value, as `asyncio.gather(…, return_exceptions=True)` returns it, is the error.
         `outcome` is what you know about it; without it, it is read from the value.
         """
         if call_id not in self._open_calls:
             raise UsageError(f"Call `{call_id}` is not open: expected the id of a call that `called` recorded")
+        if isinstance(value, BaseException):
+            value, error = None, value
         call, began = self._open_calls[call_id]
         duration = max(0.0, self._clock.monotonic() - began) * 1000
         output = ToolOutput(value) if error is None else ToolOutput(_error_result(error))
         event = await self._record_output(call, output, (), duration, outcome)
-        del self._open_calls[call_id]
         self._finished(event)
         return event
+
+    @asynccontextmanager
+    async def running(self, call: object) -> AsyncIterator[Running]:
+        """Record a call that the block runs: the intent before it, then the `value` that it sets, or its exception.
+
+        `called` and `returned` in one: `async with tt.running(call) as run: run.value = await use(**run.call.args)`.
+        A cancelled block leaves the call without a result.
+        """
+        run = Running(await self.called(call))
+        try:
+            yield run
+        except Exception as error:
+            await self.returned(run.call.call_id, error=error)
+            raise
+        await self.returned(run.call.call_id, run.value, outcome=run.outcome)
 
     async def error(self, text: str) -> None:
         """Record a failure outside tools, such as output that did not validate. The next prompt shows it."""
@@ -269,7 +321,9 @@ class TwoTrack(Track):
         return system
 
     async def said(self, reply: Reply) -> tuple[Call, ...]:
-        """Record a reply to a prompt that was not made here, such as a plan. It is a turn without a receipt."""
+        """Record a reply, also one to a prompt that was not made here, such as a plan: a turn without a receipt."""
+        if self.awaits_reply:
+            return await self.response(reply)
         await self.context.record(TurnStartEvent(turn=self.packet.turn + 1))
         self.awaits_reply = True
         return await self.response(reply)
@@ -294,8 +348,7 @@ class TwoTrack(Track):
             self.replied = False
             return
         # The loop has made these calls, offered or not. A reply from before Remora was there has no request.
-        record = self.response if self.awaits_reply else self.said
-        for call in await record(read_reply(text, (), turn=self.packet.turn, calls=calls)):
+        for call in await self.said(read_reply(text, (), turn=self.packet.turn, calls=calls)):
             self._args[call.call_id] = call
         self.replied = False
 
@@ -310,6 +363,7 @@ class TwoTrack(Track):
 
     def _finished(self, event: ToolResultEvent) -> None:
         self.last_result = event
+        self._open_calls.pop(event.call_id, None)
         self._done.add(event.call_id)
         self._args.pop(event.call_id, None)
 

@@ -89,7 +89,8 @@ class Wiring:
         return self.specs_of(self.tools)
 
     def specs_of(self, tools: Sequence[ToolLike]) -> tuple[ToolSpec, ...]:
-        """Like `specs`, for other tools."""
-        own = tuple(map(tool_spec, tools))
+        """Like `specs`, for other tools. A framework's copy of `recall` is `recall` itself."""
+        given = tuple(map(tool_spec, tools))
+        own = tuple(tool for tool in given if (tool.name, tool.description) != (RECALL.name, RECALL.description))
         offers_recall = self.recall and self.prompts.style in CHRONOLOGICAL
         return (*own, RECALL) if offers_recall and all(tool.name != RECALL.name for tool in own) else own
