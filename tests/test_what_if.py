@@ -87,6 +87,19 @@ async def test_the_same_rules_change_no_prompt(style: Style) -> None:
     assert all(step.event.delta == step.recorded.delta for step in steps)
 
 
+@pytest.mark.parametrize("described", ["Look up a city. " * 20, "Look up a city. " * 3000], ids=["inline", "blob"])
+async def test_tools_that_came_with_a_request_change_no_prompt(described: str) -> None:
+    tt = MemoryTwoTrack("Find city 77301", style="chat", budget=20_000)
+    rows = [{"id": number, "name": f"city {number}", "port": number % 2 == 0} for number in range(2_000)]
+    async with tt:
+        for number in range(3):
+            await tt.request(tools=[{**LOOKUP, "description": described + "!" * number}])
+            for call in await tt.response("", calls=[{"tool": "lookup", "args": {"city": f"city-{number}"}}]):
+                await tt.call(call, lambda city: rows)
+    found, _ = await again(tt)
+    assert (found.changes, found.prompts) == ((), 3)
+
+
 @given(results=st.lists(values, max_size=6), style=st.sampled_from(STYLES))
 @settings(max_examples=30, deadline=None)
 def test_whatever_tools_return_the_same_rules_change_no_prompt(results: list[Any], style: Style) -> None:

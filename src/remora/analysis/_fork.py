@@ -25,8 +25,8 @@ def inherited_seq(start: AgentStartEvent) -> int:
     """The seq of the last event that was copied from the parent; -1 for a stream without copies."""
     parent = start.parent or {}
     relation = parent.get("relation")
-    # `TwoTrack` continues a stream without copies, and records no turn of the parent.
-    seq = parent.get("seq") if relation == FORK or (relation == CONTINUE and "turn" in parent) else None
+    # `TwoTrack` continues and forks streams without copies, and records no turn of the parent.
+    seq = parent.get("seq") if relation in (FORK, CONTINUE) and "turn" in parent else None
     return seq if isinstance(seq, int) else -1
 
 

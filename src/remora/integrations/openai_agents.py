@@ -22,7 +22,7 @@ from remora.twotrack import TrackSettings
 try:
     from agents.run_config import CallModelData, ModelInputData
 
-    from agents import FunctionTool, RunConfig, RunContextWrapper, RunHooks
+    from agents import FunctionTool, Handoff, RunConfig, RunContextWrapper, RunHooks, handoff
 except ImportError:
     raise MissingExtra("The OpenAI Agents SDK", extra="openai-agents") from None
 
@@ -46,10 +46,19 @@ class TwoTracks(BlockTracks, RunHooks[Any]):
         await self._end(error)
 
     def agent(self, agent: Any) -> Any:
-        """The agent with the tool `recall`, which brings back what a prompt left out."""
+        """The agent with the tool `recall`, which brings back what a prompt left out; those it hands off to, too."""
         schema, description = RECALL.parameters, RECALL.description
         recall = FunctionTool(RECALL.name, description, schema, self._recall, strict_json_schema=False)
-        return agent.clone(tools=[*agent.tools, recall])
+        own = [tool for tool in agent.tools if getattr(tool, "description", "") != description]
+        return agent.clone(tools=[*own, recall], handoffs=[self._handoff(each) for each in agent.handoffs])
+
+    def _handoff(self, target: Any) -> Any:
+        made = target if isinstance(target, Handoff) else handoff(target)
+
+        async def invoke(context: Any, arguments: str) -> Any:
+            return self.agent(await made.on_invoke_handoff(context, arguments))
+
+        return replace(made, on_invoke_handoff=invoke)
 
     def run_config(self, config: Any = None) -> Any:
         """The run's settings, with the filter that replaces the history by the packet."""

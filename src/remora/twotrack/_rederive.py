@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
 from remora.context.budget import check_limit
@@ -120,6 +121,7 @@ class _Run:
                 return Rederived(recorded, recorded)
             case ModelRequestEvent():
                 recorded = await _whole_prompt(event, self._wiring.blobs)
+                await self._offer(event)
                 return Rederived(recorded, self._request(recorded))
             case UserInputEvent():
                 self._long_track.take(event)
@@ -130,6 +132,15 @@ class _Run:
             case _:
                 pass
         return Rederived(event, event)
+
+    async def _offer(self, receipt: ModelRequestEvent) -> None:
+        """Use the tools of this receipt, if they are others than before."""
+        tools: Any = receipt.tools
+        if (reference := receipt.tools_ref) is not None:
+            tools = orjson.loads(await self._wiring.blobs.get(reference.blob, limit=blob_limit(reference)))
+        if isinstance(tools, list | tuple) and tools:
+            self._tools = self._results.tools = _specs(tools)
+            self._system = None
 
     async def _result(self, event: ToolResultEvent) -> Rederived:
         call = self._calls.pop(event.call_id, Call(call_id=event.call_id, tool=event.tool, args={}))

@@ -114,7 +114,7 @@ def fork() -> CompleteStream:
         agent_id="F",
         run_id="R",
         operation="lint",
-        parent={"relation": "fork", "agent_id": "P", "run_id": "Q", "seq": 4},
+        parent={"relation": "fork", "agent_id": "P", "run_id": "Q", "seq": 4, "turn": 1},
     )
     events: list[Event] = [start]
     for turn in (1, 2):

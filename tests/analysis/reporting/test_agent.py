@@ -120,7 +120,7 @@ def test_a_fork_counts_only_its_own_turns_but_all_its_files() -> None:
     first = turn(1, "goal", Call(call_id="1", tool="edit"), "done")
     first[-1] = first[-1].model_copy(update={"files": (change,)})
     events = stream(
-        AgentStartEvent(parent={"relation": "fork", "agent_id": "P", "seq": 5}),
+        AgentStartEvent(parent={"relation": "fork", "agent_id": "P", "seq": 5, "turn": 1}),
         *first,
         UserInputEvent(turn=1, text="go on"),
         *turn(2, "goal", Call(call_id="2", tool="look"), "seen"),
