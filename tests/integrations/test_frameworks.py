@@ -50,8 +50,8 @@ class Case:
 
 
 @cache
-def told_by(framework: str, out: Path) -> dict[str, Any]:
-    script = ROOT / "tests" / "integrations" / "scenarios" / f"{framework}.py"
+def told_by(framework: str, out: Path, scenario: str = "") -> dict[str, Any]:
+    script = ROOT / "tests" / "integrations" / "scenarios" / f"{scenario or framework}.py"
     env = {"PATH": os.environ["PATH"], "HOME": str(out), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         [python_with(framework), script, out], check=False, capture_output=True, text=True, timeout=300, env=env
@@ -194,3 +194,36 @@ def test_every_command_reads_what_was_recorded(case: Any, framework: tuple[str, 
                 done = CliRunner().invoke(cli, argv)
                 unsealed = command == "verify" and folder.name == "unsealed"
                 assert done.exit_code == 0 or unsealed, f"{argv}: {done.output}"
+
+
+def test_agents_that_hand_off_to_each_other_share_one_conversation(tmp_path: Path) -> None:
+    told = told_by("openai_agents", tmp_path, "handoff")
+    assert told["agent"] == "triage"
+    assert told["offered"] == [
+        ["transfer_to_booking", "recall"],
+        ["transfer_to_triage", "book", "recall"],
+        ["transfer_to_triage", "book", "recall"],
+        ["transfer_to_booking", "recall"],
+        ["transfer_to_booking", "recall"],
+    ]
+    assert "BK-7712" in told["last"]
+    first, second = (list(read_events(path)) for path in find_streams(tmp_path / "state", "traces"))
+    assert [event.tool for event in of_type(first, ToolResultEvent)] == [
+        "transfer_to_booking",
+        "book",
+        "transfer_to_triage",
+    ]
+    assert of_type(second, AgentStartEvent)[0].parent["agent_id"] == first[0].agent_id
+    assert not of_type(second, ToolResultEvent)
+
+
+def test_a_hook_that_sees_only_messages_sends_what_fold_gives(tmp_path: Path) -> None:
+    told = told_by("langchain", tmp_path, "pre_model_hook")
+    (path,) = find_streams(tmp_path / "state", "traces")
+    events = list(read_events(path))
+    receipts = of_type(events, ModelRequestEvent)
+    assert [len(said) for said in told["prompts"]] == [len(receipt.messages) for receipt in receipts]
+    assert all(receipt.tokens["total"] <= 1500 for receipt in receipts)
+    assert "ST-PARIS-77" in str(told["prompts"][-1])
+    assert len(of_type(events, ToolResultEvent)) == 3
+    assert verify(path).status == "sealed"

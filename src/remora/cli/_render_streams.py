@@ -46,7 +46,7 @@ def _cell(row: StreamInfo, title: str) -> str:
         case "started":
             return row.started[5:16].replace("T", " ") if out.width < WIDE else row.started[:19].replace("T", " ")
         case "what":
-            return row.node_id or one_line(row.name or row.goal, 80)
+            return row.node_id or one_line(" · ".join(filter(None, (row.name, row.goal))), 80)
         case "events" | "bytes":
             return f"{getattr(row, title):,}"
         case "outcome":

@@ -57,10 +57,12 @@ def show(
       remora view 7GX2KQF
       remora view 7GX2KQF --export run.html
     """
-    from remora.view import Server, check_extra, export_agent
-
     with errors_as_sentences():
-        check_extra()
+        from remora.view import check_extra
+
+        check_extra()  # before anything that needs the extra is imported
+        from remora.view import Server, export_agent
+
         opened = app.open_project(project, state_dir=state_dir)
         path = _path(opened, wanted)
         if export is not None:
