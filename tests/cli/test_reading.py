@@ -111,15 +111,15 @@ def stream(**fields: Any) -> StreamInfo:
     return StreamInfo(stream_id=f"traces/{agent}", kind="traces", agent_id=agent, **defaults | counts | fields)
 
 
-def test_streams_without_a_node_are_listed_by_their_name_or_goal(screen: Screen) -> None:
+def test_streams_without_a_node_are_listed_by_their_name_and_goal(screen: Screen) -> None:
     shown = screen(80)
-    rows = [stream(goal="Find the slowest test of a project that has very many of them indeed"), stream(name="Nightly")]
+    rows = [stream(goal="Find the slowest test of a project that has very many of them indeed"), stream(name="Nightly", goal="Tidy up")]
     _render_streams.streams([*rows, stream(node_id="src/a.py:load", goal="Lint")])
     head, first, second, third = shown.getvalue().splitlines()
     assert max(map(len, shown.getvalue().splitlines())) <= 80
     assert head.split() == ["agent", "started", "operation", "what", "events", "outcome"]
     assert "Find the slowest test" in first
-    assert "Nightly" in second
+    assert "Nightly · Tidy up" in second
     assert "src/a.py:load" in third
 
 
