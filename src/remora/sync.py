@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from remora.context.calls import CallLike
 from remora.context.chat import Reply
 from remora.context.contracts import ToolLike
 from remora.context.models import DecisionPacket
@@ -133,11 +134,11 @@ class TwoTrack:
         """Start the next turn and return its prompt, which is within the limit."""
         return self._run(self.track.request(tools=tools, system=system))
 
-    def response(self, reply: Reply, *, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
+    def response(self, reply: Reply, *, calls: Iterable[CallLike] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls."""
         return self._run(self.track.response(reply, calls=calls))
 
-    def call(self, call: object, use: Callable[..., Any], *, raises: bool = False) -> Any:
+    def call(self, call: CallLike, use: Callable[..., Any], *, raises: bool = False) -> Any:
         """Record the intent, run `use(**call.args)` on this thread, record the result, and return the value.
 
         With `raises`, an exception of the tool is raised again after it is recorded.
@@ -168,7 +169,7 @@ class TwoTrack:
         else:
             self._thread.loop.call_soon_threadsafe(answer.set_result, value)
 
-    def called(self, call: object) -> Call:
+    def called(self, call: CallLike) -> Call:
         """Record that your loop is about to run this call. `returned` records the result."""
         return self._run(self.track.called(call))
 
@@ -184,7 +185,7 @@ class TwoTrack:
         return self._run(self.track.returned(call_id, value, error=error, outcome=outcome))
 
     @contextmanager
-    def running(self, call: object) -> Iterator[Running]:
+    def running(self, call: CallLike) -> Iterator[Running]:
         """Record a call that the block runs: the intent before it, then the `value` that it sets, or its exception."""
         run = Running(self.called(call))
         try:

@@ -113,7 +113,10 @@ def stream(**fields: Any) -> StreamInfo:
 
 def test_streams_without_a_node_are_listed_by_their_name_and_goal(screen: Screen) -> None:
     shown = screen(80)
-    rows = [stream(goal="Find the slowest test of a project that has very many of them indeed"), stream(name="Nightly", goal="Tidy up")]
+    rows = [
+        stream(goal="Find the slowest test of a project that has very many of them indeed"),
+        stream(name="Nightly", goal="Tidy up"),
+    ]
     _render_streams.streams([*rows, stream(node_id="src/a.py:load", goal="Lint")])
     head, first, second, third = shown.getvalue().splitlines()
     assert max(map(len, shown.getvalue().splitlines())) <= 80

@@ -189,11 +189,12 @@ def test_every_command_reads_what_was_recorded(case: Any, framework: tuple[str, 
     case("parallel")
     for folder in sorted(path for path in framework[1].iterdir() if (path / "traces").is_dir()):
         for path in find_streams(folder, "traces"):
-            for command in ("show", "tokens", "verify"):
+            for command in ("show", "tokens", "verify", "what-if"):
                 argv = ["trace", command, path.stem, "-C", str(folder), "--state-dir", str(folder)]
                 done = CliRunner().invoke(cli, argv)
                 unsealed = command == "verify" and folder.name == "unsealed"
                 assert done.exit_code == 0 or unsealed, f"{argv}: {done.output}"
+                assert command != "what-if" or "No prompt changes" in done.output, f"{argv}: {done.output}"
 
 
 def test_agents_that_hand_off_to_each_other_share_one_conversation(tmp_path: Path) -> None:

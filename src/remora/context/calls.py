@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -27,6 +27,24 @@ class BadCall:
     call: Call
     written: str
     error: ToolError
+
+
+class FunctionCallLike(Protocol):
+    """A tool call of OpenAI's chat completions."""
+
+    @property
+    def function(self) -> Any: ...
+
+
+class NamedCallLike(Protocol):
+    """A call of OpenAI's Responses API, or a `tool_use` block of Anthropic's Messages API."""
+
+    @property
+    def name(self) -> Any: ...
+
+
+CallLike = Call | Mapping[str, Any] | FunctionCallLike | NamedCallLike
+"""Accepted as a call: a `Call`, `{"tool": …, "args": …}`, or a call of an OpenAI or Anthropic client."""
 
 
 def read_call(call: object, *, number: str = "call") -> Call | BadCall:

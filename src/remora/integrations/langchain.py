@@ -14,7 +14,7 @@ from remora.errors import MissingExtra
 from remora.events import canonical
 from remora.integrations._conversations import Conversations, decision, system_text
 from remora.integrations._hooks import Answer, HookThread, twins, twins_around
-from remora.twotrack import TrackSettings, TwoTrack
+from remora.twotrack import GivenOutcome, TrackSettings, TwoTrack
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState
@@ -90,7 +90,7 @@ class TwoTracks(AgentMiddleware):
 
     async def _return(self, request: Any, result: Any) -> None:
         value = getattr(result, "artifact", None) or getattr(result, "content", result)
-        outcome = "error" if getattr(result, "status", "") == "error" else None
+        outcome: GivenOutcome | None = "error" if getattr(result, "status", "") == "error" else None
         await (await self._track(request.state)).returned(request.tool_call["id"], value, outcome=outcome)
 
     async def _end(self, state: Any, error: BaseException | None = None) -> None:

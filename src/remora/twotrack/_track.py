@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from remora._version import __version__
-from remora.context.calls import BadCall, read_call
+from remora.context.calls import BadCall, CallLike, read_call
 from remora.context.chat import Reply
 from remora.context.contracts import ToolLike, ToolSpec
 from remora.context.projection import PROJECTOR, project
@@ -145,7 +145,7 @@ class Track(TrackParts):
         await self.context.record(*drafts)
         return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn)
 
-    async def response(self, reply: Reply, *, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
+    async def response(self, reply: Reply, *, calls: Iterable[CallLike] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls.
 
         A reply is text, a `Decision`, or what the clients of OpenAI (chat completions, Responses) and Anthropic

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
-from remora.context.calls import BadCall, read_call
+from remora.context.calls import BadCall, CallLike, read_call
 from remora.context.chat import Reply, read_reply
 from remora.context.checks import Extension
 from remora.context.contracts import ToolLike, make_error_result
@@ -186,7 +186,7 @@ class TwoTrack(Track):
 
     async def call(
         self,
-        call: object,
+        call: CallLike,
         use: Callable[..., Awaitable[Any] | Any],
         *,
         raises: bool = False,
@@ -206,7 +206,7 @@ class TwoTrack(Track):
             raise output.raised
         return output.value
 
-    async def response(self, reply: Reply, *, calls: Iterable[object] | None = None) -> tuple[Call, ...]:
+    async def response(self, reply: Reply, *, calls: Iterable[CallLike] | None = None) -> tuple[Call, ...]:
         """As `Track.response`; a call that comes later without an id is the one of this reply that it equals."""
         made = await super().response(reply, calls=calls)
         self._asked_for = list(made)
@@ -236,7 +236,7 @@ class TwoTrack(Track):
         self._open_calls[call.call_id] = (call, self._clock.monotonic())
         return await super()._record_intent(call)
 
-    async def called(self, call: object) -> Call:
+    async def called(self, call: CallLike) -> Call:
         """Record that your loop is about to run this call: durable when it returns. `returned` records the result."""
         read = self._read_call(call)
         if isinstance(read, BadCall):
@@ -271,7 +271,7 @@ class TwoTrack(Track):
         return event
 
     @asynccontextmanager
-    async def running(self, call: object) -> AsyncIterator[Running]:
+    async def running(self, call: CallLike) -> AsyncIterator[Running]:
         """Record a call that the block runs: the intent before it, then the `value` that it sets, or its exception.
 
         `called` and `returned` in one: `async with tt.running(call) as run: run.value = await use(**run.call.args)`.
