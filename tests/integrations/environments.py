@@ -25,7 +25,7 @@ EXAMPLES = {
     "rag": (*FRAMEWORKS["pydantic_ai"], "openai>=3", "logfire[asyncpg,httpx]>=4", "asyncpg>=0.31", "httpx>=0.28"),
     "sql_agent": (*FRAMEWORKS["langchain"], "langchain-community>=0.4"),
     "customer_service": (*FRAMEWORKS["openai_agents"], "hatchling>=1.27"),
-    "text_to_sql": (*FRAMEWORKS["smolagents"], "sqlalchemy>=2"),
+    "text_to_sql": FRAMEWORKS["smolagents"],
 }
 """What the examples of `benchmarks.frameworks` need."""
 ALONE = {"rag": ("pydantic-ai-examples==2.62.*",)}
