@@ -118,6 +118,7 @@ class TwoTrack(Track):
         """The event of the latest finished call."""
         self._parent: Parent | None = None
         self._open_calls: dict[str, tuple[Call, float]] = {}
+        """Calls without a result, and when `called` was told of them."""
         self._asked_for: list[Call] = []
         """Calls of the newest reply that have not begun."""
         self._seen = Seen()
@@ -233,7 +234,7 @@ class TwoTrack(Track):
         return next(each for each in ids if each not in self._done and each not in self._open_calls)
 
     async def _record_intent(self, call: Call) -> Mapping[str, Any] | None:
-        self._open_calls[call.call_id] = (call, self._clock.monotonic())
+        self._open_calls.setdefault(call.call_id, (call, 0.0))
         return await super()._record_intent(call)
 
     async def called(self, call: CallLike) -> Call:
@@ -243,6 +244,7 @@ class TwoTrack(Track):
             read = read.call.model_copy(update={"args": {"arguments": read.written}})
         if read.call_id in self._open_calls:
             raise UsageError(f"Call `{read.call_id}` has no result yet: expected another id, or `returned` first")
+        self._open_calls[read.call_id] = (read, self._clock.monotonic())
         await self._record_intent(read)
         return read
 
