@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from remora.context.evidence._calls import call_json, call_line
-from remora.context.evidence._identifiers import Identifiers
+from remora.context.evidence._identifiers import Identifiers, by_key
 from remora.context.evidence._reading import Reading, visible_line
 from remora.context.evidence._words import Lexed, lex, weigh, words_of
 
@@ -24,6 +25,7 @@ MAX_OWN_WORDS = 1_000
 _LABEL = 6
 """Estimated tokens of an entry's number and punctuation."""
 
+LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _MARKS = re.compile(r"^\s*(?:[-*•]|#{1,6})\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
@@ -103,6 +105,27 @@ class Entry:
         )
 
     @cached_property
+    def known_words(self) -> frozenset[str]:
+        """The words of all its identifiers."""
+        return frozenset[str]().union(*[words for _, _, words in self.known])
+
+    @cached_property
+    def known_weight(self) -> int:
+        """Estimated tokens of all its identifiers in one line."""
+        return weigh(by_key(self.identifiers))
+
+    @cached_property
+    def filled(self) -> list[int]:
+        """For each index of `view` and the end: how many lines before it have words."""
+        return [0, *accumulate([1 if line.words else 0 for line in self.view])]
+
+    @cached_property
+    def line_numbers(self) -> list[tuple[int, int]]:
+        """The lines of `view` that begin with a number: index and number."""
+        found = [(at, LINE_NUMBER.match(line.text)) for at, line in enumerate(self.view)]
+        return [(at, int(match[1])) for at, match in found if match]
+
+    @cached_property
     def height(self) -> int:
         """The number of lines in `view`."""
         return len(self.given) + (0 if self.brief else len(self.lines))
@@ -149,15 +172,18 @@ class Entry:
         texts = (*self.given, *(() if self.brief else self.lines))
         parents = self._parents(texts)
         heads = set(parents)
-        seen: set[str] = set()
+        unseen = set(self.lexed.names)
         view: list[Line] = []
-        for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
-            view.append(Line(text, words, weight + 1, parent, at in heads, names - seen))
-            seen |= names
+        for at, (text, words, weight, parent) in enumerate(
+            zip(texts, self.lexed.words, self.lexed.weights, parents, strict=False)
+        ):
+            fresh = words & unseen
+            unseen -= fresh
+            view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
         return tuple(view)
 
     @cached_property
-    def lexed(self) -> list[Lexed]:
+    def lexed(self) -> Lexed:
         """The analysis of the lines of long arguments, then of the output."""
         return lex((*self.given, *self.lines))
 
@@ -167,7 +193,7 @@ class Entry:
         entry = replace(self, text=text, given=kept_given, lines=kept_lines, level=self.level + 1, **changes)
         if "lexed" in self.__dict__:  # lines that were analysed need not be analysed again
             start = len(self.given)
-            entry.__dict__["lexed"] = [self.lexed[at] for at in (*given, *(start + at for at in lines))]
+            entry.__dict__["lexed"] = self.lexed.of((*given, *(start + at for at in lines)))
         return entry
 
     def _parents(self, texts: Sequence[str]) -> list[int]:

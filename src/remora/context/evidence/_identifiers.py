@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -97,3 +97,11 @@ def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
     for match in _NAMED.finditer(text) if kind in ("text", "log", "table") else ():
         if _is_value(match[2]):
             yield match[1], match[2]
+
+
+def by_key(pairs: Iterable[tuple[str, str]]) -> str:
+    """Identifiers in one line, grouped by key."""
+    groups: dict[str, list[str]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return "; ".join(f"{key} {', '.join(values)}" for key, values in groups.items())

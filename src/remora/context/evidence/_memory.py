@@ -64,13 +64,23 @@ class Evidence:
     def _encoded_ledger(self) -> bytes:
         return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in self.ledger])
 
+    @cached_property
+    def by_use(self) -> tuple[list[Known], list[Known]]:
+        """The ledger, newest first: identifiers that later calls used, and the others."""
+        newest = self.ledger[::-1]
+        return [item for item in newest if item.used], [item for item in newest if not item.used]
+
     def with_entry(self, entry: Entry, ledger: tuple[Known, ...]) -> Evidence:
         """Add an entry. What is known of the other entries is not computed again."""
         grown = Evidence((*self.entries, entry), ledger, self.dropped)
         grown.__dict__["size"] = self.size + entry.size
-        if ledger is self.ledger and "_encoded_ledger" in self.__dict__:
-            grown.__dict__["_encoded_ledger"] = self._encoded_ledger
+        if ledger is self.ledger:
+            grown.__dict__.update({name: self.__dict__[name] for name in _OF_LEDGER if name in self.__dict__})
         return grown
+
+
+_OF_LEDGER = ("_encoded_ledger", "by_use")
+"""What is known of a ledger."""
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:
@@ -130,7 +140,7 @@ def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
 
 def _kept(entry: Entry, name: Literal["given", "lines"], focus: frozenset[str], limit: int) -> list[int]:
     start = len(entry.given) if name == "lines" else 0
-    return bounded(getattr(entry, name), limit, lambda at: len(entry.lexed[start + at].words & focus))
+    return bounded(getattr(entry, name), limit, lambda at: len(entry.lexed.words[start + at] & focus))
 
 
 def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:

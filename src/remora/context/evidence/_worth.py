@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain
 from math import fsum
 
-from remora.context.evidence._entries import Entry
+from remora.context.evidence._entries import LINE_NUMBER, Entry
 from remora.context.evidence._words import words_of
 
 HORIZON = 2.5
@@ -50,13 +50,14 @@ LATER = {"agent": 40.0, "user": 20.0, "call": 20.0, "newest": 0.0, "": 0.0}
 """Subtracted from the score, by share, in the second pass."""
 
 _ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|ERROR\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)")
-_LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
-Piece = tuple[float, float, int, int, int, str]
+Piece = tuple[float, float, int, int, int, str, int]
 """A line that can be shown: its score, its score in the second pass, the index of its entry, its own index (-1 for the
-entry's head), its estimated tokens, and the share that it counts towards."""
+entry's head), its estimated tokens, the share that it counts towards, and the index of the line that it requires."""
+NO_PARENT = -2
+"""In a piece: it requires no other line."""
 
 
 class Judge:
@@ -103,7 +104,7 @@ class Judge:
                 worth = CALL - CALL_DECAY * scale * at
                 if room["call"] > 0:
                     room["call"] -= entry.weight
-                    found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call"))
+                    found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call", NO_PARENT))
             if not entry.height:
                 continue
             if speaker == "call":
@@ -134,41 +135,61 @@ class Judge:
 
     def _lines(self, index: int, base: float, share: str) -> list[Piece]:
         entry, scores = self._entries[index], self._scores
-        covered, repeated = self._covered, self._repeated
         hits = entry.all_words & scores.keys()
         related = hits & self._hot
         base += min(MOST_RELATED, RELATED * len(related)) + (FAILED if entry.failed else 0)
         less = LATER[share]
-        numbers = self._numbers if entry.kind == "code" else ()
-        # In messages and short outputs, lines without words, such as `ok`, also count.
-        shows_all = entry.speaker != "call" or share == "call"
+        stale = entry.names & self._covered
+        repeated = self._repeated
+        bonus = self._bonus(entry)
         # Of a large older output, only lines that say something new or related are looked at.
         skims = share == "" and entry.speaker == "call" and len(entry.view) > LARGE_OUTPUT
+        # In messages and short outputs, lines without words, such as `ok`, also count.
+        shows_all = entry.speaker != "call" or share == "call"
         found: list[Piece] = []
-        for at, (text, words, weight, _, heads, fresh) in enumerate(entry.view[: self.ends[index]]):
+        for at, (text, words, weight, parent, heads, fresh) in enumerate(entry.view[: self.ends[index]]):
             if heads or not (words or (shows_all and text.strip())):
                 continue
-            if skims and related.isdisjoint(words) and fresh <= covered:
+            if stale and fresh:
+                fresh = fresh - stale
+            if skims and not fresh and related.isdisjoint(words):
                 continue
-            # `fsum` gives the same sum in every order. The order of a set differs between processes.
-            worth = base - LENGTH * weight + fsum([scores[word] for word in words & hits])
+            worth = base - LENGTH * weight
+            if shared := words & hits:
+                # `fsum` gives the same sum in every order. The order of a set differs between processes.
+                worth += fsum([scores[word] for word in shared])
             if fresh:
-                worth += FRESH * min(MOST_FRESH, len(fresh - covered))
+                worth += FRESH * min(MOST_FRESH, len(fresh))
             if text in repeated:
                 worth -= REPEATED
             else:
                 repeated.add(text)
-            if entry.failed and _ERROR.search(text) and not _LINE_NUMBER.match(text):
-                worth += ERROR
-            if numbers and (match := _LINE_NUMBER.match(text)):
-                number = int(match[1])
-                distance = min([abs(number - other) for other in numbers])
-                worth += max(0.0, NEAR - NEAR_DECAY * distance)
-            found.append((worth, worth - less, index, at, weight, share))
+            if bonus:
+                worth += bonus.get(at, 0.0)
+            found.append((worth, worth - less, index, at, weight, share, parent))
         return found
+
+    def _bonus(self, entry: Entry) -> dict[int, float]:
+        """By line: what error lines of a failed output, and lines near a number that was named, score in addition."""
+        bonus: dict[int, float] = {}
+        if entry.failed:
+            bonus = {at: ERROR for at, line in enumerate(entry.view) if is_error_line(line.text)}
+        if entry.kind == "code" and self._numbers:
+            for at, number in entry.line_numbers:
+                near = NEAR - NEAR_DECAY * min([abs(number - other) for other in self._numbers])
+                if near > 0:
+                    bonus[at] = near
+        return bonus
+
+
+def is_error_line(text: str) -> bool:
+    """Whether a line of a failed output reports an error. A numbered line is code."""
+    return _ERROR.search(text) is not None and not LINE_NUMBER.match(text)
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
+    if not lines or not others or lines[-1] != others[-1]:
+        return 0
     same = 0
     for line, other in zip(reversed(lines), reversed(others), strict=False):
         if line != other:
