@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -97,12 +97,7 @@ class Entry:
     @cached_property
     def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
         """Its identifiers: key, value, and the words of the value."""
-        return tuple(
-            [
-                (key, value, frozenset((value.lower(),)) if value.isalnum() else words_of(value))
-                for key, value in self.identifiers
-            ]
-        )
+        return tuple([(key, value, _words_of_value(value)) for key, value in self.identifiers])
 
     @cached_property
     def known_words(self) -> frozenset[str]:
@@ -194,6 +189,8 @@ class Entry:
         if "lexed" in self.__dict__:  # lines that were analysed need not be analysed again
             start = len(self.given)
             entry.__dict__["lexed"] = self.lexed.of((*given, *(start + at for at in lines)))
+        if entry.identifiers is self.identifiers:
+            entry.__dict__.update({name: self.__dict__[name] for name in _OF_IDENTIFIERS if name in self.__dict__})
         return entry
 
     def _parents(self, texts: Sequence[str]) -> list[int]:
@@ -211,6 +208,14 @@ class Entry:
 
 
 _FIELDS = fields(Entry)
+_OF_IDENTIFIERS = ("known", "known_words", "known_weight")
+"""What is known of an entry's identifiers."""
+
+
+@lru_cache(maxsize=2048)
+def _words_of_value(value: str) -> frozenset[str]:
+    """The words of an identifier. Cached, because outputs of one run share many identifiers."""
+    return frozenset((value.lower(),)) if value.isalnum() else words_of(value)
 
 
 def person_said(seq: int, text: str) -> Entry:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import fsum
 
@@ -76,7 +76,8 @@ class Judge:
         self._numbers = {int(number) for number in _NUMBER.findall(texts)[-NUMBERS:]}
         self._covered: set[str] = set()
         self._repeated: set[str] = set()
-        self.ends = [entry.height for entry in entries]
+        self._sums: dict[frozenset[str], float] = {}
+        self.ends = _ends(entries)
         """For each entry, the end of its lines without a tail that the next output repeats, such as a shell prompt."""
 
     def _word_scores(self, goal: frozenset[str], said: Sequence[Entry]) -> dict[str, float]:
@@ -94,11 +95,14 @@ class Judge:
         seen, scale = 0, min(2.8, (1000 / max(1, budget)) ** 0.75)
         room = {"user": budget, "call": budget}
         ranks = {"user": 0, "agent": 0, "call": 0}
-        age, after = 0, Entry(0, "user", "")
+        age, horizon = 0, budget * HORIZON
+        people = sum([1 for entry in self._entries if entry.speaker == "user"])
         for index in range(len(self._entries) - 1, -1, -1):
             entry = self._entries[index]
             speaker = entry.speaker
             at = age
+            if seen > horizon and room["call"] <= 0 and (room["user"] <= 0 or ranks["user"] == people):
+                break
             if speaker == "call":
                 age += 1
                 worth = CALL - CALL_DECAY * scale * at
@@ -107,12 +111,9 @@ class Judge:
                     found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call", NO_PARENT))
             if not entry.height:
                 continue
-            if speaker == "call":
-                self.ends[index] -= _same_end(entry.lines, after.lines)
-                after = entry
             base, share = self._base(entry, index, ranks[speaker])
             ranks[speaker] += 1
-            if room.get(share, 0) <= 0 if share in room else seen > budget * HORIZON:
+            if room[share] <= 0 if share in room else seen > horizon:
                 continue
             if share == "user":
                 room["user"] -= entry.view_weight
@@ -140,7 +141,7 @@ class Judge:
         base += min(MOST_RELATED, RELATED * len(related)) + (FAILED if entry.failed else 0)
         less = LATER[share]
         stale = entry.names & self._covered
-        repeated = self._repeated
+        repeated, sums = self._repeated, self._sums
         bonus = self._bonus(entry)
         # Of a large older output, only lines that say something new or related are looked at.
         skims = share == "" and entry.speaker == "call" and len(entry.view) > LARGE_OUTPUT
@@ -156,8 +157,10 @@ class Judge:
                 continue
             worth = base - LENGTH * weight
             if shared := words & hits:
-                # `fsum` gives the same sum in every order. The order of a set differs between processes.
-                worth += fsum([scores[word] for word in shared])
+                if (gain := sums.get(shared)) is None:
+                    # `fsum` gives the same sum in every order. The order of a set differs between processes.
+                    gain = sums[shared] = fsum([scores[word] for word in shared])
+                worth += gain
             if fresh:
                 worth += FRESH * min(MOST_FRESH, len(fresh))
             if text in repeated:
@@ -175,16 +178,36 @@ class Judge:
         if entry.failed:
             bonus = {at: ERROR for at, line in enumerate(entry.view) if is_error_line(line.text)}
         if entry.kind == "code" and self._numbers:
-            for at, number in entry.line_numbers:
-                near = NEAR - NEAR_DECAY * min([abs(number - other) for other in self._numbers])
-                if near > 0:
-                    bonus[at] = near
+            near = self._near
+            bonus |= {at: near[number] for at, number in entry.line_numbers if number in near}
         return bonus
+
+    @cached_property
+    def _near(self) -> dict[int, float]:
+        """What a line with this number scores, because it is near a number that was named."""
+        near: dict[int, float] = {}
+        for distance in range(int(NEAR / NEAR_DECAY), -1, -1):
+            score = NEAR - NEAR_DECAY * distance
+            for number in self._numbers:
+                near[number - distance] = near[number + distance] = score
+        return near
 
 
 def is_error_line(text: str) -> bool:
     """Whether a line of a failed output reports an error. A numbered line is code."""
     return _ERROR.search(text) is not None and not LINE_NUMBER.match(text)
+
+
+def _ends(entries: Sequence[Entry]) -> list[int]:
+    """For each entry, the end of its lines without a tail that the next output repeats."""
+    ends = [entry.height for entry in entries]
+    after: Sequence[str] = ()
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if ends[index] and entry.speaker == "call":
+            ends[index] -= _same_end(entry.lines, after)
+            after = entry.lines
+    return ends
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
