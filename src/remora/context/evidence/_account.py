@@ -176,7 +176,7 @@ class _Writer:
         texts, size = [self._goal[:300]], SAMPLE
         for _, _, index, line, _, _, _ in self._first:
             entry = self._entries[index]
-            texts.append(entry.text if line < 0 else entry.view[line].text)
+            texts.append(entry.text if line < 0 else entry.texts[line])
             size -= len(texts[-1])
             if size <= 0:
                 break
@@ -233,18 +233,18 @@ class _Writer:
     def _around(self, index: int, parent: int, shown: Collection[int]) -> list[int]:
         """Lines that a line requires: its parent lines and the head of its entry."""
         needed: list[int] = []
-        view = self._entries[index].view
+        parents = self._entries[index].parents
         at = parent
         while at not in shown:
             needed.append(at)
             if at < 0:
                 break
-            at = view[at].parent
+            at = parents[at]
         return needed
 
     def _cost(self, index: int, at: int) -> int:
         entry = self._entries[index]
-        return entry.weight if at < 0 else entry.view[at].weight
+        return entry.weight if at < 0 else entry.costs[at]
 
     def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[list[int], float]:
         """The entries whose identifiers are listed because they are not shown yet, newest first."""
@@ -288,9 +288,9 @@ class _Writer:
         shown: set[str] = set()
         for index, lines in chosen.items():
             entry = self._entries[index]
-            view = entry.view
+            words = entry.lexed.words
             shown |= entry.words
-            shown.update(*[view[at].words for at in lines if at >= 0])
+            shown.update(*[words[at] for at in lines if at >= 0])
         return shown
 
     def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import orjson
 
@@ -30,20 +30,6 @@ _MARKS = re.compile(r"^\s*(?:[-*•]|#{1,6})\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 Speaker = Literal["user", "agent", "call"]
-
-
-class Line(NamedTuple):
-    """One line of an entry, with the properties that selection uses."""
-
-    text: str
-    words: frozenset[str]
-    weight: int
-    parent: int
-    """The index of the parent line; -1 if there is none."""
-    heads: bool
-    """Whether it is the parent of other lines."""
-    fresh: frozenset[str]
-    """Identifiers that no earlier line of the entry contains."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +73,8 @@ class Entry:
 
     @cached_property
     def all_words(self) -> frozenset[str]:
-        return self.words.union(words_of(self.brief), *[line.words for line in self.view])
+        """`words`, and those of the output."""
+        return self.words.union(*self.lexed.words)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -110,20 +97,54 @@ class Entry:
         return weigh(by_key(self.identifiers))
 
     @cached_property
-    def filled(self) -> list[int]:
-        """For each index of `view` and the end: how many lines before it have words."""
-        return [0, *accumulate([1 if line.words else 0 for line in self.view])]
-
-    @cached_property
-    def line_numbers(self) -> list[tuple[int, int]]:
-        """The lines of `view` that begin with a number: index and number."""
-        found = [(at, LINE_NUMBER.match(line.text)) for at, line in enumerate(self.view)]
-        return [(at, int(match[1])) for at, match in found if match]
+    def texts(self) -> tuple[str, ...]:
+        """The lines that can be shown: of long arguments, then of the output."""
+        return self.given if self.brief else (*self.given, *self.lines)
 
     @cached_property
     def height(self) -> int:
-        """The number of lines in `view`."""
+        """The number of lines in `texts`."""
         return len(self.given) + (0 if self.brief else len(self.lines))
+
+    @cached_property
+    def costs(self) -> list[int]:
+        """Estimated tokens of each line."""
+        return [weight + 1 for weight in self.lexed.weights[: self.height]]
+
+    @cached_property
+    def parents(self) -> Sequence[int]:
+        """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
+        indented = self.height if self.kind == "records" else len(self.given)
+        parents = [-1] * self.height
+        open_: list[tuple[int, int]] = []
+        for index, text in enumerate(self.texts[:indented]):
+            indent = len(text) - len(text.lstrip(" "))
+            while open_ and open_[-1][0] >= indent:
+                open_.pop()
+            parents[index] = open_[-1][1] if open_ else -1
+            open_.append((indent, index))
+        return parents
+
+    @cached_property
+    def fresh(self) -> list[frozenset[str]]:
+        """For each line, the identifiers that no earlier line contains."""
+        unseen, found = set(self.lexed.names), []
+        for words in self.lexed.words[: self.height]:
+            new = words & unseen
+            unseen -= new
+            found.append(new)
+        return found
+
+    @cached_property
+    def filled(self) -> list[int]:
+        """For each index of `texts` and the end: how many lines before it have words."""
+        return [0, *accumulate(map(bool, self.lexed.words[: self.height]))]
+
+    @cached_property
+    def line_numbers(self) -> list[tuple[int, int]]:
+        """The lines that begin with a number: index and number."""
+        found = [(at, LINE_NUMBER.match(text)) for at, text in enumerate(self.texts)]
+        return [(at, int(match[1])) for at, match in found if match]
 
     @cached_property
     def tool(self) -> str:
@@ -157,25 +178,9 @@ class Entry:
         return self.text if self.speaker == "call" else " ".join(self.lines)
 
     @cached_property
-    def view_weight(self) -> int:
+    def lines_weight(self) -> int:
         """Estimated tokens of all its lines."""
-        return sum(line.weight for line in self.view)
-
-    @cached_property
-    def view(self) -> tuple[Line, ...]:
-        """Lines of long arguments, then those of the output."""
-        texts = (*self.given, *(() if self.brief else self.lines))
-        parents = self._parents(texts)
-        heads = set(parents)
-        unseen = set(self.lexed.names)
-        view: list[Line] = []
-        for at, (text, words, weight, parent) in enumerate(
-            zip(texts, self.lexed.words, self.lexed.weights, parents, strict=False)
-        ):
-            fresh = words & unseen
-            unseen -= fresh
-            view.append(Line(text, words, weight + 1, parent, at in heads, fresh))
-        return tuple(view)
+        return sum(self.costs)
 
     @cached_property
     def lexed(self) -> Lexed:
@@ -192,19 +197,6 @@ class Entry:
         if entry.identifiers is self.identifiers:
             entry.__dict__.update({name: self.__dict__[name] for name in _OF_IDENTIFIERS if name in self.__dict__})
         return entry
-
-    def _parents(self, texts: Sequence[str]) -> list[int]:
-        """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
-        indented = len(texts) if self.kind == "records" else len(self.given)
-        parents = [-1] * len(texts)
-        open_: list[tuple[int, int]] = []
-        for index, text in enumerate(texts[:indented]):
-            indent = len(text) - len(text.lstrip(" "))
-            while open_ and open_[-1][0] >= indent:
-                open_.pop()
-            parents[index] = open_[-1][1] if open_ else -1
-            open_.append((indent, index))
-        return parents
 
 
 _FIELDS = fields(Entry)

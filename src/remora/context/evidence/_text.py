@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from remora.context.evidence._entries import Entry, Line
+from remora.context.evidence._entries import Entry
 
 ONE_LINE = 120
 """A call and its output share a line if they are shorter than this."""
@@ -71,30 +71,25 @@ def entry_lines(part: Shown) -> list[str]:
 
 def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[tuple[int, str]], int]:
     """The chosen lines with their indices, marked where others are hidden, and the number of hidden ones."""
-    view, filled = entry.view, entry.filled
+    texts, filled = entry.texts, entry.filled
     shown: list[tuple[int, str]] = []
     hidden, last = 0, -1
     for at in sorted(chosen):
         if at < 0:
             continue
         gap = filled[min(at, end)] - filled[last + 1] if last + 1 < min(at, end) else 0
-        if gap == 1 and shown and (only := _only(entry, last + 1))[1].weight <= SHORT_GAP:
-            shown.append((only[0], only[1].text))
+        if gap == 1 and shown and entry.costs[only := filled.index(filled[last + 1] + 1) - 1] <= SHORT_GAP:
+            shown.append((only, texts[only]))
         elif gap:
             if shown:
                 shown[-1] = (shown[-1][0], shown[-1][1] + GAP)
             hidden += gap
-        shown.append((at, view[at].text))
+        shown.append((at, texts[at]))
         last = at
     rest = filled[end] - filled[last + 1] if last + 1 < end else 0
     if rest and shown:
         shown[-1] = (shown[-1][0], shown[-1][1] + GAP)
     return shown, hidden + rest
-
-
-def _only(entry: Entry, start: int) -> tuple[int, Line]:
-    """The first line with words from `start` on, and its index."""
-    return next((at, line) for at, line in enumerate(entry.view[start:], start) if line.words)
 
 
 def grouped(parts: Iterable[str]) -> Iterator[str]:

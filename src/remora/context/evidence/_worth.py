@@ -116,8 +116,8 @@ class Judge:
             if room[share] <= 0 if share in room else seen > horizon:
                 continue
             if share == "user":
-                room["user"] -= entry.view_weight
-            seen += min(budget, entry.view_weight)
+                room["user"] -= entry.lines_weight
+            seen += min(budget, entry.lines_weight)
             decay = USER_DECAY * scale if share == "user" else LINE_DECAY
             found += self._lines(index, base - decay * at, share)
             self._covered |= entry.names
@@ -130,7 +130,7 @@ class Judge:
         if entry.speaker == "agent":
             return (AGENT_NEWEST if rank == 0 else AGENT_OLDER, "agent")
         end = self.ends[index]
-        if end <= SMALL_OUTPUT and sum([line.weight for line in entry.view[:end]]) <= SMALL_OUTPUT:
+        if end <= SMALL_OUTPUT and sum(entry.costs[:end]) <= SMALL_OUTPUT:
             return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
@@ -144,12 +144,14 @@ class Judge:
         repeated, sums = self._repeated, self._sums
         bonus = self._bonus(entry)
         # Of a large older output, only lines that say something new or related are looked at.
-        skims = share == "" and entry.speaker == "call" and len(entry.view) > LARGE_OUTPUT
+        skims = share == "" and entry.speaker == "call" and entry.height > LARGE_OUTPUT
         # In messages and short outputs, lines without words, such as `ok`, also count.
         shows_all = entry.speaker != "call" or share == "call"
         found: list[Piece] = []
-        for at, (text, words, weight, parent, heads, fresh) in enumerate(entry.view[: self.ends[index]]):
-            if heads or not (words or (shows_all and text.strip())):
+        parents, heads = entry.parents, set(entry.parents)
+        lines = zip(entry.texts[: self.ends[index]], entry.lexed.words, entry.costs, entry.fresh, strict=False)
+        for at, (text, words, weight, fresh) in enumerate(lines):
+            if at in heads or not (words or (shows_all and text.strip())):
                 continue
             if stale and fresh:
                 fresh = fresh - stale
@@ -169,14 +171,14 @@ class Judge:
                 repeated.add(text)
             if bonus:
                 worth += bonus.get(at, 0.0)
-            found.append((worth, worth - less, index, at, weight, share, parent))
+            found.append((worth, worth - less, index, at, weight, share, parents[at]))
         return found
 
     def _bonus(self, entry: Entry) -> dict[int, float]:
         """By line: what error lines of a failed output, and lines near a number that was named, score in addition."""
         bonus: dict[int, float] = {}
         if entry.failed:
-            bonus = {at: ERROR for at, line in enumerate(entry.view) if is_error_line(line.text)}
+            bonus = {at: ERROR for at, text in enumerate(entry.texts) if is_error_line(text)}
         if entry.kind == "code" and self._numbers:
             near = self._near
             bonus |= {at: near[number] for at, number in entry.line_numbers if number in near}
