@@ -83,7 +83,12 @@ def apply(packet: DecisionPacket, event: Event) -> DecisionPacket:
 
 def changes_packet(event: Event) -> bool:
     """Whether the event can change the packet."""
-    return event.delta is not None or isinstance(event, AgentStartEvent | TurnStartEvent)
+    return event.delta is not None or counts_turns(event)
+
+
+def counts_turns(event: Event) -> bool:
+    """Whether the event creates the packet or sets its turn."""
+    return event.type in ("turn_start", "agent_start") and isinstance(event, AgentStartEvent | TurnStartEvent)
 
 
 class _Fold:
