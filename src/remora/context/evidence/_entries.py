@@ -164,8 +164,7 @@ class Entry:
     @cached_property
     def brief(self) -> str:
         """The output, if it is short enough for the line of its call."""
-        is_short = self.speaker == "call" and len(self.lines) == 1 and len(self.lines[0]) <= BRIEF
-        return self.lines[0].strip() if is_short else ""
+        return _brief(self.lines) if self.speaker == "call" else ""
 
     @cached_property
     def weight(self) -> int:
@@ -228,10 +227,22 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
         shown = "\n".join(reading.lines)
         new = tuple(line for line in given if line.strip() and line.strip() not in shown)
         given = new if len(new) > 1 or (new and not new[0].endswith(":")) else ()
-    entry = Entry(
-        seq, "call", text, call_json(tool, args), given, reading.lines, reading.kind, reading.failed, reading.omitted
+    return Entry(
+        seq=seq,
+        speaker="call",
+        text=text,
+        call=call_json(tool, args),
+        given=given,
+        lines=reading.lines,
+        kind=reading.kind,
+        failed=reading.failed,
+        omitted=reading.omitted,
+        identifiers=() if _brief(reading.lines) else reading.identifiers,
     )
-    return entry if entry.brief else replace(entry, identifiers=reading.identifiers)
+
+
+def _brief(lines: Sequence[str]) -> str:
+    return lines[0].strip() if len(lines) == 1 and len(lines[0]) <= BRIEF else ""
 
 
 def _sentences(text: str) -> tuple[str, ...]:

@@ -102,8 +102,13 @@ def _is_key(key: str) -> bool:
     )
 
 
+def _words_with_signs(text: str) -> Iterable[str]:
+    """The unique words that could be paths, in order."""
+    return dict.fromkeys(text.encode("ascii", "replace").translate(_PATH_OR_SPACE).decode().split())
+
+
 def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
-    for word in dict.fromkeys(text.encode("ascii", "replace").translate(_PATH_OR_SPACE).decode().split()):
+    for word in _words_with_signs(text) if "/" in text or "." in text else ():
         if ("/" in word or "." in word) and (match := _PATH.fullmatch(word.rstrip("."))):
             yield "path", match[0]
     if any(word in text for word in _WORDS_OF_DEFINITIONS):

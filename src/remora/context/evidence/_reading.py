@@ -107,7 +107,10 @@ def _kind(lines: Sequence[str]) -> Kind:
 
 def visible_line(text: str) -> str:
     """The text in one line, without control, zero-width and bidirectional characters."""
-    return text if text.isprintable() else _CONTROL.sub("", text.replace("\t", "  ").replace("\n", " "))
+    if text.isprintable():
+        return text
+    text = text.replace("\t", "  ").replace("\n", " ")
+    return text if text.isprintable() else _CONTROL.sub("", text)
 
 
 def _clean(lines: Sequence[str]) -> list[str]:
