@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._chat import CALL_OVERHEAD, RESULT_OVERHEAD, Message, chat_messages, chat_tokens
 from remora.context.evidence._identifiers import by_key
 from remora.context.evidence._memory import Evidence
@@ -74,7 +74,7 @@ class _Draft:
     parts: Sequence[Shown]
     left_out: Mapping[str, int]
 
-    @cached_property
+    @cached
     def text(self) -> str:
         """The account as text."""
         task = [f"Task: {self.task}"] if self.task else []
@@ -197,7 +197,7 @@ class _Writer:
         self._choose(self._later, chosen, left, {})
         return self._draft(task, chosen, self._still_hidden(known, chosen), ledger)
 
-    @cached_property
+    @cached
     def _used(self) -> frozenset[str]:
         calls = [entry.words for entry in self._entries if entry.speaker == "call"]
         return frozenset[str]().union(*calls[-12:])
@@ -268,7 +268,7 @@ class _Writer:
             left -= cost
         return found, left
 
-    @cached_property
+    @cached
     def _identified(self) -> list[int]:
         """The entries that have identifiers, newest first."""
         return [index for index in range(len(self._entries) - 1, -1, -1) if self._entries[index].identifiers]

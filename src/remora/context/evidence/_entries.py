@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Literal
 
 import orjson
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._calls import call_json, call_line
 from remora.context.evidence._identifiers import Identifiers, by_key
 from remora.context.evidence._reading import Reading, visible_line
@@ -54,64 +55,64 @@ class Entry:
     level: int = 0
     """How often the entry was shortened."""
 
-    @cached_property
+    @cached
     def size(self) -> int:
         """Estimated bytes."""
         pairs = sum(len(key) + len(value) + 6 for key, value in self.identifiers)
         return len(self.text) + len(self.call) + sum(map(len, self.given)) + sum(map(len, self.lines)) + pairs + 64
 
-    @cached_property
+    @cached
     def encoded(self) -> bytes:
         """The entry as JSON, without fields at their defaults."""
         kept = {each.name: getattr(self, each.name) for each in _FIELDS if getattr(self, each.name) != each.default}
         return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
 
-    @cached_property
+    @cached
     def words(self) -> frozenset[str]:
         """Words of the message, or of the call with its long arguments."""
         return words_of("\n".join((self.text, *self.given, *(() if self.speaker == "call" else self.lines))))
 
-    @cached_property
+    @cached
     def all_words(self) -> frozenset[str]:
         """`words`, and those of the output."""
         return self.words.union(*self.lexed.words)
 
-    @cached_property
+    @cached
     def names(self) -> frozenset[str]:
         """All words that are ids, numbers or names in code."""
         return frozenset([word for word in self.all_words if not word.isalpha()])
 
-    @cached_property
+    @cached
     def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
         """Its identifiers: key, value, and the words of the value."""
         return tuple([(key, value, _words_of_value(value)) for key, value in self.identifiers])
 
-    @cached_property
+    @cached
     def known_words(self) -> frozenset[str]:
         """The words of all its identifiers."""
         return frozenset[str]().union(*[words for _, _, words in self.known])
 
-    @cached_property
+    @cached
     def known_weight(self) -> int:
         """Estimated tokens of all its identifiers in one line."""
         return weigh(by_key(self.identifiers))
 
-    @cached_property
+    @cached
     def texts(self) -> tuple[str, ...]:
         """The lines that can be shown: of long arguments, then of the output."""
         return self.given if self.brief else (*self.given, *self.lines)
 
-    @cached_property
+    @cached
     def height(self) -> int:
         """The number of lines in `texts`."""
         return len(self.given) + (0 if self.brief else len(self.lines))
 
-    @cached_property
+    @cached
     def costs(self) -> list[int]:
         """Estimated tokens of each line."""
         return [weight + 1 for weight in self.lexed.weights[: self.height]]
 
-    @cached_property
+    @cached
     def parents(self) -> Sequence[int]:
         """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
         indented = self.height if self.kind == "records" else len(self.given)
@@ -125,7 +126,7 @@ class Entry:
             open_.append((indent, index))
         return parents
 
-    @cached_property
+    @cached
     def fresh(self) -> list[frozenset[str]]:
         """For each line, the identifiers that no earlier line contains."""
         unseen, found = set(self.lexed.names), []
@@ -135,23 +136,23 @@ class Entry:
             found.append(new)
         return found
 
-    @cached_property
+    @cached
     def filled(self) -> list[int]:
         """For each index of `texts` and the end: how many lines before it have words."""
         return [0, *accumulate(map(bool, self.lexed.words[: self.height]))]
 
-    @cached_property
+    @cached
     def line_numbers(self) -> list[tuple[int, int]]:
         """The lines that begin with a number: index and number."""
         found = [(at, LINE_NUMBER.match(text)) for at, text in enumerate(self.texts)]
         return [(at, int(match[1])) for at, match in found if match]
 
-    @cached_property
+    @cached
     def tool(self) -> str:
         """The name of the called tool; empty for messages."""
         return self.text.partition("(")[0] if self.speaker == "call" else ""
 
-    @cached_property
+    @cached
     def made(self) -> tuple[str, dict[str, Any]] | None:
         """The tool and the arguments of `call`. None if it has none: it may come from a foreign stream."""
         try:
@@ -161,27 +162,27 @@ class Entry:
         name, args = (call.get("name"), call.get("arguments")) if isinstance(call, dict) else (None, None)
         return (name, args) if isinstance(name, str) and isinstance(args, dict) else None
 
-    @cached_property
+    @cached
     def brief(self) -> str:
         """The output, if it is short enough for the line of its call."""
         return _brief(self.lines) if self.speaker == "call" else ""
 
-    @cached_property
+    @cached
     def weight(self) -> int:
         """Estimated tokens of its head line."""
         return weigh(self.text) + weigh(self.brief) + _LABEL
 
-    @cached_property
+    @cached
     def said(self) -> str:
         """The message or the call as one text."""
         return self.text if self.speaker == "call" else " ".join(self.lines)
 
-    @cached_property
+    @cached
     def lines_weight(self) -> int:
         """Estimated tokens of all its lines."""
         return sum(self.costs)
 
-    @cached_property
+    @cached
     def lexed(self) -> Lexed:
         """The analysis of the lines of long arguments, then of the output."""
         return lex((*self.given, *self.lines))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import orjson
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import Entry, clip
 from remora.context.evidence._reading import bounded
 
@@ -50,21 +50,21 @@ class Evidence:
     dropped: int = 0
     """Number of dropped entries."""
 
-    @cached_property
+    @cached
     def size(self) -> int:
         return sum(entry.size for entry in self.entries)
 
-    @cached_property
+    @cached
     def encoded(self) -> bytes:
         """The evidence as canonical JSON, joined from the encoded entries."""
         entries = b",".join([entry.encoded for entry in self.entries])
         return b'{"dropped":%d,"entries":[%b],"ledger":%b}' % (self.dropped, entries, self._encoded_ledger)
 
-    @cached_property
+    @cached
     def _encoded_ledger(self) -> bytes:
         return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in self.ledger])
 
-    @cached_property
+    @cached
     def by_use(self) -> tuple[list[Known], list[Known]]:
         """The ledger, newest first: identifiers that later calls used, and the others."""
         newest = self.ledger[::-1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from remora.context.evidence._entries import Entry
 
@@ -19,8 +19,7 @@ SHORT_GAP = 8
 _HIDDEN_CALL = re.compile(r"#(?P<seq>\d+) (?P<tool>[\w.-]+)\((?P<args>.*)\): …")
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What is shown of an entry."""
 
     entry: Entry

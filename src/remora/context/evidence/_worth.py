@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from math import fsum
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import LINE_NUMBER, Entry
 from remora.context.evidence._words import words_of
 
@@ -184,7 +185,7 @@ class Judge:
             bonus |= {at: near[number] for at, number in entry.line_numbers if number in near}
         return bonus
 
-    @cached_property
+    @cached
     def _near(self) -> dict[int, float]:
         """What a line with this number scores, because it is near a number that was named."""
         near: dict[int, float] = {}
