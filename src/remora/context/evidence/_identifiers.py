@@ -59,9 +59,9 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
     if len(pairs) == MAX_IDENTIFIERS:
         return
     if isinstance(value, str):
-        if value not in pairs and value and len(value) <= MAX_VALUE and "\n" not in value:
-            if _is_key(key) or _is_value(value):
-                pairs[value] = key
+        is_new = value and value not in pairs and len(value) <= MAX_VALUE and "\n" not in value
+        if is_new and (_is_key(key) or _is_value(value)):
+            pairs[value] = key
     elif isinstance(value, int):
         if not isinstance(value, bool) and _is_key(key) and len(text := str(value)) <= MAX_VALUE:
             pairs.setdefault(text, key)
@@ -77,10 +77,14 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
 
 def _take_field(key: str, name: str, item: Any, depth: int, pairs: dict[str, str]) -> None:
     """Add the identifiers of one field. A name that is an identifier itself is one too."""
-    if not isinstance(item, _PLAIN) and isinstance(item, _RECORDS) and len(pairs) < MAX_IDENTIFIERS and len(name) <= MAX_VALUE:
-        if any(c.isdigit() for c in name) and is_identifier(name):
-            pairs.setdefault(name, key or "key")
+    is_record = not isinstance(item, _PLAIN) and isinstance(item, _RECORDS)
+    if is_record and len(pairs) < MAX_IDENTIFIERS and len(name) <= MAX_VALUE and _is_id(name):
+        pairs.setdefault(name, key or "key")
     _take_records(name, item, depth + 1, pairs)
+
+
+def _is_id(name: str) -> bool:
+    return any(sign.isdigit() for sign in name) and is_identifier(name)
 
 
 def _is_value(value: str) -> bool:
