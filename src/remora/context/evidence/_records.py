@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 MAX_DEPTH = 6
 MAX_ROWS = 200
@@ -264,7 +264,7 @@ def _is_nested(value: Any) -> bool:
     return not isinstance(value, _PLAIN) and isinstance(value, _NESTED)
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: Any) -> TypeGuard[Mapping[str, Any]]:
     return not isinstance(value, _PLAIN) and isinstance(value, _RECORDS)
 
 
