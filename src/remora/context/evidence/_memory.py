@@ -111,7 +111,7 @@ def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
     kept = tuple(entry for entry in entries if entry is not None)
     dropped = evidence.dropped + len(evidence.entries) - len(kept)
     news = [Known(key, value, entry.seq) for entry in gone for key, value in entry.identifiers if entry.level == 0]
-    return Evidence(kept, _bounded_ledger((*evidence.ledger, *news)), dropped)
+    return Evidence(kept, _bounded_ledger(evidence.ledger, news), dropped)
 
 
 def _oldest_first(entries: Sequence[Entry | None]) -> Iterator[tuple[int, Entry]]:
@@ -153,11 +153,12 @@ def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:
     return (*rest, *(replace(item, used=True) for item in used))
 
 
-def _bounded_ledger(ledger: Iterable[Known]) -> tuple[Known, ...]:
-    newest: dict[str, Known] = {}
-    for item in ledger:
+def _bounded_ledger(ledger: Iterable[Known], news: Iterable[Known]) -> tuple[Known, ...]:
+    """Add identifiers to the ledger, which has each of its own once; the oldest ones that nobody used go first."""
+    newest = {item.value: item for item in ledger}
+    for item in news:
         before = newest.pop(item.value, None)
-        newest[item.value] = replace(item, used=True) if before and before.used and not item.used else item
+        newest[item.value] = replace(item, used=True) if before and before.used else item
     items = list(newest.values())
     for unused_only in (True, False):
         over = len(items) - MAX_LEDGER
