@@ -25,6 +25,7 @@ class ImportTrack(Track):
     async def record(self, found: Conversation, parent: Mapping[str, Any], *, packets: bool) -> None:
         """Record every step of a conversation, and seal the stream."""
         self.call_seqs = {}
+        self.context.only_turns = not packets
         await self.start(parent=parent, model={"name": found.model} if found.model else None)
         for kind, count in found.unknown.items():
             await self.notice("not_understood", f"{count} × `{kind}` in the log was not understood and is left out")

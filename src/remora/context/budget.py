@@ -127,6 +127,8 @@ def _search_bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:
 def cut(text: str, cap: int, count: Count) -> str:
     """The longest beginning of `text`, as one line, that takes at most `cap` tokens."""
     text = one_line(text)
+    if not text:
+        return text
     # Count the text as JSON, with quotes and escapes, because that is what the prompt contains.
     if count(orjson.dumps(text).decode()) <= cap:
         return text

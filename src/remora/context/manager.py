@@ -11,7 +11,7 @@ from typing import Any
 from remora.context.aliases import is_plan_delta, plan_delta
 from remora.context.middleware import Hook, difference, hook_name
 from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket
-from remora.context.projection import apply, changes_packet, project
+from remora.context.projection import apply, changes_packet, counts_turns, project
 from remora.context.pulling import HUB_PATIENCE_S as HUB_PATIENCE_S
 from remora.context.pulling import Pulling
 from remora.context.summarizers import Summarizer, distill, summarize_here
@@ -56,6 +56,8 @@ class ContextManager:
         self.summarizers = dict(summarizers or {})
         self._record = record
         self._clock = clock or (lambda: datetime.now(UTC))
+        self.only_turns = False
+        """Whether the packet only counts turns, for a recording whose packet nobody reads."""
         self._pulling: Pulling | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -63,7 +65,8 @@ class ContextManager:
         """Write the events to the stream, then fold them. Every change of a recorded packet goes through here."""
         async with self._one_at_a_time:  # calls may run in parallel, and the fold follows the stream's order
             events = await self._record(drafts) if self._record and drafts else drafts
-            if relevant := [event for event in events if changes_packet(event)]:
+            changes = counts_turns if self.only_turns else changes_packet
+            if relevant := [event for event in events if changes(event)]:
                 self.packet = project(relevant, start=self.packet)
             return events
 

@@ -83,7 +83,12 @@ def apply(packet: DecisionPacket, event: Event) -> DecisionPacket:
 
 def changes_packet(event: Event) -> bool:
     """Whether the event can change the packet."""
-    return event.delta is not None or isinstance(event, AgentStartEvent | TurnStartEvent)
+    return event.delta is not None or counts_turns(event)
+
+
+def counts_turns(event: Event) -> bool:
+    """Whether the event creates the packet or sets its turn."""
+    return event.type in ("turn_start", "agent_start") and isinstance(event, AgentStartEvent | TurnStartEvent)
 
 
 class _Fold:
@@ -114,17 +119,17 @@ class _Fold:
 
     def packet(self) -> DecisionPacket:
         """The current packet. Its parts are already validated."""
-        return DecisionPacket.model_construct(
-            **self._scalars,
-            recent_actions=[_action(item) for item in self._actions],
-            knowledge={key: _entry(key, item) for key, item in self._known.items()},
-            hub_context=dict(self._hub) or None,
-            diagnostics=list(self._diagnostics),
-            candidate_actions=list(self._candidates),
-            excerpts=list(self._excerpts.values()),
-            extensions=dict(self._extensions),
-            evidence=self._evidence,
-        )
+        parts = {
+            "recent_actions": [_action(item) for item in self._actions],
+            "knowledge": {key: _entry(key, item) for key, item in self._known.items()},
+            "hub_context": dict(self._hub) or None,
+            "diagnostics": list(self._diagnostics),
+            "candidate_actions": list(self._candidates),
+            "excerpts": list(self._excerpts.values()),
+            "extensions": dict(self._extensions),
+            "evidence": self._evidence,
+        }
+        return EMPTY.model_copy(update=self._scalars | parts)
 
     def _begin(self, packet: DecisionPacket) -> None:
         self._scalars: dict[str, Any] = {name: getattr(packet, name) for name in _SCALARS}

@@ -58,6 +58,8 @@ _IN_JSON = re.compile(f"[{_ODD}]")
 
 def visible(text: str) -> str:
     """`text` for a terminal: keeps line breaks and tabs, and escapes all other control characters."""
+    if text.isascii() and text.isprintable():
+        return text  # the common case: nothing to escape
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 

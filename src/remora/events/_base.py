@@ -87,7 +87,12 @@ class Event(BaseModel):
     def body(self) -> dict[str, Any]:
         """What the record has under `data`: the event's own fields, without those at their default."""
         defaults, values = _own_defaults(type(self)), self.__dict__
-        own = {name: values[name] for name, default in defaults if values[name] != default}
+        # Most defaults are None. Comparing a model with None is slow.
+        own = {
+            name: values[name]
+            for name, default in defaults
+            if (values[name] is not None if default is None else values[name] != default)
+        }
         return own | self.__pydantic_extra__ if self.__pydantic_extra__ else own
 
 

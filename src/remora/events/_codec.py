@@ -10,6 +10,7 @@ it. A line is never rewritten: older formats are brought forward by `upcast` whi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import orjson
@@ -106,9 +107,14 @@ def _unknown(envelope: dict[str, Any], version: Any, data: dict[str, Any], probl
         raise TraceError(f"not a Remora record: {problem}") from error
 
 
+@cache
+def _own_fields(kind: type[BaseModel]) -> Callable[[BaseModel], dict[str, Any]] | None:
+    """A packet gives its fields itself: parts of them are encoded already. Cached, because pydantic searches slowly."""
+    return getattr(kind, "canonical_fields", None)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        # A packet gives its fields itself: parts of them are encoded already.
-        own = getattr(value, "canonical_fields", None)
-        return own() if own else value.model_dump(exclude_defaults=True)
+        own = _own_fields(type(value))
+        return own(value) if own else value.model_dump(exclude_defaults=True)
     raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import string
 
-LETTERS_PER_TOKEN = 4
-SPACES_PER_TOKEN = 4
-
-_BYTES = bytes(range(256))
 _LETTERS = string.ascii_letters.encode()
 _BLANKS = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
-_LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS else 32 for byte in _BYTES)
 _LETTERS_AND_BLANKS = _LETTERS + _BLANKS
 """Everything except punctuation, digits and bytes of other scripts."""
-_NO_BREAKS = _BYTES.translate(None, _BLANKS[1:])
-# A single space is part of the following word.
-_SPACES = re.compile(rb"[ \t-\r\x1c-\x1f]{2,}|[\t-\r\x1c-\x1f]")
+_LETTERS_OR_SPACE = bytes(ord("a") if byte in _LETTERS else 32 for byte in range(256))
+_BLANKS_OR_SIGN = bytes(32 if byte == 32 else ord("a") if byte in _BLANKS else ord(".") for byte in range(256))
+"""Maps a space to itself, other blanks to `a`, and the rest to a full stop."""
+_BLANKS_AS_LETTERS = bytes(ord("a") if byte in _BLANKS else 32 for byte in range(256))
 
 
 class EstimatedCounter:
@@ -36,12 +31,21 @@ class EstimatedCounter:
         """Estimated tokens of `text`."""
         # On the whole text at once: every prompt is counted many times, so a call per piece would be slow.
         data = text.encode(errors="surrogatepass")
-        words = data.translate(_LETTERS_OR_SPACE).split()
-        letters = sum([-(-len(word) // LETTERS_PER_TOKEN) for word in words])
-        return letters + len(data.translate(None, _LETTERS_AND_BLANKS)) + _spaces(data)
+        signs = len(data.translate(None, _LETTERS_AND_BLANKS))
+        return signs + _quarters(data.translate(_LETTERS_OR_SPACE)) + _spaces(data)
+
+
+def _quarters(data: bytes) -> int:
+    """One for every four letters, or fewer at the end of a run. `data` holds only `a` and spaces."""
+    # A run of n letters becomes one sign for every four, and one for the rest.
+    shorter = data.replace(b"aaaa", b"b").replace(b"aaa", b"b").replace(b"aa", b"b")
+    return len(shorter) - shorter.count(b" ")
 
 
 def _spaces(data: bytes) -> int:
-    if b"  " not in data and not data.translate(None, _NO_BREAKS):
+    """One for every four blanks of a run. A single space is part of the following word, and counts nothing."""
+    shape = b".%b." % data.translate(_BLANKS_OR_SIGN)
+    if b"  " not in shape and b"a" not in shape:
         return 0
-    return sum([-(-len(run) // SPACES_PER_TOKEN) for run in _SPACES.findall(data)])
+    single = shape.count(b" .") - shape.count(b"  .") - shape.count(b"a .")
+    return _quarters(data.translate(_BLANKS_AS_LETTERS)) - single

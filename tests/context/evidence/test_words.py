@@ -27,12 +27,21 @@ def test_words_are_those_that_the_pattern_finds(text: str) -> None:
 @given(st.lists(LINES, max_size=6))
 def test_lines_analysed_together_are_what_they_are_alone(lines: list[str]) -> None:
     together = lex(lines)
-    assert [line.words for line in together] == [slow_words(line) for line in lines]
-    assert [line.weight for line in together] == [weigh(line.replace("\n", " ")) for line in lines]
-    assert all(name in line.words for line in together for name in line.names)
+    assert together.words == [slow_words(line) for line in lines]
+    assert together.weights == [weigh(line.replace("\n", " ")) for line in lines]
+
+
+@given(st.lists(LINES, min_size=1, max_size=6))
+def test_the_analysis_of_some_lines_keeps_their_words_and_weights(lines: list[str]) -> None:
+    whole = lex(lines)
+    assert whole.of([len(lines) - 1, 0]) == (
+        [whole.words[-1], whole.words[0]],
+        [whole.weights[-1], whole.weights[0]],
+        whole.names,
+    )
 
 
 def test_names_are_ids_and_names_in_code() -> None:
-    (line,) = lex(["def loadOrder(HAT017, x) -> gift_card_12: 404 May plain"])
-    assert line.names == {"loadorder", "hat017", "gift_card_12"}
+    found = lex(["def loadOrder(HAT017, x) -> gift_card_12: 404 May plain"])
+    assert found.names == {"loadorder", "hat017", "gift_card_12"}
     assert is_identifier("gift_card_12")

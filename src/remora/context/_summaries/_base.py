@@ -54,7 +54,7 @@ def text_of(raw: Any) -> str | None:
         return None
     if len(text) > MAX_TEXT:
         text = text[: MAX_TEXT // 2] + "\n" + text[-MAX_TEXT // 2 :]
-    return _COLOURS.sub("", text)
+    return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
 def is_cut(raw: Any) -> bool:
@@ -83,7 +83,9 @@ def _raw_text(raw: Any) -> str | None:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text, as editors number them."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
     return lines[:-1] if lines[-1] == "" else lines
 
 

@@ -14,6 +14,8 @@ from remora.context.text import number
 
 _MYPY = re.compile(r"([^:\n]{1,400}):(\d{1,9}):(?:\d{1,9}:)? (error|note|warning): ")
 _MYPY_END = re.compile(r"Success: no issues found in (\d{1,9}) source files?|Found (\d{1,9}) errors? in ")
+_MYPY_SIGNS = (": error: ", ": note: ", ": warning: ", "Success: ", "Found ")
+"""Every output of mypy contains one of these."""
 _MYPY_CODE = re.compile(r"  \[([a-z0-9-]{1,60})\]$")
 
 
@@ -58,7 +60,7 @@ def _ruff_line(item: Mapping[str, Any]) -> str:
 def read_mypy(raw: Any) -> Summarized | None:
     """The text output of mypy."""
     text = text_of(raw)
-    if text is None:
+    if text is None or not any(sign in text for sign in _MYPY_SIGNS):
         return None
     lines = lines_of(text)
     end = next((match for line in reversed(lines[-20:]) if (match := _MYPY_END.match(line))), None)

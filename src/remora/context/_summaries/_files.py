@@ -113,7 +113,7 @@ class _Diff:
 def read_diff(raw: Any) -> Summarized | None:
     """A unified diff, as `git diff` and `difflib` write it."""
     text = text_of(raw)
-    if text is None or is_cut(raw):
+    if text is None or "@@ -" not in text or is_cut(raw):
         return None
     lines, diff = lines_of(text), _Diff()
     diff.read(lines)

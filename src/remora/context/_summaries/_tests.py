@@ -64,7 +64,7 @@ def read_pytest(raw: Any) -> Summarized | None:
 
 def _counts(line: str) -> dict[str, int] | None:
     """Parse pytest's last line, such as `== 1 failed, 2 passed in 0.12s ==`."""
-    end = _END.match(line.strip("= ")[:400])
+    end = _END.match(line.strip("= ")[:400]) if " in " in line else None
     if end is None:
         return None
     if end[1] == "no tests ran":

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._chat import CALL_OVERHEAD, RESULT_OVERHEAD, Message, chat_messages, chat_tokens
+from remora.context.evidence._identifiers import by_key
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
-from remora.context.evidence._text import Shown, by_key, entry_lines, grouped, show
+from remora.context.evidence._text import Shown, entry_lines, grouped, show
 from remora.context.evidence._words import weigh
-from remora.context.evidence._worth import Judge, Piece, goal_words
+from remora.context.evidence._worth import NO_PARENT, Judge, Piece, goal_words
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -73,7 +74,7 @@ class _Draft:
     parts: Sequence[Shown]
     left_out: Mapping[str, int]
 
-    @cached_property
+    @cached
     def text(self) -> str:
         """The account as text."""
         task = [f"Task: {self.task}"] if self.task else []
@@ -173,9 +174,9 @@ class _Writer:
     def sample(self) -> str:
         """The most valuable lines, to calibrate the token estimate."""
         texts, size = [self._goal[:300]], SAMPLE
-        for _, _, index, line, _, _ in self._first:
+        for _, _, index, line, _, _, _ in self._first:
             entry = self._entries[index]
-            texts.append(entry.text if line < 0 else entry.view[line].text)
+            texts.append(entry.text if line < 0 else entry.texts[line])
             size -= len(texts[-1])
             if size <= 0:
                 break
@@ -196,7 +197,7 @@ class _Writer:
         self._choose(self._later, chosen, left, {})
         return self._draft(task, chosen, self._still_hidden(known, chosen), ledger)
 
-    @cached_property
+    @cached
     def _used(self) -> frozenset[str]:
         calls = [entry.words for entry in self._entries if entry.speaker == "call"]
         return frozenset[str]().union(*calls[-12:])
@@ -206,8 +207,7 @@ class _Writer:
     ) -> float:
         """Add the pieces that fit, most valuable first, each kind within its limit. Returns the tokens left."""
         rest = dict(limits)
-        for piece in pieces:
-            _, _, index, line, cost, share = piece
+        for _, _, index, line, cost, share, parent in pieces:
             if cost > left:
                 if left < 4:
                     break
@@ -215,9 +215,10 @@ class _Writer:
             shown = chosen.get(index)
             if shown is not None and line in shown:
                 continue
-            around = self._around(index, line, shown or ())
-            for at in around:
-                cost += self._cost(index, at)
+            around: Sequence[int] = ()
+            if parent != NO_PARENT and (shown is None or parent not in shown):
+                around = self._around(index, parent, shown or ())
+                cost += sum([self._cost(index, at) for at in around])
             if cost > left or (share in rest and cost > rest[share]):
                 continue
             if shown is None:
@@ -229,43 +230,48 @@ class _Writer:
                 rest[share] -= cost
         return left
 
-    def _around(self, index: int, line: int, shown: Collection[int]) -> list[int]:
-        """Lines that a line requires: the head of its entry and its parent lines."""
+    def _around(self, index: int, parent: int, shown: Collection[int]) -> list[int]:
+        """Lines that a line requires: its parent lines and the head of its entry."""
         needed: list[int] = []
-        if line >= 0:
-            view = self._entries[index].view
-            at = view[line].parent
-            while at not in shown:
-                needed.append(at)
-                if at < 0:
-                    break
-                at = view[at].parent
+        parents = self._entries[index].parents
+        at = parent
+        while at not in shown:
+            needed.append(at)
+            if at < 0:
+                break
+            at = parents[at]
         return needed
 
     def _cost(self, index: int, at: int) -> int:
         entry = self._entries[index]
-        return entry.weight if at < 0 else entry.view[at].weight
+        return entry.weight if at < 0 else entry.costs[at]
 
     def _known(self, chosen: dict[int, set[int]], left: float, shown: set[str]) -> tuple[list[int], float]:
         """The entries whose identifiers are listed because they are not shown yet, newest first."""
         found: list[int] = []
         tries = KNOWN_TRIES
-        for index in range(len(self._entries) - 1, -1, -1):
+        for index in self._identified:
             entry = self._entries[index]
             if left < 8 or not tries:
                 break
-            new = [(key, value) for key, value, words in entry.known if not words <= shown]
-            if not new:
+            if entry.known_words <= shown:
                 continue
-            cost = weigh(by_key(new)) + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
+            new = [(key, value) for key, value, words in entry.known if not words <= shown]
+            weight = entry.known_weight if len(new) == len(entry.known) else weigh(by_key(new))
+            cost = weight + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
             if cost > left:
                 tries -= 1
                 continue
             found.append(index)
             chosen.setdefault(index, set()).add(-1)
-            shown.update(*[words for _, _, words in entry.known])
+            shown |= entry.known_words
             left -= cost
         return found, left
+
+    @cached
+    def _identified(self) -> list[int]:
+        """The entries that have identifiers, newest first."""
+        return [index for index in range(len(self._entries) - 1, -1, -1) if self._entries[index].identifiers]
 
     def _still_hidden(self, known: Iterable[int], chosen: Mapping[int, set[int]]) -> dict[int, str]:
         """The identifiers of these entries that no chosen line shows, by entry, each once."""
@@ -273,7 +279,7 @@ class _Writer:
         found: dict[int, str] = {}
         for index in known:
             new = [(key, value) for key, value, words in self._entries[index].known if not words <= shown]
-            shown.update(*[words for _, _, words in self._entries[index].known])
+            shown |= self._entries[index].known_words
             if new:
                 found[index] = by_key(new)
         return found
@@ -282,9 +288,9 @@ class _Writer:
         shown: set[str] = set()
         for index, lines in chosen.items():
             entry = self._entries[index]
-            view = entry.view
+            words = entry.lexed.words
             shown |= entry.words
-            shown.update(*[view[at].words for at in lines if at >= 0])
+            shown.update(*[words[at] for at in lines if at >= 0])
         return shown
 
     def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:
@@ -292,9 +298,9 @@ class _Writer:
         if not self._evidence.ledger or room < 8:
             return "", left
         pairs: list[tuple[str, str]] = []
-        for used in (True, False):
-            for item in reversed(self._evidence.ledger):
-                if item.used is not used or item.value.lower() in shown:
+        for items in self._evidence.by_use:
+            for item in items:
+                if item.value.lower() in shown:
                     continue
                 cost = weigh(item.value) + 5
                 if cost > room:

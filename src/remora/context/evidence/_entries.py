@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, Literal
 
 import orjson
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._calls import call_json, call_line
-from remora.context.evidence._identifiers import Identifiers
+from remora.context.evidence._identifiers import Identifiers, by_key
 from remora.context.evidence._reading import Reading, visible_line
 from remora.context.evidence._words import Lexed, lex, weigh, words_of
 
@@ -24,24 +26,11 @@ MAX_OWN_WORDS = 1_000
 _LABEL = 6
 """Estimated tokens of an entry's number and punctuation."""
 
+LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _MARKS = re.compile(r"^\s*(?:[-*•]|#{1,6})\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 Speaker = Literal["user", "agent", "call"]
-
-
-class Line(NamedTuple):
-    """One line of an entry, with the properties that selection uses."""
-
-    text: str
-    words: frozenset[str]
-    weight: int
-    parent: int
-    """The index of the parent line; -1 if there is none."""
-    heads: bool
-    """Whether it is the parent of other lines."""
-    fresh: frozenset[str]
-    """Identifiers that no earlier line of the entry contains."""
 
 
 @dataclass(frozen=True)
@@ -66,53 +55,104 @@ class Entry:
     level: int = 0
     """How often the entry was shortened."""
 
-    @cached_property
+    @cached
     def size(self) -> int:
         """Estimated bytes."""
         pairs = sum(len(key) + len(value) + 6 for key, value in self.identifiers)
         return len(self.text) + len(self.call) + sum(map(len, self.given)) + sum(map(len, self.lines)) + pairs + 64
 
-    @cached_property
+    @cached
     def encoded(self) -> bytes:
         """The entry as JSON, without fields at their defaults."""
         kept = {each.name: getattr(self, each.name) for each in _FIELDS if getattr(self, each.name) != each.default}
         return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
 
-    @cached_property
+    @cached
     def words(self) -> frozenset[str]:
         """Words of the message, or of the call with its long arguments."""
         return words_of("\n".join((self.text, *self.given, *(() if self.speaker == "call" else self.lines))))
 
-    @cached_property
+    @cached
     def all_words(self) -> frozenset[str]:
-        return self.words.union(words_of(self.brief), *[line.words for line in self.view])
+        """`words`, and those of the output."""
+        return self.words.union(*self.lexed.words)
 
-    @cached_property
+    @cached
     def names(self) -> frozenset[str]:
         """All words that are ids, numbers or names in code."""
         return frozenset([word for word in self.all_words if not word.isalpha()])
 
-    @cached_property
+    @cached
     def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
         """Its identifiers: key, value, and the words of the value."""
-        return tuple(
-            [
-                (key, value, frozenset((value.lower(),)) if value.isalnum() else words_of(value))
-                for key, value in self.identifiers
-            ]
-        )
+        return tuple([(key, value, _words_of_value(value)) for key, value in self.identifiers])
 
-    @cached_property
+    @cached
+    def known_words(self) -> frozenset[str]:
+        """The words of all its identifiers."""
+        return frozenset[str]().union(*[words for _, _, words in self.known])
+
+    @cached
+    def known_weight(self) -> int:
+        """Estimated tokens of all its identifiers in one line."""
+        return weigh(by_key(self.identifiers))
+
+    @cached
+    def texts(self) -> tuple[str, ...]:
+        """The lines that can be shown: of long arguments, then of the output."""
+        return self.given if self.brief else (*self.given, *self.lines)
+
+    @cached
     def height(self) -> int:
-        """The number of lines in `view`."""
+        """The number of lines in `texts`."""
         return len(self.given) + (0 if self.brief else len(self.lines))
 
-    @cached_property
+    @cached
+    def costs(self) -> list[int]:
+        """Estimated tokens of each line."""
+        return [weight + 1 for weight in self.lexed.weights[: self.height]]
+
+    @cached
+    def parents(self) -> Sequence[int]:
+        """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
+        indented = self.height if self.kind == "records" else len(self.given)
+        parents = [-1] * self.height
+        open_: list[tuple[int, int]] = []
+        for index, text in enumerate(self.texts[:indented]):
+            indent = len(text) - len(text.lstrip(" "))
+            while open_ and open_[-1][0] >= indent:
+                open_.pop()
+            parents[index] = open_[-1][1] if open_ else -1
+            open_.append((indent, index))
+        return parents
+
+    @cached
+    def fresh(self) -> list[frozenset[str]]:
+        """For each line, the identifiers that no earlier line contains."""
+        unseen, found = set(self.lexed.names), []
+        for words in self.lexed.words[: self.height]:
+            new = words & unseen
+            unseen -= new
+            found.append(new)
+        return found
+
+    @cached
+    def filled(self) -> list[int]:
+        """For each index of `texts` and the end: how many lines before it have words."""
+        return [0, *accumulate(map(bool, self.lexed.words[: self.height]))]
+
+    @cached
+    def line_numbers(self) -> list[tuple[int, int]]:
+        """The lines that begin with a number: index and number."""
+        found = [(at, LINE_NUMBER.match(text)) for at, text in enumerate(self.texts)]
+        return [(at, int(match[1])) for at, match in found if match]
+
+    @cached
     def tool(self) -> str:
         """The name of the called tool; empty for messages."""
         return self.text.partition("(")[0] if self.speaker == "call" else ""
 
-    @cached_property
+    @cached
     def made(self) -> tuple[str, dict[str, Any]] | None:
         """The tool and the arguments of `call`. None if it has none: it may come from a foreign stream."""
         try:
@@ -122,42 +162,28 @@ class Entry:
         name, args = (call.get("name"), call.get("arguments")) if isinstance(call, dict) else (None, None)
         return (name, args) if isinstance(name, str) and isinstance(args, dict) else None
 
-    @cached_property
+    @cached
     def brief(self) -> str:
         """The output, if it is short enough for the line of its call."""
-        is_short = self.speaker == "call" and len(self.lines) == 1 and len(self.lines[0]) <= BRIEF
-        return self.lines[0].strip() if is_short else ""
+        return _brief(self.lines) if self.speaker == "call" else ""
 
-    @cached_property
+    @cached
     def weight(self) -> int:
         """Estimated tokens of its head line."""
         return weigh(self.text) + weigh(self.brief) + _LABEL
 
-    @cached_property
+    @cached
     def said(self) -> str:
         """The message or the call as one text."""
         return self.text if self.speaker == "call" else " ".join(self.lines)
 
-    @cached_property
-    def view_weight(self) -> int:
+    @cached
+    def lines_weight(self) -> int:
         """Estimated tokens of all its lines."""
-        return sum(line.weight for line in self.view)
+        return sum(self.costs)
 
-    @cached_property
-    def view(self) -> tuple[Line, ...]:
-        """Lines of long arguments, then those of the output."""
-        texts = (*self.given, *(() if self.brief else self.lines))
-        parents = self._parents(texts)
-        heads = set(parents)
-        seen: set[str] = set()
-        view: list[Line] = []
-        for at, (text, (words, names, weight), parent) in enumerate(zip(texts, self.lexed, parents, strict=False)):
-            view.append(Line(text, words, weight + 1, parent, at in heads, names - seen))
-            seen |= names
-        return tuple(view)
-
-    @cached_property
-    def lexed(self) -> list[Lexed]:
+    @cached
+    def lexed(self) -> Lexed:
         """The analysis of the lines of long arguments, then of the output."""
         return lex((*self.given, *self.lines))
 
@@ -167,24 +193,21 @@ class Entry:
         entry = replace(self, text=text, given=kept_given, lines=kept_lines, level=self.level + 1, **changes)
         if "lexed" in self.__dict__:  # lines that were analysed need not be analysed again
             start = len(self.given)
-            entry.__dict__["lexed"] = [self.lexed[at] for at in (*given, *(start + at for at in lines))]
+            entry.__dict__["lexed"] = self.lexed.of((*given, *(start + at for at in lines)))
+        if entry.identifiers is self.identifiers:
+            entry.__dict__.update({name: self.__dict__[name] for name in _OF_IDENTIFIERS if name in self.__dict__})
         return entry
-
-    def _parents(self, texts: Sequence[str]) -> list[int]:
-        """The index of each line's parent: the line above it that is less indented; -1 if there is none."""
-        indented = len(texts) if self.kind == "records" else len(self.given)
-        parents = [-1] * len(texts)
-        open_: list[tuple[int, int]] = []
-        for index, text in enumerate(texts[:indented]):
-            indent = len(text) - len(text.lstrip(" "))
-            while open_ and open_[-1][0] >= indent:
-                open_.pop()
-            parents[index] = open_[-1][1] if open_ else -1
-            open_.append((indent, index))
-        return parents
 
 
 _FIELDS = fields(Entry)
+_OF_IDENTIFIERS = ("known", "known_words", "known_weight")
+"""What is known of an entry's identifiers."""
+
+
+@lru_cache(maxsize=2048)
+def _words_of_value(value: str) -> frozenset[str]:
+    """The words of an identifier. Cached, because outputs of one run share many identifiers."""
+    return frozenset((value.lower(),)) if value.isalnum() else words_of(value)
 
 
 def person_said(seq: int, text: str) -> Entry:
@@ -205,10 +228,22 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
         shown = "\n".join(reading.lines)
         new = tuple(line for line in given if line.strip() and line.strip() not in shown)
         given = new if len(new) > 1 or (new and not new[0].endswith(":")) else ()
-    entry = Entry(
-        seq, "call", text, call_json(tool, args), given, reading.lines, reading.kind, reading.failed, reading.omitted
+    return Entry(
+        seq=seq,
+        speaker="call",
+        text=text,
+        call=call_json(tool, args),
+        given=given,
+        lines=reading.lines,
+        kind=reading.kind,
+        failed=reading.failed,
+        omitted=reading.omitted,
+        identifiers=() if _brief(reading.lines) else reading.identifiers,
     )
-    return entry if entry.brief else replace(entry, identifiers=reading.identifiers)
+
+
+def _brief(lines: Sequence[str]) -> str:
+    return lines[0].strip() if len(lines) == 1 and len(lines[0]) <= BRIEF else ""
 
 
 def _sentences(text: str) -> tuple[str, ...]:

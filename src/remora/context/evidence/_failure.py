@@ -31,6 +31,8 @@ _REFUSED = re.compile(
     r"|has introduced new syntax error|no changes were made)\b",
     re.IGNORECASE,
 )
+_REFUSALS = ("not been", "not applied", "has introduced new", "no changes were")
+"""Of these, every text that `_REFUSED` finds contains one. Searching for them is faster."""
 _BAD = frozenset({"error", "failed", "failure", "fail", "exception", "timeout", "denied"})
 
 
@@ -62,9 +64,17 @@ def _is_code(value: Any) -> bool:
 
 def _text_failed(text: str) -> bool:
     head, tail = text[:HEAD], text[-HEAD:]
-    if _FIRST.match(head) or _REFUSED.search(head) or _REFUSED.search(tail):
+    if _FIRST.match(head) or _refuses(head) or _refuses(tail):
         return True
     start = text.find("Traceback (most recent call last)")
     if start >= 0 and (start == 0 or text[start - 1] == "\n") and _RAISED.search(tail):
         return True
     return len(text) <= SHORT and _COMPLAINT.search(text) is not None
+
+
+def _refuses(text: str) -> bool:
+    if text.isascii():
+        lower = text.lower()
+        if not any(words in lower for words in _REFUSALS):
+            return False
+    return _REFUSED.search(text) is not None

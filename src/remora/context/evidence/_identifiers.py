@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,11 +17,14 @@ MAX_IDENTIFIERS = 64
 """Most identifiers of one output."""
 MAX_VALUE = 80
 _SCANNED = 200
+_LISTS = (list, tuple)
+_RECORDS = (dict, Mapping)
+_PLAIN = (str, int, float, type(None), list)
 _MAX_DEPTH = 8
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
 _SUFFIX = "py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh"
-_PATH = re.compile(rf"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.(?:{_SUFFIX})")
+_PATH = re.compile(rf"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.(?:{_SUFFIX})", re.ASCII)
 _PATH_SIGNS = string.ascii_letters.encode() + b"0123456789_./~-"
 _PATH_OR_SPACE = bytes(byte if byte in _PATH_SIGNS else 32 for byte in range(256))
 _WORDS_OF_DEFINITIONS = ("def ", "class ", "function ", "fn ", "func ", "struct ", "interface ")
@@ -31,38 +34,57 @@ _DEFINED = re.compile(
     re.MULTILINE,
 )
 _RAISED = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception))\b", re.MULTILINE)
-_NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}) ?[=:] ?[\"']?([\w./@-]{3,80})")
+# Possessive (`+`): what follows cannot match inside the name, so trying shorter names would only take time.
+_NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}+) ?[=:] ?[\"']?([\w./@-]{3,80})")
+_NAMED_ASCII = re.compile(_NAMED.pattern, re.ASCII)
+"""The same for texts that are ASCII, in half the time."""
 
 
 def identifiers(value: Any, kind: str, lines: Sequence[str]) -> Identifiers:
     """The unique identifiers of an output, in order."""
-    found = _of_records("", value, 0) if kind == "records" else _of_text("\n".join(lines[:_SCANNED]), kind)
     pairs: dict[str, str] = {}
-    for key, text in found:
-        if text not in pairs and len(text) <= MAX_VALUE:
-            pairs[text] = key
-            if len(pairs) == MAX_IDENTIFIERS:
-                break
+    if kind == "records":
+        _take_records("", value, 0, pairs)
+    else:
+        for key, text in _of_text("\n".join(lines[:_SCANNED]), kind):
+            if text not in pairs and len(text) <= MAX_VALUE:
+                pairs[text] = key
+                if len(pairs) == MAX_IDENTIFIERS:
+                    break
     return tuple((key, text) for text, key in pairs.items())
 
 
-def _of_records(key: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> None:
+    """Add the identifiers of a JSON value to `pairs`, keys by identifier, until there are `MAX_IDENTIFIERS`."""
+    if len(pairs) == MAX_IDENTIFIERS:
+        return
     if isinstance(value, str):
-        if value and len(value) <= MAX_VALUE and "\n" not in value and (_is_key(key) or _is_value(value)):
-            yield key, value
+        is_new = value and value not in pairs and len(value) <= MAX_VALUE and "\n" not in value
+        if is_new and (_is_key(key) or _is_value(value)):
+            pairs[value] = key
     elif isinstance(value, int):
-        if not isinstance(value, bool) and _is_key(key):
-            yield key, str(value)
+        if not isinstance(value, bool) and _is_key(key) and len(text := str(value)) <= MAX_VALUE:
+            pairs.setdefault(text, key)
     elif value is None or isinstance(value, float) or depth > _MAX_DEPTH:
         return
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):
         for item in value:
-            yield from _of_records(key, item, depth + 1)
-    elif isinstance(value, Mapping):
+            _take_records(key, item, depth + 1, pairs)
+    elif isinstance(value, _RECORDS):
         for name, item in value.items():
-            if isinstance(item, Mapping) and is_identifier(str(name)) and any(c.isdigit() for c in str(name)):
-                yield key or "key", str(name)
-            yield from _of_records(str(name), item, depth + 1)
+            _take_field(key, str(name), item, depth, pairs)
+
+
+def _take_field(key: str, name: str, item: Any, depth: int, pairs: dict[str, str]) -> None:
+    """Add the identifiers of one field. A name that is an identifier itself is one too."""
+    is_record = not isinstance(item, _PLAIN) and isinstance(item, _RECORDS)
+    if is_record and len(pairs) < MAX_IDENTIFIERS and len(name) <= MAX_VALUE and _is_id(name):
+        pairs.setdefault(name, key or "key")
+    _take_records(name, item, depth + 1, pairs)
+
+
+def _is_id(name: str) -> bool:
+    return any(sign.isdigit() for sign in name) and is_identifier(name)
 
 
 def _is_value(value: str) -> bool:
@@ -84,8 +106,13 @@ def _is_key(key: str) -> bool:
     )
 
 
+def _words_with_signs(text: str) -> Iterable[str]:
+    """The unique words that could be paths, in order."""
+    return dict.fromkeys(text.encode("ascii", "replace").translate(_PATH_OR_SPACE).decode().split())
+
+
 def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
-    for word in dict.fromkeys(text.encode("ascii", "replace").translate(_PATH_OR_SPACE).decode().split()):
+    for word in _words_with_signs(text) if "/" in text or "." in text else ():
         if ("/" in word or "." in word) and (match := _PATH.fullmatch(word.rstrip("."))):
             yield "path", match[0]
     if any(word in text for word in _WORDS_OF_DEFINITIONS):
@@ -94,6 +121,15 @@ def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
     if "Error" in text or "Exception" in text:
         for match in _RAISED.finditer(text):
             yield "raised", match[1]
-    for match in _NAMED.finditer(text) if kind in ("text", "log", "table") else ():
+    named = _NAMED_ASCII if text.isascii() else _NAMED
+    for match in named.finditer(text) if kind in ("text", "log", "table") else ():
         if _is_value(match[2]):
             yield match[1], match[2]
+
+
+def by_key(pairs: Iterable[tuple[str, str]]) -> str:
+    """Identifiers in one line, grouped by key."""
+    groups: dict[str, list[str]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return "; ".join(f"{key} {', '.join(values)}" for key, values in groups.items())

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import orjson
 
+from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import Entry, clip
 from remora.context.evidence._reading import bounded
 
@@ -50,27 +50,37 @@ class Evidence:
     dropped: int = 0
     """Number of dropped entries."""
 
-    @cached_property
+    @cached
     def size(self) -> int:
         return sum(entry.size for entry in self.entries)
 
-    @cached_property
+    @cached
     def encoded(self) -> bytes:
         """The evidence as canonical JSON, joined from the encoded entries."""
         entries = b",".join([entry.encoded for entry in self.entries])
         return b'{"dropped":%d,"entries":[%b],"ledger":%b}' % (self.dropped, entries, self._encoded_ledger)
 
-    @cached_property
+    @cached
     def _encoded_ledger(self) -> bytes:
         return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in self.ledger])
+
+    @cached
+    def by_use(self) -> tuple[list[Known], list[Known]]:
+        """The ledger, newest first: identifiers that later calls used, and the others."""
+        newest = self.ledger[::-1]
+        return [item for item in newest if item.used], [item for item in newest if not item.used]
 
     def with_entry(self, entry: Entry, ledger: tuple[Known, ...]) -> Evidence:
         """Add an entry. What is known of the other entries is not computed again."""
         grown = Evidence((*self.entries, entry), ledger, self.dropped)
         grown.__dict__["size"] = self.size + entry.size
-        if ledger is self.ledger and "_encoded_ledger" in self.__dict__:
-            grown.__dict__["_encoded_ledger"] = self._encoded_ledger
+        if ledger is self.ledger:
+            grown.__dict__.update({name: self.__dict__[name] for name in _OF_LEDGER if name in self.__dict__})
         return grown
+
+
+_OF_LEDGER = ("_encoded_ledger", "by_use")
+"""What is known of a ledger."""
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:
@@ -101,7 +111,7 @@ def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
     kept = tuple(entry for entry in entries if entry is not None)
     dropped = evidence.dropped + len(evidence.entries) - len(kept)
     news = [Known(key, value, entry.seq) for entry in gone for key, value in entry.identifiers if entry.level == 0]
-    return Evidence(kept, _bounded_ledger((*evidence.ledger, *news)), dropped)
+    return Evidence(kept, _bounded_ledger(evidence.ledger, news), dropped)
 
 
 def _oldest_first(entries: Sequence[Entry | None]) -> Iterator[tuple[int, Entry]]:
@@ -130,7 +140,7 @@ def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
 
 def _kept(entry: Entry, name: Literal["given", "lines"], focus: frozenset[str], limit: int) -> list[int]:
     start = len(entry.given) if name == "lines" else 0
-    return bounded(getattr(entry, name), limit, lambda at: len(entry.lexed[start + at].words & focus))
+    return bounded(getattr(entry, name), limit, lambda at: len(entry.lexed.words[start + at] & focus))
 
 
 def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:
@@ -143,11 +153,12 @@ def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:
     return (*rest, *(replace(item, used=True) for item in used))
 
 
-def _bounded_ledger(ledger: Iterable[Known]) -> tuple[Known, ...]:
-    newest: dict[str, Known] = {}
-    for item in ledger:
+def _bounded_ledger(ledger: Iterable[Known], news: Iterable[Known]) -> tuple[Known, ...]:
+    """Add identifiers to the ledger, which has each of its own once; the oldest ones that nobody used go first."""
+    newest = {item.value: item for item in ledger}
+    for item in news:
         before = newest.pop(item.value, None)
-        newest[item.value] = replace(item, used=True) if before and before.used and not item.used else item
+        newest[item.value] = replace(item, used=True) if before and before.used else item
     items = list(newest.values())
     for unused_only in (True, False):
         over = len(items) - MAX_LEDGER

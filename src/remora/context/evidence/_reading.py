@@ -100,21 +100,26 @@ def _kind(lines: Sequence[str]) -> Kind:
         ("code", _NUMBERED, 0.6), ("log", _LOG, 0.5), ("table", _CELLS, 0.6), ("listing", _PATH, 0.6),
     )  # fmt: skip
     for kind, pattern, share in shapes:
-        if len(seen) > 1 and sum(1 for line in seen if pattern.match(line)) >= share * len(seen):
+        if len(seen) > 1 and sum(map(bool, map(pattern.match, seen))) >= share * len(seen):
             return kind
     return "text"
 
 
 def visible_line(text: str) -> str:
     """The text in one line, without control, zero-width and bidirectional characters."""
-    return text if text.isprintable() else _CONTROL.sub("", text.replace("\t", "  ").replace("\n", " "))
+    if text.isprintable():
+        return text
+    text = text.replace("\t", "  ").replace("\n", " ")
+    return text if text.isprintable() else _CONTROL.sub("", text)
 
 
 def _clean(lines: Sequence[str]) -> list[str]:
     """Remove control characters, trailing spaces and repeated blank lines, and cut long lines."""
     found: list[str] = []
     for line in lines:
-        line = visible_line(line.rstrip())
+        line = line.rstrip()
+        if not line.isprintable():
+            line = visible_line(line)
         if len(line) > MAX_LINE:
             line = f"{line[: MAX_LINE * 2 // 3]} … {line[-MAX_LINE // 3 :]}"
         if line or (found and found[-1]):

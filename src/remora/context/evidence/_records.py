@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 MAX_DEPTH = 6
 MAX_ROWS = 200
@@ -52,18 +52,20 @@ def flow(value: Any, depth: int = 0) -> str:
     """A JSON value in one line."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, _PLAIN):
+        return _scalar(value)
+    if isinstance(value, _RECORDS):
         if depth >= MAX_DEPTH:
             return f"{{{len(value)} fields}}"
         return ", ".join(f"{key}: {_inner(item, depth + 1)}" for key, item in value.items())
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return _flow_list(value, depth)
     return _scalar(value)
 
 
 def _inner(value: Any, depth: int) -> str:
     text = flow(value, depth)
-    return f"({text})" if isinstance(value, Mapping) and value else text
+    return f"({text})" if _is_record(value) and value else text
 
 
 def _flow_list(items: Sequence[Any], depth: int) -> str:
@@ -71,7 +73,7 @@ def _flow_list(items: Sequence[Any], depth: int) -> str:
         return "none"
     if depth >= MAX_DEPTH:
         return f"[{len(items)} items]"
-    if len(items) > 1 and all(isinstance(item, Mapping) for item in items):
+    if len(items) > 1 and all(map(_is_record, items)):
         table = _Table([(None, item) for item in items])
         if table.fits:
             return f"[{table.head()}: {'; '.join(table.rows())}]"
@@ -84,9 +86,9 @@ def _lines(key: str, value: Any, depth: int) -> Iterator[str]:
     label = f"{key}: " if key else ""
     if depth >= MAX_DEPTH:
         yield label + flow(value, depth)
-    elif isinstance(value, Mapping):
+    elif _is_record(value):
         yield from _record(key, value, depth)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):
         yield from _list(key, value, depth)
     else:
         yield from _text(label, _scalar(value))
@@ -141,16 +143,16 @@ def _list(key: str, items: Sequence[Any], depth: int) -> Iterator[str]:
 
 def _rows(items: Sequence[Any]) -> list[tuple[Any, Mapping[str, Any]]] | None:
     """The records of a list. In a list of lists, each record has the number of its list."""
-    if all(isinstance(item, Mapping) for item in items):
+    if all(map(_is_record, items)):
         return [(None, item) for item in items]
-    if all(isinstance(item, list) and item and all(isinstance(each, Mapping) for each in item) for item in items):
+    if all(isinstance(item, list) and item and all(map(_is_record, item)) for item in items):
         return [(number, each) for number, item in enumerate(items, 1) for each in item]
     return None
 
 
 def _keyed_rows(record: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]] | None:
     """The records of an object that maps keys to similar records."""
-    if len(record) < 2 or not all(isinstance(item, Mapping) and item for item in record.values()):
+    if len(record) < 2 or not all(_is_record(item) and item for item in record.values()):
         return None
     fields = {name for item in record.values() for name in item}
     filled = sum(len(item) for item in record.values())
@@ -218,9 +220,9 @@ class _Table:
     def _fields(self, name: str) -> list[str]:
         """The fields of a column that holds small records of the same kind."""
         found = [item.get(name) for item in self._items]
-        if not all(isinstance(value, Mapping) and not any(map(_is_nested, value.values())) for value in found):
+        if not all(_is_record(value) and not any(map(_is_nested, value.values())) for value in found):
             return []
-        fields = list(dict.fromkeys(field for value in found if isinstance(value, Mapping) for field in value))
+        fields = list(dict.fromkeys(field for value in found for field in value or ()))
         return fields if len(fields) <= 12 else []
 
     def _column(self, name: str) -> str:
@@ -229,7 +231,7 @@ class _Table:
 
     def _value(self, name: str, value: Any) -> str:
         fields = self._nested.get(name)
-        if fields and isinstance(value, Mapping):
+        if fields and _is_record(value):
             return "/".join(_cell(value.get(field)) for field in fields)
         return _cell(value)
 
@@ -237,10 +239,10 @@ class _Table:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return f'"{value}"' if ", " in value else value
     text = flow(value, 2)
-    return (
-        f'"{text}"' if isinstance(value, str) and ", " in text else f"({text})" if isinstance(value, Mapping) else text
-    )
+    return f"({text})" if _is_record(value) else text
 
 
 def _wrapped(parts: Any) -> Iterator[str]:
@@ -262,7 +264,13 @@ def _is_nested(value: Any) -> bool:
     return not isinstance(value, _PLAIN) and isinstance(value, _NESTED)
 
 
+def _is_record(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return not isinstance(value, _PLAIN) and isinstance(value, _RECORDS)
+
+
 _PLAIN = (str, int, float, type(None))
+_LISTS = (list, tuple)
+_RECORDS = (dict, Mapping)
 _NESTED = (dict, list, tuple, Mapping)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from remora.context.evidence._entries import Entry
 
@@ -18,8 +19,7 @@ SHORT_GAP = 8
 _HIDDEN_CALL = re.compile(r"#(?P<seq>\d+) (?P<tool>[\w.-]+)\((?P<args>.*)\): …")
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What is shown of an entry."""
 
     entry: Entry
@@ -70,22 +70,22 @@ def entry_lines(part: Shown) -> list[str]:
 
 def _chosen_lines(entry: Entry, chosen: set[int], end: int) -> tuple[list[tuple[int, str]], int]:
     """The chosen lines with their indices, marked where others are hidden, and the number of hidden ones."""
-    view = entry.view
+    texts, filled = entry.texts, entry.filled
     shown: list[tuple[int, str]] = []
     hidden, last = 0, -1
     for at in sorted(chosen):
         if at < 0:
             continue
-        gap = [(between, line) for between, line in enumerate(view[last + 1 : min(at, end)], last + 1) if line.words]
-        if len(gap) == 1 and shown and gap[0][1].weight <= SHORT_GAP:
-            shown.append((gap[0][0], gap[0][1].text))
+        gap = filled[min(at, end)] - filled[last + 1] if last + 1 < min(at, end) else 0
+        if gap == 1 and shown and entry.costs[only := filled.index(filled[last + 1] + 1) - 1] <= SHORT_GAP:
+            shown.append((only, texts[only]))
         elif gap:
             if shown:
                 shown[-1] = (shown[-1][0], shown[-1][1] + GAP)
-            hidden += len(gap)
-        shown.append((at, view[at].text))
+            hidden += gap
+        shown.append((at, texts[at]))
         last = at
-    rest = sum([1 for line in view[last + 1 : end] if line.words])
+    rest = filled[end] - filled[last + 1] if last + 1 < end else 0
     if rest and shown:
         shown[-1] = (shown[-1][0], shown[-1][1] + GAP)
     return shown, hidden + rest
@@ -95,7 +95,7 @@ def grouped(parts: Iterable[str]) -> Iterator[str]:
     """Merge consecutive calls of one tool whose outputs are hidden into one line."""
     held: list[re.Match[str]] = []
     for part in parts:
-        match = _HIDDEN_CALL.fullmatch(part) if part.endswith(": …") else None
+        match = _hidden_call(part) if part.endswith(": …") else None
         if held and (match is None or match["tool"] != held[0]["tool"]):
             yield _group(held)
             held = []
@@ -107,6 +107,12 @@ def grouped(parts: Iterable[str]) -> Iterator[str]:
         yield _group(held)
 
 
+@lru_cache(maxsize=512)
+def _hidden_call(line: str) -> re.Match[str] | None:
+    """The parts of a call whose output is hidden. Cached, because the same lines come back in every turn."""
+    return _HIDDEN_CALL.fullmatch(line)
+
+
 def _group(calls: Sequence[re.Match[str]]) -> str:
     if len(calls) == 1:
         return calls[0][0]
@@ -114,11 +120,3 @@ def _group(calls: Sequence[re.Match[str]]) -> str:
     key = first.partition("=")[0] + "="
     rest = [call["args"].removeprefix(key) if ", " not in first else call["args"] for call in calls[1:]]
     return f"#{calls[0]['seq']}–{calls[-1]['seq']} {calls[0]['tool']}({' | '.join((first, *rest))}): …"
-
-
-def by_key(pairs: Iterable[tuple[str, str]]) -> str:
-    """Identifiers in one line, grouped by key."""
-    groups: dict[str, list[str]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return "; ".join(f"{key} {', '.join(values)}" for key, values in groups.items())

@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import chain
 from math import fsum
 
-from remora.context.evidence._entries import Entry
+from remora.context.evidence._cached import cached
+from remora.context.evidence._entries import LINE_NUMBER, Entry
 from remora.context.evidence._words import words_of
 
 HORIZON = 2.5
@@ -50,13 +51,14 @@ LATER = {"agent": 40.0, "user": 20.0, "call": 20.0, "newest": 0.0, "": 0.0}
 """Subtracted from the score, by share, in the second pass."""
 
 _ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|ERROR\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)")
-_LINE_NUMBER = re.compile(r"\s*(\d{1,7})[:|\t ]")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
-Piece = tuple[float, float, int, int, int, str]
+Piece = tuple[float, float, int, int, int, str, int]
 """A line that can be shown: its score, its score in the second pass, the index of its entry, its own index (-1 for the
-entry's head), its estimated tokens, and the share that it counts towards."""
+entry's head), its estimated tokens, the share that it counts towards, and the index of the line that it requires."""
+NO_PARENT = -2
+"""In a piece: it requires no other line."""
 
 
 class Judge:
@@ -75,7 +77,8 @@ class Judge:
         self._numbers = {int(number) for number in _NUMBER.findall(texts)[-NUMBERS:]}
         self._covered: set[str] = set()
         self._repeated: set[str] = set()
-        self.ends = [entry.height for entry in entries]
+        self._sums: dict[frozenset[str], float] = {}
+        self.ends = _ends(entries)
         """For each entry, the end of its lines without a tail that the next output repeats, such as a shell prompt."""
 
     def _word_scores(self, goal: frozenset[str], said: Sequence[Entry]) -> dict[str, float]:
@@ -93,29 +96,29 @@ class Judge:
         seen, scale = 0, min(2.8, (1000 / max(1, budget)) ** 0.75)
         room = {"user": budget, "call": budget}
         ranks = {"user": 0, "agent": 0, "call": 0}
-        age, after = 0, Entry(0, "user", "")
+        age, horizon = 0, budget * HORIZON
+        people = sum([1 for entry in self._entries if entry.speaker == "user"])
         for index in range(len(self._entries) - 1, -1, -1):
             entry = self._entries[index]
             speaker = entry.speaker
             at = age
+            if seen > horizon and room["call"] <= 0 and (room["user"] <= 0 or ranks["user"] == people):
+                break
             if speaker == "call":
                 age += 1
                 worth = CALL - CALL_DECAY * scale * at
                 if room["call"] > 0:
                     room["call"] -= entry.weight
-                    found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call"))
+                    found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call", NO_PARENT))
             if not entry.height:
                 continue
-            if speaker == "call":
-                self.ends[index] -= _same_end(entry.lines, after.lines)
-                after = entry
             base, share = self._base(entry, index, ranks[speaker])
             ranks[speaker] += 1
-            if room.get(share, 0) <= 0 if share in room else seen > budget * HORIZON:
+            if room[share] <= 0 if share in room else seen > horizon:
                 continue
             if share == "user":
-                room["user"] -= entry.view_weight
-            seen += min(budget, entry.view_weight)
+                room["user"] -= entry.lines_weight
+            seen += min(budget, entry.lines_weight)
             decay = USER_DECAY * scale if share == "user" else LINE_DECAY
             found += self._lines(index, base - decay * at, share)
             self._covered |= entry.names
@@ -128,47 +131,91 @@ class Judge:
         if entry.speaker == "agent":
             return (AGENT_NEWEST if rank == 0 else AGENT_OLDER, "agent")
         end = self.ends[index]
-        if end <= SMALL_OUTPUT and sum([line.weight for line in entry.view[:end]]) <= SMALL_OUTPUT:
+        if end <= SMALL_OUTPUT and sum(entry.costs[:end]) <= SMALL_OUTPUT:
             return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
     def _lines(self, index: int, base: float, share: str) -> list[Piece]:
         entry, scores = self._entries[index], self._scores
-        covered, repeated = self._covered, self._repeated
         hits = entry.all_words & scores.keys()
         related = hits & self._hot
         base += min(MOST_RELATED, RELATED * len(related)) + (FAILED if entry.failed else 0)
         less = LATER[share]
-        numbers = self._numbers if entry.kind == "code" else ()
+        stale = entry.names & self._covered
+        repeated, sums = self._repeated, self._sums
+        bonus = self._bonus(entry)
+        # Of a large older output, only lines that say something new or related are looked at.
+        skims = share == "" and entry.speaker == "call" and entry.height > LARGE_OUTPUT
         # In messages and short outputs, lines without words, such as `ok`, also count.
         shows_all = entry.speaker != "call" or share == "call"
-        # Of a large older output, only lines that say something new or related are looked at.
-        skims = share == "" and entry.speaker == "call" and len(entry.view) > LARGE_OUTPUT
         found: list[Piece] = []
-        for at, (text, words, weight, _, heads, fresh) in enumerate(entry.view[: self.ends[index]]):
-            if heads or not (words or (shows_all and text.strip())):
+        parents, heads = entry.parents, set(entry.parents)
+        lines = zip(entry.texts[: self.ends[index]], entry.lexed.words, entry.costs, entry.fresh, strict=False)
+        for at, (text, words, weight, fresh) in enumerate(lines):
+            if at in heads or not (words or (shows_all and text.strip())):
                 continue
-            if skims and related.isdisjoint(words) and fresh <= covered:
+            if stale and fresh:
+                fresh = fresh - stale
+            if skims and not fresh and related.isdisjoint(words):
                 continue
-            # `fsum` gives the same sum in every order. The order of a set differs between processes.
-            worth = base - LENGTH * weight + fsum([scores[word] for word in words & hits])
+            worth = base - LENGTH * weight
+            if shared := words & hits:
+                if (gain := sums.get(shared)) is None:
+                    # `fsum` gives the same sum in every order. The order of a set differs between processes.
+                    gain = sums[shared] = fsum([scores[word] for word in shared])
+                worth += gain
             if fresh:
-                worth += FRESH * min(MOST_FRESH, len(fresh - covered))
+                worth += FRESH * min(MOST_FRESH, len(fresh))
             if text in repeated:
                 worth -= REPEATED
             else:
                 repeated.add(text)
-            if entry.failed and _ERROR.search(text) and not _LINE_NUMBER.match(text):
-                worth += ERROR
-            if numbers and (match := _LINE_NUMBER.match(text)):
-                number = int(match[1])
-                distance = min([abs(number - other) for other in numbers])
-                worth += max(0.0, NEAR - NEAR_DECAY * distance)
-            found.append((worth, worth - less, index, at, weight, share))
+            if bonus:
+                worth += bonus.get(at, 0.0)
+            found.append((worth, worth - less, index, at, weight, share, parents[at]))
         return found
+
+    def _bonus(self, entry: Entry) -> dict[int, float]:
+        """By line: what error lines of a failed output, and lines near a number that was named, score in addition."""
+        bonus: dict[int, float] = {}
+        if entry.failed:
+            bonus = {at: ERROR for at, text in enumerate(entry.texts) if is_error_line(text)}
+        if entry.kind == "code" and self._numbers:
+            near = self._near
+            bonus |= {at: near[number] for at, number in entry.line_numbers if number in near}
+        return bonus
+
+    @cached
+    def _near(self) -> dict[int, float]:
+        """What a line with this number scores, because it is near a number that was named."""
+        near: dict[int, float] = {}
+        for distance in range(int(NEAR / NEAR_DECAY), -1, -1):
+            score = NEAR - NEAR_DECAY * distance
+            for number in self._numbers:
+                near[number - distance] = near[number + distance] = score
+        return near
+
+
+def is_error_line(text: str) -> bool:
+    """Whether a line of a failed output reports an error. A numbered line is code."""
+    return _ERROR.search(text) is not None and not LINE_NUMBER.match(text)
+
+
+def _ends(entries: Sequence[Entry]) -> list[int]:
+    """For each entry, the end of its lines without a tail that the next output repeats."""
+    ends = [entry.height for entry in entries]
+    after: Sequence[str] = ()
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if ends[index] and entry.speaker == "call":
+            ends[index] -= _same_end(entry.lines, after)
+            after = entry.lines
+    return ends
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
+    if not lines or not others or lines[-1] != others[-1]:
+        return 0
     same = 0
     for line, other in zip(reversed(lines), reversed(others), strict=False):
         if line != other:

@@ -36,6 +36,7 @@ SyncMode = Literal["always", "turn", "end", "off"]
 
 _TURN_SYNCS = frozenset({"turn_start", "model_request", "tool_call", SEAL})
 """With `sync: turn`: before a prompt leaves, before a tool runs, and at the end."""
+_END_SYNCS = frozenset({SEAL})
 _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected", "accept_undone"})
 """After these events a stream may be complete, even if nobody closes it."""
 
@@ -51,8 +52,8 @@ def must_sync(sync: SyncMode, events: Sequence[Event]) -> bool:
     """Whether these events must be durable before they are acknowledged."""
     if sync in ("always", "off"):
         return sync == "always"
-    waits = _TURN_SYNCS if sync == "turn" else (SEAL,)
-    return any(event.type in waits for event in events)
+    waits = _TURN_SYNCS if sync == "turn" else _END_SYNCS
+    return not waits.isdisjoint([event.type for event in events])
 
 
 class OpenStream:
@@ -115,7 +116,7 @@ class OpenStream:
         self._write(data, sync=self._must_sync(batch.events))
         self.at = Position(self.at.line + len(batch.lines), self.at.offset + len(data), batch.head)
         self._unnoted = True
-        if any(event.type in _NOTED for event in batch.events):
+        if not _NOTED.isdisjoint([event.type for event in batch.events]):
             self._note()
         if batch.sealed:
             self.sealed = True
