@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -152,6 +152,11 @@ _BEST_FIRST = ("clean", "written", "rewritten", "kept", "partial", "unsafe", "un
 def _best_first(counted: tuple[str, int]) -> tuple[int, str]:
     word = counted[0]
     return (_BEST_FIRST.index(word) if word in _BEST_FIRST else len(_BEST_FIRST), word)
+
+
+def event_values(event: Event) -> dict[str, Any]:
+    """An event for `--json`: its type, and all fields that are not at their default."""
+    return {"type": event.type} | event.model_dump(exclude_defaults=True)
 
 
 def event_json(event: Event) -> None:

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from remora.analysis import PromptPart
 from remora.trace import Outline
-from remora.view._text import clean
+from remora.view._words import clean
 
 COLUMNS = 320
 """Columns of the time line. A longer run has several turns in a column."""
