@@ -26,7 +26,9 @@ async def project(tmp_path: Path) -> Path:
     async with TwoTrack(goal="Find the worker that fails", budget=1000, state_dir=tmp_path / ".agentfs") as tt:
         for number in (1, 2):
             await tt.request()
-            reply = await tt.response({"role": "assistant", "content": "", "tool_calls": [_call("read_log", part=number)]})
+            reply = await tt.response(
+                {"role": "assistant", "content": "", "tool_calls": [_call("read_log", part=number)]}
+            )
             await tt.call(reply[0], lambda part: "\n".join(LOG) + "\x1b[2J")
         await tt.request()
         await tt.response({"role": "assistant", "content": "It is worker-7"})

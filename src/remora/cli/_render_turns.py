@@ -120,12 +120,14 @@ def _wide_lines(row: TurnRow, sealed: bool, columns: _Columns) -> Iterator[str]:
         submitted = one_line(row.submitted, results)
         yield f"{lead} {'submit_result':<{choices}} {'':>10}  {submitted:<{results}} seq {row.last_seq}{end}"
         lead = " " * len(lead)
+    if row.answer:
+        yield f'{lead} answered "{one_line(row.answer, choices + results)}"'
+        lead = " " * len(lead)
     for problem in row.problems:
         yield f"{lead} ! {one_line(problem, choices + results + 10)}"
         lead = " " * len(lead)
     if lead.strip():
-        answer = f'answered "{one_line(row.answer, choices + results)}"' if row.answer else _CUT_OFF
-        yield f"{lead} {answer}"
+        yield f"{lead} {_CUT_OFF}"
 
 
 _CUT_OFF = "nothing: the turn was cut off"
@@ -142,11 +144,12 @@ def _narrow_lines(row: TurnRow, sealed: bool) -> Iterator[str]:
         end = " sealed" if sealed else ""
         yield _cut(f"      → {'submit_result':<22} {'':>10}  seq {row.last_seq:<4}{end} {row.submitted}", room)
         lines += 1
+    if row.answer:
+        yield _cut(f'      → answered "{row.answer}"', room)
     for problem in row.problems:
         yield _cut(f"      ! {problem}", room)
-        lines += 1
-    if not lines:
-        yield _cut(f'      → answered "{row.answer}"' if row.answer else f"      → {_CUT_OFF}", room)
+    if not (lines or row.answer or row.problems):
+        yield _cut(f"      → {_CUT_OFF}", room)
 
 
 def _cut(line: str, room: int) -> str:
