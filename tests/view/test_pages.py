@@ -52,6 +52,31 @@ def test_the_estimate_of_the_history_is_near_what_is_counted(project: app.Projec
     assert 0.6 * counted < estimated < 1.6 * counted
 
 
+def test_all_turns_are_listed_with_what_was_chosen_and_what_came_back(project: app.Project, run: Any) -> None:
+    agent, pages = run(turns=6), Pages(project)
+    page = pages.turns(agent, 0)
+    assert [f'href="/a/{agent}?turn={turn}"' in page for turn in range(1, 7)] == [True] * 6
+    assert page.count("<tbody>") == len(pages.viewing.open(agent)) - 1  # turn 0 has no row
+    assert "later turns" not in page
+
+
+def test_a_turn_that_a_rule_decided_says_so_on_both_tracks(project: app.Project, write: Any) -> None:
+    decided = ModelResponseEvent(turn=1, rule="no problem is left")
+    agent = write(AgentStartEvent(format=1, goal="g"), TurnStartEvent(turn=1), decided, AgentEndEvent(turn=1))
+    pages = Pages(project)
+    page = pages.turn(agent, 1)
+    assert "No prompt was sent in this turn: a rule decided." in page
+    assert "A rule chose" in page and "no problem is left" in page
+    assert "<b>a rule</b>" in pages.ladder(agent)
+    assert "by rule: no problem is left" in pages.turns(agent, 0)
+
+
+def test_a_short_run_takes_a_part_of_the_picture_only(project: app.Project, run: Any) -> None:
+    pages = Pages(project)
+    line = pages.facts(pages.viewing.open(run(turns=2)))["line"]
+    assert line.columns == 12 > len(line.places.split())
+
+
 def test_the_list_shows_verdict_turns_tokens_and_model(project: app.Project, write: Any) -> None:
     request = ModelRequestEvent(turn=3, tokens={"total": 1234})
     end = AgentEndEvent(verdict="clean", turn=3)

@@ -17,6 +17,8 @@ from remora.analysis import PromptPart
 from remora.trace import Outline
 from remora.view._words import clean
 
+LEAST = 12
+"""A shorter run takes only a part of the picture, so that its columns are not as broad as a page."""
 COLUMNS = 320
 """Columns of the time line. A longer run has several turns in a column."""
 WIDTH, HEIGHT = 1000, 100
@@ -54,6 +56,8 @@ class TimeLine:
     limit: int
     places: str
     """The first turn of each column, for the script."""
+    columns: int
+    """Number of columns that the picture has room for."""
 
 
 def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
@@ -72,7 +76,7 @@ def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
     )
     svg = Markup("").join(_draw(columns, scale, link))
     places = " ".join(str(column.first) for column in columns)
-    return TimeLine(svg, top, is_log, sentence, history, largest, limit, places)
+    return TimeLine(svg, top, is_log, sentence, history, largest, limit, places, max(len(columns), LEAST))
 
 
 def _columns(outline: Outline, ratio: float) -> list[Column]:
@@ -94,7 +98,7 @@ def _log(top: int) -> Callable[[int], float]:
 
 
 def _draw(columns: Sequence[Column], scale: Callable[[int], float], link: Callable[[int], str]) -> list[Markup]:
-    width = WIDTH / max(len(columns), 1)
+    width = WIDTH / max(len(columns), LEAST)
     gap = min(width * 0.18, 3.0)
     parts = [_area(columns, scale, width)]
     for at, column in enumerate(columns):
@@ -122,8 +126,9 @@ def _draw(columns: Sequence[Column], scale: Callable[[int], float], link: Callab
 def _area(columns: Sequence[Column], scale: Callable[[int], float], width: float) -> Markup:
     """The history as an area behind the bars."""
     points = [f"{at * width:.2f},{HEIGHT - scale(column.history):.2f}" for at, column in enumerate(columns)]
-    points += [f"{WIDTH},{HEIGHT - scale(columns[-1].history):.2f}"] if columns else []
-    return Markup('<polygon class="history" points="0,{} {} {},{}"/>').format(HEIGHT, " ".join(points), WIDTH, HEIGHT)
+    end = f"{len(columns) * width:.2f}"
+    points += [f"{end},{HEIGHT - scale(columns[-1].history):.2f}"] if columns else []
+    return Markup('<polygon class="history" points="0,{} {} {},{}"/>').format(HEIGHT, " ".join(points), end, HEIGHT)
 
 
 def _title(column: Column) -> str:

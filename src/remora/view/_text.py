@@ -53,6 +53,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "args": lambda args: " ".join(value if isinstance(value, str) else readable(value) for value in args.values()),
         "bytes": bytes_text,
         "groupby_run": by_run,
         "json": lambda value: value if isinstance(value, str) else readable(value),

@@ -48,7 +48,7 @@ function showWhere() {
   const now = picture.querySelector(".now");
   let column = -1;
   places.forEach((first, at) => { if (first <= state.turn) column = at; });
-  const width = places.length ? 1000 / places.length : 0;
+  const width = 1000 / Math.max(Number(picture.dataset.columns), places.length, 1);
   now.setAttribute("x", column < 0 ? 0 : column * width);
   now.setAttribute("width", column < 0 ? 0 : width);
 }
