@@ -20,7 +20,7 @@ from view.hostile import PAYLOADS, end, start, turn
 from view.loops import finish
 
 TAGS = re.compile(
-    r"a|article|b|body|button|circle|code|datalist|dd|details|dialog|div|dl|dt|form|h1|h2|h3|h4|head|header|html|i|input|"
+    r"a|article|b|body|br|button|circle|code|datalist|dd|details|dialog|div|dl|dt|form|h1|h2|h3|h4|head|header|html|i|input|"
     r"label|li|line|link|main|meta|meter|nav|ol|option|output|p|path|polygon|pre|rect|script|section|span|style|summary|svg|"
     r"table|tbody|td|th|thead|time|title|tr|ul"
 )
