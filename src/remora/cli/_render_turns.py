@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WIDE = 120
 """Columns of a terminal from which on a turn is one line: what was seen on the left, what was done on the right."""
-NO_TERMINAL = 130
+NO_TERMINAL = 150
 """Columns of a line where there is no terminal."""
 GOAL = 300
 BAR = 6
