@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,10 +72,11 @@ def test_a_turn_that_a_rule_decided_says_so_on_both_tracks(project: app.Project,
     assert "by rule: no problem is left" in pages.turns(agent, 0)
 
 
-def test_a_short_run_takes_a_part_of_the_picture_only(project: app.Project, run: Any) -> None:
+def test_the_bars_of_a_short_run_are_not_broad(project: app.Project, run: Any) -> None:
     pages = Pages(project)
-    line = pages.facts(pages.viewing.open(run(turns=2)))["line"]
-    assert line.columns == 12 > len(line.places.split())
+    svg = pages.facts(pages.viewing.open(run(turns=2)))["line"].svg
+    broad = [float(width) for width in re.findall(r'class="bar"[^>]* width="([\d.]+)"', svg)]
+    assert broad and max(broad) <= 90
 
 
 def test_the_list_shows_verdict_turns_tokens_and_model(project: app.Project, write: Any) -> None:

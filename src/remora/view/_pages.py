@@ -146,7 +146,14 @@ class Pages:
         """Both tracks of one turn. `source` gives the event behind an item of the prompt, where no server can."""
         found = found or head(self.viewing, outline)
         if not len(outline):
-            nothing = {"prompt": None, "cards": [], "more": 0, "span": (0, 0), "following": None, "by_rule": False}
+            nothing: dict[str, Any] = {
+                "prompt": None,
+                "cards": [],
+                "more": 0,
+                "span": (0, 0),
+                "following": None,
+                "by_rule": False,
+            }
             return {"turn": 0, "head": found, **nothing}
         row, viewing = outline[index], self.viewing
         following = viewing.next_prompt(outline, index)

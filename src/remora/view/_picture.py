@@ -17,8 +17,8 @@ from remora.analysis import PromptPart
 from remora.trace import Outline
 from remora.view._words import clean
 
-LEAST = 12
-"""A shorter run takes only a part of the picture, so that its columns are not as broad as a page."""
+BROADEST = 90
+"""A bar is never broader, so that a run of two turns does not become two blocks."""
 COLUMNS = 320
 """Columns of the time line. A longer run has several turns in a column."""
 WIDTH, HEIGHT = 1000, 100
@@ -56,8 +56,6 @@ class TimeLine:
     limit: int
     places: str
     """The first turn of each column, for the script."""
-    columns: int
-    """Number of columns that the picture has room for."""
 
 
 def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
@@ -76,7 +74,7 @@ def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
     )
     svg = Markup("").join(_draw(columns, scale, link))
     places = " ".join(str(column.first) for column in columns)
-    return TimeLine(svg, top, is_log, sentence, history, largest, limit, places, max(len(columns), LEAST))
+    return TimeLine(svg, top, is_log, sentence, history, largest, limit, places)
 
 
 def _columns(outline: Outline, ratio: float) -> list[Column]:
@@ -98,8 +96,8 @@ def _log(top: int) -> Callable[[int], float]:
 
 
 def _draw(columns: Sequence[Column], scale: Callable[[int], float], link: Callable[[int], str]) -> list[Markup]:
-    width = WIDTH / max(len(columns), LEAST)
-    gap = min(width * 0.18, 3.0)
+    width = WIDTH / max(len(columns), 1)
+    gap = max(min(width * 0.18, 3.0), width - BROADEST)
     parts = [_area(columns, scale, width)]
     for at, column in enumerate(columns):
         x, tall = at * width, scale(column.tokens)
@@ -126,9 +124,8 @@ def _draw(columns: Sequence[Column], scale: Callable[[int], float], link: Callab
 def _area(columns: Sequence[Column], scale: Callable[[int], float], width: float) -> Markup:
     """The history as an area behind the bars."""
     points = [f"{at * width:.2f},{HEIGHT - scale(column.history):.2f}" for at, column in enumerate(columns)]
-    end = f"{len(columns) * width:.2f}"
-    points += [f"{end},{HEIGHT - scale(columns[-1].history):.2f}"] if columns else []
-    return Markup('<polygon class="history" points="0,{} {} {},{}"/>').format(HEIGHT, " ".join(points), end, HEIGHT)
+    points += [f"{WIDTH},{HEIGHT - scale(columns[-1].history):.2f}"] if columns else []
+    return Markup('<polygon class="history" points="0,{} {} {},{}"/>').format(HEIGHT, " ".join(points), WIDTH, HEIGHT)
 
 
 def _title(column: Column) -> str:
