@@ -350,6 +350,7 @@ def test_an_atif_trajectory_brings_its_sub_agents() -> None:
     )
     assert (turns(lead)[0].results, turns(lead)[0].thinking) == ({0: "Found."}, "Hm")
     assert child.parent == Link("top", "c1")
+    assert (lead.title, child.title) == ("", "")  # lists show the task: many runs have an agent of the same name
 
 
 def attribute(key: str, value: Any) -> dict[str, Any]:
