@@ -103,8 +103,8 @@ def test_doctor_knows_every_extra_of_the_distribution_and_the_packages_behind_it
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--engine", "nosuch"), "`--engine` should be `local` or `ray`"),
-        (("--max-turns", "0"), "`--max-turns` should be greater than or equal to 1"),
+        (("--engine", "nosuch"), "`--engine` (the setting `engine.name`) should be `local` or `ray`"),
+        (("--max-turns", "0"), "`--max-turns` (the setting `runner.max_turns`) should be greater than or equal to 1"),
     ],
 )
 def test_a_wrong_value_is_told_by_the_name_of_its_flag(words: tuple[str, str], sentence: str, remora: Remora) -> None:

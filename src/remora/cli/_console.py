@@ -102,7 +102,12 @@ def _message(error: RemoraError) -> str:
     if not isinstance(error, DefinitionError) or error.file != "flag":
         return error.message
     named = [problem.removeprefix("$.").partition(": ") for problem in error.problems]
-    return "\n".join(f"`{FLAGS.get(path, path)}` {_problem(words)}" for path, _, words in named)
+    return "\n".join(f"{_flag(path)} {_problem(words)}" for path, _, words in named)
+
+
+def _flag(path: str) -> str:
+    """The flag with its setting, which `--set` may have named instead."""
+    return f"`{FLAGS[path]}` (the setting `{path}`)" if path in FLAGS else f"`{path}`"
 
 
 def _problem(words: str) -> str:

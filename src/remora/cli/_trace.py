@@ -27,7 +27,6 @@ from remora.cli._import import import_
 from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
 from remora.cli._render_transcript import transcript as render_transcript
-from remora.cli._render_turn import find_turn, one_turn
 from remora.cli._what_if import what_if
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
@@ -137,6 +136,8 @@ def show(
 
 def _show_turn(opened: app.Project, stream: str, turn: int, *, full: bool, events: bool, json: bool) -> None:
     """Show one turn of an agent."""
+    from remora.cli._render_turn import find_turn, one_turn  # loads events and prompts, which lists do not need
+
     if opened.library.is_run(stream):
         raise ConfigError("A run's own stream has no turns: expected an agent", hint="`remora trace ls` lists them")
     viewing = app.Viewing(opened)
