@@ -36,7 +36,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         shop = Path(folder) / "shop"
         shutil.copytree(SHOP, shop, ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
-        environment = os.environ | {"REMORA_RUNNER__MEMORY__PACKET_SIZE_LIMIT": "1600"}
+        limit = {"REMORA_RUNNER__MEMORY__PACKET_SIZE_LIMIT": "1600"}
+        environment = os.environ | limit | {"REMORA_RUNNER__BY_RULE": "false"}  # every turn has a prompt
         command = [sys.executable, "-m", "remora", *ANALYZE]
         subprocess.run(command, cwd=shop, env=environment, stdout=subprocess.DEVNULL, check=False)
         project = app.open_project(shop)

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from remora.analysis import fold_files, history_tokens, summarize
-from remora.events import EventEmitter, FileChange, JsonlEventEmitter, NoticeEvent, decode, from_record
+from remora.events import (
+    Call,
+    EventEmitter,
+    FileChange,
+    JsonlEventEmitter,
+    ModelResponseEvent,
+    NoticeEvent,
+    ToolCallEvent,
+    decode,
+    from_record,
+)
 from remora.events import _codec as codec
 from remora.inference import EstimatedCounter
 from remora.trace import read_events
@@ -65,3 +75,14 @@ def test_an_older_format_is_brought_forward_while_reading(monkeypatch: pytest.Mo
     )
     old = b'{"v":0,"seq":3,"type":"remark","data":{"text":"from before"}}'
     assert decode(old) == from_record({"v": 1, "seq": 3, "type": "notice", "data": {"message": "from before"}})
+
+
+def test_a_call_that_was_chosen_and_never_started_has_a_row_in_its_turn() -> None:
+    reply = ModelResponseEvent(turn=1, seq=4, calls=(Call(call_id="a", tool="look", args={"at": 1}),))
+    started = ModelResponseEvent(turn=2, seq=6, calls=(Call(call_id="b", tool="look"),))
+    call = ToolCallEvent(turn=2, seq=7, call_id="b", tool="look")
+    first, second = summarize([reply, started, call]).turns
+    assert [(row.tool, row.args, row.summary) for row in first.calls] == [
+        ("look", {"at": 1}, "the call was not started")
+    ]
+    assert [row.summary for row in second.calls] == ["no result is recorded"]

@@ -82,6 +82,21 @@ async def test_raw_results_are_in_the_stream_and_their_distillate_is_in_the_pack
     assert [action.tool for action in packet.recent_actions] == ["run_tests"]
 
 
+@pytest.mark.parametrize("counts", [{"prompt_tokens": 3}, {"input_tokens": 3, "cache_read_input_tokens": 9000}])
+async def test_what_a_server_counted_for_another_prompt_is_not_compared_with_ours(
+    counts: dict[str, int], tmp_path: Path
+) -> None:
+    session = {"sessionId": "s", "parentUuid": None, "isSidechain": False}
+    reply = {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "Done."}], "usage": counts}
+    log = saved(
+        tmp_path,
+        {"type": "user", "message": {"role": "user", "content": "Fix it"}, **session},
+        {"type": "assistant", "message": reply, **session},
+    )
+    await opened(tmp_path).streams.import_chats([log])
+    assert not [event for event in events(tmp_path) if event.type == "notice"]
+
+
 async def test_each_receipt_is_of_the_packet_at_that_time(tmp_path: Path) -> None:
     await opened(tmp_path).streams.import_chats([saved(tmp_path, CHAT)])
     recorded = events(tmp_path)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from remora.cli._doctor import EXTRAS, extra_packages
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -84,8 +89,53 @@ def test_the_version_is_told(remora: Remora) -> None:
 def test_doctor_tells_what_is_there(remora: Remora) -> None:
     done = remora("doctor")
     assert done.returncode == 0
-    assert "ruff" in done.stdout
+    assert "✓ [agents]" in done.stdout
     assert "OS sandbox" in done.stdout
+
+
+def test_doctor_knows_every_extra_of_the_distribution_and_the_packages_behind_it() -> None:
+    declared = set(importlib.metadata.metadata("remora-agents").get_all("Provides-Extra") or ())
+    assert set(EXTRAS) == declared
+    assert "starlette" in extra_packages("view")
+    assert all(extra_packages(name) for name in EXTRAS)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--engine", "nosuch"), "`--engine` (the setting `engine.name`) should be `local` or `ray`"),
+        (("--max-turns", "0"), "`--max-turns` (the setting `runner.max_turns`) should be greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_value_is_told_by_the_name_of_its_flag(words: tuple[str, str], sentence: str, remora: Remora) -> None:
+    done = remora("analyze", "shop", *words)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert sentence in done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
+def test_an_engine_that_is_not_installed_is_told_before_anything_is_planned(remora: Remora) -> None:
+    done = remora("analyze", "shop", "--engine", "ray")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "remora-agents[fleet]" in done.stderr
+
+
+def test_runs_that_are_recorded_in_a_folder_below_are_named(
+    analyzed: Callable[[str], Any], remora: Remora, shop: Path
+) -> None:
+    analyzed("shop/cart.py")
+    above = shop.parent
+    assert "add `-C shop`" in remora("trace", "ls", cwd=above).stderr
+    assert "add `-C shop`" in remora("trace", "show", "ABCDEFG", cwd=above).stderr
+    assert "-C" not in remora("trace", "ls").stderr
+
+
+def test_a_list_of_nothing_says_where_was_looked(remora: Remora, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = remora("trace", "ls", cwd=empty)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"nothing is recorded in `{empty / '.agentfs'}` yet" in done.stderr
 
 
 def test_a_command_of_an_extra_that_is_missing_says_which_to_install(tmp_path: Path) -> None:

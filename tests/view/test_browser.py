@@ -204,6 +204,7 @@ def test_every_page_fits_from_400_to_2560_pixels_and_names_what_can_be_used(page
         f"/a/{one}",
         f"/a/{other}?turn=3",
         f"/a/{one}/files",
+        f"/a/{one}/turns",
         "/changes",
         f"/a/{one}/ladder",
         "/search?q=late",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,32 @@ def test_the_estimate_of_the_history_is_near_what_is_counted(project: app.Projec
     estimated = pages.facts(pages.viewing.open(agent))["line"].history
     counted = max(finish(project.streams.chat_history(agent))[0].values())
     assert 0.6 * counted < estimated < 1.6 * counted
+
+
+def test_all_turns_are_listed_with_what_was_chosen_and_what_came_back(project: app.Project, run: Any) -> None:
+    agent, pages = run(turns=6), Pages(project)
+    page = pages.turns(agent, 0)
+    assert [f'href="/a/{agent}?turn={turn}"' in page for turn in range(1, 7)] == [True] * 6
+    assert page.count("<tbody>") == len(pages.viewing.open(agent)) - 1  # turn 0 has no row
+    assert "later turns" not in page
+
+
+def test_a_turn_that_a_rule_decided_says_so_on_both_tracks(project: app.Project, write: Any) -> None:
+    decided = ModelResponseEvent(turn=1, rule="no problem is left")
+    agent = write(AgentStartEvent(format=1, goal="g"), TurnStartEvent(turn=1), decided, AgentEndEvent(turn=1))
+    pages = Pages(project)
+    page = pages.turn(agent, 1)
+    assert "No prompt was sent in this turn: a rule decided." in page
+    assert "A rule chose" in page and "no problem is left" in page
+    assert "<b>a rule</b>" in pages.ladder(agent)
+    assert "by rule: no problem is left" in pages.turns(agent, 0)
+
+
+def test_the_bars_of_a_short_run_are_not_broad(project: app.Project, run: Any) -> None:
+    pages = Pages(project)
+    svg = pages.facts(pages.viewing.open(run(turns=2)))["line"].svg
+    broad = [float(width) for width in re.findall(r'class="bar"[^>]* width="([\d.]+)"', svg)]
+    assert broad and max(broad) <= 90
 
 
 def test_the_list_shows_verdict_turns_tokens_and_model(project: app.Project, write: Any) -> None:

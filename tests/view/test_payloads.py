@@ -20,13 +20,13 @@ from view.hostile import PAYLOADS, end, start, turn
 from view.loops import finish
 
 TAGS = re.compile(
-    r"a|article|b|body|button|circle|code|datalist|dd|details|dialog|div|dl|dt|form|h1|h2|h3|h4|head|header|html|i|input|"
-    r"label|li|line|link|main|meta|nav|ol|option|output|p|path|polygon|pre|rect|script|section|span|style|summary|svg|"
+    r"a|article|b|body|br|button|circle|code|datalist|dd|details|dialog|div|dl|dt|form|h1|h2|h3|h4|head|header|html|i|input|"
+    r"label|li|line|link|main|meta|meter|nav|ol|option|output|p|path|polygon|pre|rect|script|section|span|style|summary|svg|"
     r"table|tbody|td|th|thead|time|title|tr|ul"
 )
 ATTRIBUTES = re.compile(
     r"action|aria-[a-z]+|autocomplete|autofocus|charset|checked|class|colspan|content|cx|cy|d|data-[a-z-]+|defer|for|height|hidden|"
-    r"href|http-equiv|id|lang|list|max|min|name|open|placeholder|points|preserveaspectratio|r|rel|required|role|scope|src|"
+    r"href|http-equiv|id|lang|list|max|min|name|open|placeholder|points|preserveaspectratio|r|rel|required|role|rowspan|scope|src|"
     r"tabindex|title|type|value|viewbox|width|x|x1|x2|y|y1|y2"
 )
 GROUPS = [" ".join(PAYLOADS[at : at + 8]) for at in range(0, len(PAYLOADS), 8)]
@@ -96,6 +96,7 @@ def test_no_payload_becomes_markup_in_any_event_of_any_page(
     assert shown > 20 * len(PAYLOADS)  # they are there, as text
     for page in (
         pages.agent(agent, 7),
+        pages.turns(agent, 0),
         pages.files(agent, None),
         pages.ladder(agent),
         pages.changes(agent),

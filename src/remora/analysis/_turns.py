@@ -12,6 +12,7 @@ from remora.events import (
     AgentEndEvent,
     AgentErrorEvent,
     AgentStartEvent,
+    Call,
     EscalationEvent,
     Event,
     FileChange,
@@ -28,6 +29,7 @@ from remora.events import (
     canonical,
 )
 from remora.ports import TokenCounter
+from remora.subagent import RESERVED_TOOLS
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class _Reading:
         self.open_calls: dict[str, dict[str, Any]] = {}
         self.files: list[FileChange] = []
         self.notices: list[str] = []
+        self.chosen: dict[str, tuple[Event, Call]] = {}
+        """By id, the calls of replies that were not started, with their reply."""
         self.news = ""
         self.error = ""
         """What stopped the agent. Its end need not repeat it."""
@@ -140,8 +144,9 @@ class _Reading:
                 self.notices.append(message)
             case NoticeEvent(code=code, message=message):
                 self._problem(turn, f"{code}: {message}")
-            case ModelResponseEvent(rule=rule) if rule:
+            case ModelResponseEvent(calls=calls, rule=rule) if rule or calls:
                 turn["rule"] = rule
+                self.chosen.update({call.call_id: (event, call) for call in calls if call.tool not in RESERVED_TOOLS})
             case ModelResponseEvent(calls=(), text=text, error=error):
                 turn["answer"] = text
                 if error:
@@ -151,6 +156,7 @@ class _Reading:
             case ToolCallEvent(purpose="check"):
                 pass
             case ToolCallEvent(call_id=call_id, args=args):
+                self.chosen.pop(call_id, None)
                 self.open_calls[call_id] = args
                 waiting = CallRow(event.tool, args, "none", "no result is recorded", 0, event.seq)
                 turn["calls"] = (*turn.get("calls", ()), waiting)
@@ -166,6 +172,14 @@ class _Reading:
                 self.head |= {"verdict": event.verdict, "check": event.check}
             case _:
                 pass
+
+    def add_not_started(self) -> None:
+        """Give every call that a reply chose and nobody started a row in its turn."""
+        for event, call in self.chosen.values():
+            row = CallRow(call.tool, call.args, "none", "the call was not started", 0, event.seq)
+            turn = self.turns.get(event.turn)
+            if turn is not None and not any(each.tool == call.tool for each in turn["calls"]):
+                turn["calls"] = (*turn["calls"], row)
 
     @staticmethod
     def _problem(turn: dict[str, Any], problem: str) -> None:
@@ -213,6 +227,7 @@ def summarize(events: Iterable[Event]) -> StreamSummary:
     for event in events:
         reading.take(event)
         count += 1
+    reading.add_not_started()
     turns = tuple(TurnRow(**row) for _, row in sorted(reading.turns.items()))
     return StreamSummary(
         **reading.head,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from remora.app._merged_diff import MergedDiff
     from remora.app._models import weights_counter
     from remora.app._naming import Named
+    from remora.app._now import AgentNow, agents_now
     from remora.app._open import STORE_SETTING, open_project
     from remora.app._overrides import RunOverrides
     from remora.app._project import STATE_DIR, Project, SystemClock, counter_of, default_state_dir, project_root
@@ -54,6 +55,7 @@ __all__ = [
     "STORE_SETTING",
     "Accepted",
     "AgentDiff",
+    "AgentNow",
     "AgentRow",
     "AgentSource",
     "Agents",
@@ -83,6 +85,7 @@ __all__ = [
     "TurnEvents",
     "Viewing",
     "WhatIfRuns",
+    "agents_now",
     "best_fit",
     "bundled_agents",
     "catalogue",
@@ -118,6 +121,7 @@ __all__ = [
 _MODULES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_answers": "Answers",
+    "_now": "AgentNow agents_now",
     "_open": "STORE_SETTING open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_escalating": "Answer",

@@ -13,7 +13,7 @@ from remora.ports import Decision
 from remora.twotrack import Track
 
 _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
-"""The log's counts are of the prompt that was really sent. Under these names nobody compares them with ours."""
+"""The log's counts are of the prompts that were really sent. Under these names reports do not take them for ours."""
 
 
 class ImportTrack(Track):

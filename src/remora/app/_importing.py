@@ -205,7 +205,7 @@ class LogImport:
             goal=found.goal,
             tools=found.tools,
             system_prompt=found.system,
-            prompts=PromptSettings(0, style="account", calling="native"),
+            prompts=PromptSettings(0, style="account", calling="native", are_sent=False),
             writer=writer,
             blobs=self._project.blobs,
             counter=counter,

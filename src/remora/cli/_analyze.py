@@ -6,19 +6,11 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from remora.analysis import sum_rungs
 from remora.app import (
@@ -43,16 +35,14 @@ from remora.cli._console import (
     JsonFlag,
     ProjectDir,
     StateDir,
-    err,
     errors_as_sentences,
     print_json,
     say,
     tell,
 )
+from remora.cli._live import LiveRun
 from remora.cli._model import fetching
-from remora.cli._progress import TimeLeftColumn
 from remora.cli._render_review import UNSAFE, diffs
-from remora.context.text import one_line
 from remora.errors import ConfigError
 from remora.orchestrator import LAST, Plan
 from remora.ports import AgentResult
@@ -244,7 +234,7 @@ def _run_and_print(
     tell(missing_weights(project.config))
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *map(without_passwords, sys.argv[1:])]), sandbox_name())
-    results = asyncio.run(_run_with_progress(plan, running, quiet=json or quiet))
+    results = asyncio.run(_run_with_progress(project, plan, running, quiet=json or quiet))
     tell(project.runs.notices)
     if json:
         decisions = sum_rungs(row for result in results for row in result.decisions)
@@ -266,29 +256,15 @@ def fetch_weights(project: Project, *, quiet: bool) -> None:
             ensure_weights(project.server, progress)
 
 
-async def _run_with_progress(plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool) -> list[AgentResult]:
+async def _run_with_progress(
+    project: Project, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool
+) -> list[AgentResult]:
     results = []
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeLeftColumn(),
-    )
-    waiting = {job.agent_id: f"{job.operation} {job.node.node_id}" for job in plan.jobs}
-    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as progress:
-        bar = progress.add_task(_running(waiting), total=len(plan.jobs))
+    with LiveRun(plan, project.state_dir, quiet=quiet) as live:
         async for result in running:
             results.append(result)
-            waiting.pop(result.agent_id, None)
-            progress.update(bar, advance=1, description=_running(waiting))
+            live.add(result)
     return plan.in_order(results)
-
-
-def _running(waiting: Mapping[str, str]) -> str:
-    """The agent that has been running longest: agents start in the order of the plan."""
-    return one_line(next(iter(waiting.values()), "last pass"), 34)
 
 
 async def _print_results(project: Project, results: Sequence[AgentResult], *, named: bool) -> None:
@@ -301,8 +277,7 @@ async def _print_results(project: Project, results: Sequence[AgentResult], *, na
         summary = project.streams.show(example.agent_id)
         tell(summary.notices)
         render.both_tracks(summary, *await project.streams.chat_history(example.agent_id))
-    for result in results:
-        say(render.agent_line(result))
+    render.agent_lines(results)
     render.verdicts(results)
     if example.files:
         diffs(await project.review.diff(example.agent_id), limit=16)

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from remora import analysis, app
+from remora import analysis
 from remora.cli import _render_compare as render
 from remora.cli._console import HERE, JsonFlag, ProjectDir, StateDir, errors_as_sentences, print_json
+from remora.cli._opening import open_to_read
 
 One = Annotated[str, typer.Argument(metavar="A", help="Agent or run, by the start or end of its id")]
 Other = Annotated[str, typer.Argument(metavar="B", help="Another one of the same kind")]
@@ -29,7 +30,7 @@ def diff(
       remora trace diff 7GX2KQF K6VR0ZW --json
     """
     with errors_as_sentences():
-        streams = app.open_project(project, state_dir=state_dir).streams
+        streams = open_to_read(project, state_dir).streams
         found = streams.compare(one, other)
         if json:
             print_json(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from remora.context.text import escaped_json, visible
-from remora.errors import ConfigError, MissingExtra, RemoraError
+from remora.errors import ConfigError, DefinitionError, MissingExtra, RemoraError
 
 HERE = Path()
 SLOW_S = 1.0
@@ -64,6 +65,18 @@ AGENTS_PACKAGES = frozenset(
 """Modules of the extra `agents` that are not in the extra `trace`."""
 
 
+FLAGS = {
+    "server.server": "--server",
+    "server.model": "--model",
+    "escalation": "--escalate",
+    "engine.name": "--engine",
+    "engine.address": "--address",
+    "runner.max_turns": "--max-turns",
+    "runner.memory.trace_store": "--store",
+}
+"""The flags that set a setting, by its path."""
+
+
 @contextmanager
 def errors_as_sentences() -> Iterator[None]:
     """Print an error as one sentence with a hint and exit with its code, instead of a traceback."""
@@ -71,7 +84,7 @@ def errors_as_sentences() -> Iterator[None]:
         with _missing_extras():
             yield
     except RemoraError as error:
-        err.print(Text.assemble(("error: ", "bold red"), visible(error.message)))
+        err.print(Text.assemble(("error: ", "bold red"), visible(_message(error))))
         if error.hint:
             err.print(Text.assemble(("hint: ", "bold"), visible(error.hint)))
         raise typer.Exit(BAD_CONFIG if isinstance(error, ConfigError) else SOME_FAILED) from None
@@ -82,6 +95,23 @@ def errors_as_sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         err.print("Cancelled. What was recorded is safe.")
         raise typer.Exit(CANCELLED) from None
+
+
+def _message(error: RemoraError) -> str:
+    """What happened. A setting that a flag set goes by the flag's name."""
+    if not isinstance(error, DefinitionError) or error.file != "flag":
+        return error.message
+    named = [problem.removeprefix("$.").partition(": ") for problem in error.problems]
+    return "\n".join(f"{_flag(path)} {_problem(words)}" for path, _, words in named)
+
+
+def _flag(path: str) -> str:
+    """The flag with its setting, which `--set` may have named instead."""
+    return f"`{FLAGS[path]}` (the setting `{path}`)" if path in FLAGS else f"`{path}`"
+
+
+def _problem(words: str) -> str:
+    return words.replace("Input should", "should").replace("'", "`")
 
 
 @contextmanager
@@ -163,15 +193,37 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, default=plain).decode()
 
 
-def say(text: str, style: str = "") -> None:
-    """Print a line on stdout, with control characters made visible."""
-    out.print(Text(visible(text), style=style))
+def say(text: str, style: str = "", *, hang: int | None = None) -> None:
+    """Print a line on stdout, with control characters made visible.
+
+    With `hang`, a line that is longer than the terminal breaks between words and goes on with this indentation.
+    """
+    shown = visible(text)
+    out.print(Text(shown if hang is None else folded(shown, out, hang), style=style))
 
 
 def tell(notices: Iterable[str]) -> None:
     """Print notices on stderr."""
     for notice in notices:
-        err.print(Text(visible(f"notice: {notice}")))
+        err.print(Text(folded(visible(f"notice: {notice}"), err, 2)))
+
+
+def folded(text: str, console: Console, hang: int) -> str:
+    """Text with lines that fit the terminal, broken between words. Without a terminal, the text as it is."""
+    if not console.is_terminal or console.width <= hang + LEAST_ROOM:
+        return text
+    wrap = textwrap.TextWrapper(
+        width=console.width,
+        subsequent_indent=" " * hang,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        expand_tabs=False,
+    )
+    return "\n".join("\n".join(wrap.wrap(line)) for line in text.split("\n"))
+
+
+LEAST_ROOM = 24
+"""Columns that an indented line needs at least."""
 
 
 def plain(value: Any) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -28,26 +30,58 @@ class Finding:
     ok: bool
     detail: str
     needed_for: str = ""
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    """The packages behind it; None for one that is not installed."""
 
 
 def diagnose() -> list[Finding]:
     """Check each part of the installation."""
     found = [Finding("python", True, platform.python_version()), Finding("remora", True, __version__)]
-    found += [_package(name, extra) for extra, names in _EXTRAS.items() for name in names]
+    found += [_extra(name, gives) for name, gives in EXTRAS.items()]
     return [*found, *_sandbox(), *_models()]
 
 
-_EXTRAS = {
-    "agents": ("openai", "pydantic-monty", "tree-sitter", "tree-sitter-python", "ruff", "typer", "rich", "tokenizers"),
-    "embedded": ("xllamacpp",),
+EXTRAS = {
+    "agents": "runs agents: `remora analyze`, `watch`, `resume`, `fork`",
+    "embedded": "a model in this process: `--server embedded`",
+    "trace": "commands that read: `remora trace`, `diff`, `accept`",
+    "view": "a page with both tracks: `remora view`",
+    "logs": "compressed logs in `remora trace import` (zstd)",
+    "mcp": "tools of MCP servers, and `remora mcp`",
+    "otel": "OpenTelemetry spans while your loop runs",
+    "postgres": "streams in a database: `--store postgres://…`",
+    "fleet": "agents on many machines: `--engine ray`",
+    "langchain": "adapter for LangChain and LangGraph",
+    "openai-agents": "adapter for the OpenAI Agents SDK",
+    "pydantic-ai": "adapter for Pydantic AI",
+    "smolagents": "adapter for smolagents",
 }
+"""Each extra, and what it gives."""
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_IN_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
-def _package(name: str, extra: str) -> Finding:
+def _extra(extra: str, gives: str) -> Finding:
+    """Whether all packages of an extra are installed."""
+    versions = {name: _version(name) for name in extra_packages(extra)}
+    missing = [name for name, version in versions.items() if version is None]
+    if not missing:
+        return Finding(f"[{extra}]", True, gives, versions=versions)
+    what = "not installed" if len(missing) == len(versions) else f"without {', '.join(missing)}"
+    return Finding(f"[{extra}]", False, f"{gives}; {what}", f'pip install "remora-agents[{extra}]"', versions)
+
+
+def extra_packages(extra: str) -> list[str]:
+    """The packages that an extra of this installation names."""
+    found = ((_NAME.match(line), _IN_EXTRA.search(line)) for line in metadata.requires("remora-agents") or ())
+    return [name[0] for name, marker in found if name and marker and marker[1] == extra]
+
+
+def _version(name: str) -> str | None:
     try:
-        return Finding(name, True, metadata.version(name))
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return Finding(name, False, "not installed", f'pip install "remora-agents[{extra}]"')
+        return None
 
 
 def _models() -> list[Finding]:

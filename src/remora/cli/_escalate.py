@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remora import app, events
+from remora import events
 from remora.cli._console import (
     HERE,
     JsonFlag,
@@ -21,6 +21,7 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._filters import StreamId
+from remora.cli._opening import open_to_read
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def escalate(
       remora trace escalate 7GX2KQF --to ollama#qwen3:30b
     """
     with errors_as_sentences():
-        escalations = app.open_project(project, state_dir=state_dir).escalations
+        escalations = open_to_read(project, state_dir).escalations
         if to is None:
             document = asyncio.run(escalations.document(stream, tokens))
             print_json(document) if json else _print_document(document)

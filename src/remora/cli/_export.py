@@ -19,6 +19,7 @@ from remora import app
 from remora.cli._console import HERE, ProjectDir, StateDir, errors_as_sentences, slow_progress, tell, whole_file
 from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
+from remora.cli._opening import open_to_read
 from remora.cli._report import Ids, Output
 from remora.context.text import number
 from remora.errors import ConfigError
@@ -71,7 +72,7 @@ def export(
     with errors_as_sentences():
         if endpoint is not None and (kind is not Format.OTEL or output is not None):
             raise ConfigError("`--endpoint` takes only `--format otel`, and no `--output`")
-        opened = app.open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         wanted = Filter(operation=operation, node=node, outcome=outcome, since=since, until=until)
         with indexing_progress(opened), slow_progress("agents", quiet=False) as progress:
             parts = opened.streams.export(kind.value, ids or (), wanted, content=content, progress=progress)

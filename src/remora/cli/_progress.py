@@ -11,27 +11,16 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
-    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Column
-from rich.text import Text
 
 from remora.cli._console import err
 from remora.context.text import visible
 
 DELAY_S = 0.5
-
-
-class TimeLeftColumn(ProgressColumn):
-    """The time left in words: `about 3 min left`. Empty until it can be estimated."""
-
-    def render(self, task: Task) -> Text:
-        """The text for a task."""
-        return Text("" if task.finished else time_left(task.time_remaining))
 
 
 def time_left(seconds: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -41,9 +41,9 @@ def heading(plan: Plan, command: str, sandbox: str) -> None:
     """Print what is about to run, and its limits."""
     asked = [*plan.servers, *(f"what MCP server {name} uses" for name in plan.mcp)]
     network = f"only {', '.join(asked)}" if asked else "not used"
-    say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold")
+    say(f"remora {__version__} · {_model_name(plan)} · sandbox {sandbox} · network {network}", "bold", hang=2)
     limit = f"prompt limit {plan.limit:,} tokens" if plan.limit else "packet limit by the model"
-    say(f"{command}      {_agent_counts(plan)} · {limit}")
+    say(f"{command}      {_agent_counts(plan)} · {limit}", hang=2)
     if plan.ladder:
         say(f"ladder: {' → '.join(plan.ladder)}")
     tell(f"skipped: {problem}" for problem in plan.problems)
@@ -88,6 +88,30 @@ def agent_line(result: AgentResult) -> str:
     )
 
 
+def agent_lines(results: Sequence[AgentResult]) -> None:
+    """Print one line for each agent. On a terminal, of many that ended alike without a change, only some."""
+    alike = Counter(map(_alike, results))
+    shown: Counter[object] = Counter()
+    for result in results:
+        key = _alike(result)
+        shown[key] += 1
+        if key is None or not out.is_terminal or alike[key] <= MANY or shown[key] <= SOME:
+            say(agent_line(result), hang=33)
+        elif shown[key] == alike[key]:
+            say(f" … {alike[key] - SOME} more {result.operation} {result.verdict or result.outcome}: {result.why}")
+
+
+MANY, SOME = 12, 3
+"""More agents than `MANY` that ended alike are shown by the first `SOME` of them."""
+
+
+def _alike(result: AgentResult) -> tuple[str, str, str, str] | None:
+    """What agents without a change have in common; None for one that changed something or failed."""
+    if result.files or result.outcome != "success":
+        return None
+    return result.operation, result.verdict, result.outcome, result.why
+
+
 _STAGES = {"first": " as a whole", "last": " as a whole, after the others"}
 
 
@@ -99,14 +123,15 @@ def verdicts(results: Sequence[AgentResult]) -> None:
         counts = Counter(result.verdict or result.outcome for result in mine)
         tools = sorted({str(result.check.get("tool")) for result in mine if result.check})
         tally = "   ".join(f"{number} {word}" for word, number in sorted(counts.items(), key=_best_first))
-        say(f" {operation:<11} {tally:<44} {', '.join(tools)}")
+        say(f" {operation:<11} {tally:<44} {', '.join(tools)}".rstrip(), hang=13)
         for line in _common_reasons(mine):
-            say(f" {'':<11} {line}")
+            say(f" {'':<11} {line}", hang=13)
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
     decisions(analysis.sum_rungs(row for result in results for row in result.decisions))
-    say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet\n")
+    say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet", hang=2)
+    say("")
 
 
 def _common_reasons(results: Sequence[AgentResult]) -> list[str]:
@@ -127,6 +152,11 @@ _BEST_FIRST = ("clean", "written", "rewritten", "kept", "partial", "unsafe", "un
 def _best_first(counted: tuple[str, int]) -> tuple[int, str]:
     word = counted[0]
     return (_BEST_FIRST.index(word) if word in _BEST_FIRST else len(_BEST_FIRST), word)
+
+
+def event_values(event: Event) -> dict[str, Any]:
+    """An event for `--json`: its type, and all fields that are not at their default."""
+    return {"type": event.type} | event.model_dump(exclude_defaults=True)
 
 
 def event_json(event: Event) -> None:
@@ -227,7 +257,7 @@ def findings(found: Sequence[Finding]) -> None:
     for item in found:
         mark, style = ("✓", "green") if item.ok else ("-", "yellow")
         needed = f"  ({item.needed_for})" if item.needed_for else ""
-        say(f"{mark} {item.part:<22} {item.detail}{needed}", style)
+        say(f"{mark} {item.part:<22} {item.detail}{needed}", style, hang=25)
 
 
 def next_steps(shown: AgentResult, options: str, *, changed: bool = True, named: bool = False) -> None:
@@ -246,13 +276,9 @@ def next_steps(shown: AgentResult, options: str, *, changed: bool = True, named:
     lines = [(f"remora {command} {options}".rstrip(), what) for command, what in steps]
     say("Next:" if changed else "No agent changed a file. Next:")
     wide = min(76, max(len(command) for command, _ in (*lines, *_MORE_STEPS)))
+    beside = not out.is_terminal or wide + 4 + max(len(what) for _, what in (*lines, *_MORE_STEPS)) <= out.width
     for command, what in (*lines, *_MORE_STEPS):
-        say(one_line_of(f"  {command:<{wide}}  {what}"))
-
-
-def one_line_of(line: str) -> str:
-    """A line cut to the terminal, or whole where there is none."""
-    return line if not out.is_terminal or len(line) <= out.width else line[: out.width - 1] + "…"
+        say(f"  {command:<{wide}}  {what}" if beside else f"  {command}\n      {what}")
 
 
 _MORE_STEPS = (

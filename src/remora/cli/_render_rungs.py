@@ -17,7 +17,7 @@ MAX_NAME = 48
 def moves(lines: Iterable[str]) -> None:
     """Print each move between models."""
     for line in lines:
-        say(f"Ladder {one_line(line, 180)}")
+        say(f"Ladder {one_line(line, 180)}", hang=2)
 
 
 def decisions(rows: Sequence[RungRow]) -> None:
@@ -31,5 +31,6 @@ def decisions(rows: Sequence[RungRow]) -> None:
         share = f"{row.decisions:>4} of {total} decisions ({row.decisions / total:.0%})"
         say(
             f" {one_line(row.rung, MAX_NAME):<24} {share}  "
-            f"{row.prompt_tokens:>8,} tokens in  {row.reply_tokens:>7,} out  {row.seconds:>7.1f} s{undecided}"
+            f"{row.prompt_tokens:>8,} tokens in  {row.reply_tokens:>7,} out  {row.seconds:>7.1f} s{undecided}",
+            hang=28,
         )

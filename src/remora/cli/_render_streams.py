@@ -29,6 +29,8 @@ _BIG = ("messages", "tools", "definition", "delta", "raw", "parsed")
 
 def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
     """Print one row for each stream. `older` is the number of older streams that are not shown."""
+    if not rows:
+        return
     titles = _WIDE if out.width >= WIDE else _NARROW
     cells = [[visible(_cell(row, title)) for title in titles] for row in rows]
     lines = _aligned([list(titles), *cells], titles, out.width if out.is_terminal else 0)

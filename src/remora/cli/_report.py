@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from remora import analysis, app
+from remora import analysis
 from remora.cli._console import (
     HERE,
     SOME_FAILED,
@@ -28,6 +28,7 @@ from remora.cli._console import (
 )
 from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
+from remora.cli._opening import open_to_read
 from remora.context.text import visible
 from remora.trace import Filter
 
@@ -89,7 +90,7 @@ def report(
       remora trace report --format sarif -O remora.sarif --fail-on failed
     """
     with errors_as_sentences():
-        opened = app.open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         wanted = Filter(operation=operation, node=node, outcome=outcome, since=since, until=until)
         wanted_kind = Format.JSON if json else kind
         with indexing_progress(opened), slow_progress("agents", quiet=False) as progress:

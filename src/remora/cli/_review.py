@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from remora.app import Accepted, AgentDiff, open_project
+from remora.app import Accepted, AgentDiff
 from remora.cli import _render_review as render
 from remora.cli._console import (
     HERE,
@@ -23,6 +23,7 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._indexing import indexing_progress
+from remora.cli._opening import open_to_read
 from remora.cli._progress import delayed_progress
 from remora.errors import ConfigError
 
@@ -60,7 +61,7 @@ def diff(
       remora diff --by-agent
     """
     with errors_as_sentences():
-        opened = open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         with indexing_progress(opened, quiet=json), delayed_progress(quiet=json) as progress:
             if by_agent or json:
                 found = asyncio.run(opened.review.diff(agent, file or (), progress=progress))
@@ -98,7 +99,7 @@ def accept(
     with errors_as_sentences():
         if interactive and json:
             raise ConfigError("`--interactive` and `--json` cannot be combined: expected one of them")
-        opened = open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         chosen = _choose(asyncio.run(opened.review.diff(agent, file or ()))) if interactive else None
         with delayed_progress(quiet=json) as progress:
             done = asyncio.run(opened.review.accept(agent, file or (), chosen=chosen, progress=progress))
@@ -123,7 +124,7 @@ def reject(
       remora reject --file src/cart.py
     """
     with errors_as_sentences():
-        opened = open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         done = asyncio.run(opened.review.reject(agent, file or ()))
         tell(opened.changes.notices)
         print_json(done) if json else render.rejected(done)
@@ -146,7 +147,7 @@ def undo(
       remora undo 7GX2KQF
     """
     with errors_as_sentences():
-        opened = open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         with delayed_progress(quiet=json) as progress:
             done = asyncio.run(opened.review.undo(agent, progress=progress))
         tell(opened.changes.notices)

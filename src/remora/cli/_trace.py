@@ -25,6 +25,7 @@ from remora.cli._escalate import escalate
 from remora.cli._filters import Node, Operation, Outcome, Run, Since, StreamId, Tokenizer, Tool, Until
 from remora.cli._import import import_
 from remora.cli._indexing import indexing_progress
+from remora.cli._opening import open_to_read
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.cli._what_if import what_if
 from remora.errors import ConfigError
@@ -76,7 +77,7 @@ def ls(
         if every and limit is not None:
             raise ConfigError("`--all` and `--limit` cannot be combined: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        opened = app.open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir, lists=True)
         with indexing_progress(opened, quiet=json):
             library = opened.library
             if every or (json and limit is None):
@@ -92,25 +93,37 @@ def ls(
 @trace.command()
 def show(
     stream: StreamId,
+    turn: Annotated[
+        int | None, typer.Option("--turn", "-t", min=0, help="Both tracks of this turn: the prompt, and what happened")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="With --turn: everything, however long")] = False,
     events: Annotated[bool, typer.Option("--events", help="Print every event in one line")] = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Show an agent's run on both tracks, turn by turn, or every event of a stream.
+    """Show an agent's run on both tracks, turn by turn, or one of its turns, or every event of a stream.
 
     For a damaged stream, print everything before the damage, then the damage, and exit with code 1.
 
     \b
     Examples:
       remora trace show 7GX2KQF
+      remora trace show 7GX2KQF --turn 3
+      remora trace show 7GX2KQF --turn 3 --full
       remora trace show 7GX2KQF --events
     """
     with errors_as_sentences():
-        library = app.open_project(project, state_dir=state_dir).library
+        opened = open_to_read(project, state_dir)
+        if turn is not None:
+            _show_turn(opened, stream, turn, full=full, events=events, json=json)
+            return
+        if full:
+            raise ConfigError("`--full` shows one turn in full: expected `--turn` with it")
+        library = opened.library
         found = library.intact(stream)
         if json:
-            print_json([event.model_dump(exclude_defaults=True) for event in found])
+            print_json(list(map(render.event_values, found)))
         elif events or library.is_run(stream):
             for event in found:
                 render.event_line(event)
@@ -119,6 +132,26 @@ def show(
             render.both_tracks(summary, {})
         if found.damage:
             raise found.damage
+
+
+def _show_turn(opened: app.Project, stream: str, turn: int, *, full: bool, events: bool, json: bool) -> None:
+    """Show one turn of an agent."""
+    from remora.cli._render_turn import find_turn, one_turn  # loads events and prompts, which lists do not need
+
+    if opened.library.is_run(stream):
+        raise ConfigError("A run's own stream has no turns: expected an agent", hint="`remora trace ls` lists them")
+    viewing = app.Viewing(opened)
+    outline = viewing.open(stream)
+    index = find_turn(outline, turn)
+    if not (json or events):
+        one_turn(viewing, outline, index, full=full)
+    elif json:
+        print_json(list(map(render.event_values, viewing.turn(outline, index).events)))
+    else:
+        for event in viewing.turn(outline, index).events:
+            render.event_line(event)
+    if outline.damage:
+        raise outline.damage
 
 
 @trace.command()
@@ -137,7 +170,7 @@ def tail(
     """
 
     async def follow_it() -> None:
-        async for event in app.open_project(project, state_dir=state_dir).library.tail(stream, follow=follow):
+        async for event in open_to_read(project, state_dir).library.tail(stream, follow=follow):
             render.event_json(event) if json else render.event_line(event)
 
     with errors_as_sentences():
@@ -168,7 +201,7 @@ def search(
     """
     with errors_as_sentences():
         wanted = Filter(run, node, operation, tool, outcome, since, until)
-        opened = app.open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir)
         with indexing_progress(opened, quiet=json):
             library = opened.library
             hits = library.search(" ".join(words), wanted, limit=limit)
@@ -194,7 +227,7 @@ def get(
     """
 
     async def read_key() -> list[TraceEntry] | list[str]:
-        async with app.open_project(project, state_dir=state_dir).trace_store() as store:
+        async with open_to_read(project, state_dir).trace_store() as store:
             return await store.read(key)
 
     with errors_as_sentences():
@@ -220,7 +253,7 @@ def replay(
       remora trace replay 7GX2KQF --to 2
     """
     with errors_as_sentences():
-        result = analysis.replay(app.open_project(project, state_dir=state_dir).library.events(stream), to)
+        result = analysis.replay(open_to_read(project, state_dir).library.events(stream), to)
         print_json(result) if json else render.replayed(result)
     raise typer.Exit(0 if result.first_difference is None else SOME_FAILED)
 
@@ -241,7 +274,7 @@ def explain(
       remora trace explain lint_errors_remaining 7GX2KQF --at 2
     """
     with errors_as_sentences():
-        found, raw = asyncio.run(app.open_project(project, state_dir=state_dir).streams.explain(key, stream, at))
+        found, raw = asyncio.run(open_to_read(project, state_dir).streams.explain(key, stream, at))
         print_json({"explanation": found, "raw": raw}) if json else render.explained(found, raw)
     raise typer.Exit(0 if found.known else SOME_FAILED)
 
@@ -269,7 +302,7 @@ def verify(
       remora trace verify --quick
     """
     with errors_as_sentences():
-        library = app.open_project(project, state_dir=state_dir).library
+        library = open_to_read(project, state_dir).library
         with slow_progress("streams", quiet=json) as progress:
             found = library.verify(stream, quick=quick, progress=progress)
         print_json(found) if json else render.verified(found)
@@ -300,7 +333,7 @@ def prune(
       remora trace prune --keep-last 100
     """
     with errors_as_sentences():
-        library = app.open_project(project, state_dir=state_dir).library
+        library = open_to_read(project, state_dir).library
         rules = Retention(older_than, max_bytes, keep_last, keep_failed)
         plan = library.plan_prune(rules, datetime.now(UTC), blobs_only=blobs_only)
         result = None if dry_run else library.prune(plan)
@@ -323,7 +356,7 @@ def tokens(
       remora trace tokens 7GX2KQF --tokenizer model.gguf --json
     """
     with errors_as_sentences():
-        report = asyncio.run(app.open_project(project, state_dir=state_dir).streams.tokens(stream, tokenizer=tokenizer))
+        report = asyncio.run(open_to_read(project, state_dir).streams.tokens(stream, tokenizer=tokenizer))
         print_json(report) if json else render.tokens(report)
 
 
@@ -345,7 +378,7 @@ def transcript(
       remora trace transcript 7GX2KQF --full --json
     """
     with errors_as_sentences():
-        entries = asyncio.run(app.open_project(project, state_dir=state_dir).streams.transcript(stream, full=full))
+        entries = asyncio.run(open_to_read(project, state_dir).streams.transcript(stream, full=full))
         print_json(entries) if json else render_transcript(entries)
 
 

@@ -22,6 +22,7 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._indexing import indexing_progress
+from remora.cli._opening import open_to_read
 from remora.errors import ConfigError
 
 view = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -63,7 +64,7 @@ def show(
         check_extra()  # before anything that needs the extra is imported
         from remora.view import Server, export_agent
 
-        opened = app.open_project(project, state_dir=state_dir)
+        opened = open_to_read(project, state_dir, lists=True)
         path = _path(opened, wanted)
         if export is not None:
             done = export_agent(opened, _agent(wanted), export, max_bytes=max_bytes)

@@ -23,6 +23,7 @@ from remora.cli._console import (
     tell,
 )
 from remora.cli._filters import Node, Operation, Outcome, Since, Tokenizer, Tool, Until
+from remora.cli._opening import open_to_read
 from remora.errors import ConfigError
 from remora.trace import Filter
 
@@ -93,9 +94,7 @@ def what_if(
             diffs=diff,
         )
         wanted = Filter(None, node, operation, tool, outcome, since, until)
-        total, failed = asyncio.run(
-            _compare(app.open_project(project, state_dir=state_dir), other, streams or [], wanted, json=json)
-        )
+        total, failed = asyncio.run(_compare(open_to_read(project, state_dir), other, streams or [], wanted, json=json))
         limits = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth)
         breaches = limits.breaches(total)
         for breach in breaches:

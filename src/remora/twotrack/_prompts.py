@@ -67,6 +67,8 @@ class PromptSettings:
     """
     rung: str = ""
     """The rung of the ladder that these prompts are for, as receipts name it; empty without a ladder."""
+    are_sent: bool = True
+    """Whether a server reads these prompts. For an import it read others, and what it counted says nothing of ours."""
 
     @property
     def uses_history(self) -> bool:
@@ -201,7 +203,7 @@ class PromptBuilder:
 
     def usage_notice(self, usage: Mapping[str, Any]) -> NoticeEvent | None:
         """A notice if the server read clearly less of the last prompt than was sent, or more than was counted."""
-        read = _prompt_tokens(usage)
+        read = _prompt_tokens(usage) if self.settings.are_sent else None
         if not isinstance(read, int) or isinstance(read, bool) or read <= 0:
             return None
         if read < self._counted * (CUT_EXACT if self.counter.exact else CUT_ESTIMATED):

@@ -38,6 +38,7 @@ def make_app(project: Project, *, token: str, port: int, is_over: IsOver = lambd
         Route("/report", _page(pages, lambda request: pages.report(_text(request, "id")))),
         Route("/a/{id}", _page(pages, lambda request: pages.agent(_id(request), _number(request, "turn")))),
         Route("/a/{id}/turn", _page(pages, lambda request: pages.turn(_id(request), _number(request, "turn")))),
+        Route("/a/{id}/turns", _page(pages, lambda request: pages.turns(_id(request), _number(request, "page") or 0))),
         Route("/a/{id}/timeline", _page(pages, lambda request: pages.time_line(_id(request)))),
         Route("/a/{id}/live", _live_agent(pages, is_over)),
         Route("/a/{id}/output", _page(pages, lambda request: _output(pages, request))),

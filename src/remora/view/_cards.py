@@ -31,7 +31,7 @@ from remora.events import (
     UserInputEvent,
     readable,
 )
-from remora.view._text import bytes_text, clean, clean_after
+from remora.view._words import bytes_text, clean, clean_after
 
 FOLD = 6 * 1024
 """Bytes of an output that a card shows at first."""
@@ -160,10 +160,10 @@ class Cards:
         outputs = self._outputs(event, mark=False)
         if event.calls and _is_only_call(event):
             outputs = outputs[1:]  # the text is the call itself
-        badges = [(event.error, "bad")] if event.error else []
+        badges = [(event.error, "bad")] if event.error else [(event.rule, "quiet")] if event.rule else []
         return Card(
             "reply",
-            "The model chose" if calls else "The model answered",
+            "A rule chose" if event.rule else "The model chose" if calls else "The model answered",
             event.seq,
             event.ts,
             badges,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from remora.analysis._rungs import RungTally
-from remora.events import EscalationEvent, Event, ModelRequestEvent, NoticeEvent
+from remora.events import EscalationEvent, Event, ModelRequestEvent, ModelResponseEvent, NoticeEvent
 
 MAX_STEPS = 2000
 """Decisions that are shown one by one."""
@@ -24,9 +24,15 @@ def ladder(events: Iterable[Event]) -> dict[str, Any]:
             case NoticeEvent() if len(notices) < MAX_STEPS:
                 notices.append(event)
             case ModelRequestEvent():
-                name = event.rung or "the model"
-                if spans and spans[-1][0] == name:
-                    spans[-1] = (name, spans[-1][1], event.turn)
-                elif len(spans) < MAX_STEPS:
-                    spans.append((name, event.turn, event.turn))
+                _extend(spans, event.rung or "the model", event.turn)
+            case ModelResponseEvent(rule=rule) if rule:
+                _extend(spans, "a rule", event.turn)
     return {"rows": tally.rows, "moves": moves, "notices": notices, "spans": spans}
+
+
+def _extend(spans: list[tuple[str, int, int]], name: str, turn: int) -> None:
+    """Add a decision to the last span, or begin another one."""
+    if spans and spans[-1][0] == name:
+        spans[-1] = (name, spans[-1][1], turn)
+    elif len(spans) < MAX_STEPS:
+        spans.append((name, turn, turn))

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from remora.analysis import AgentComparison, PromptItem, PromptPart, RunComparison, Shown
+from remora.analysis import AgentComparison, PromptItem, PromptPart, RunComparison, Shown, summarize
 from remora.analysis.reporting import words
 from remora.app import Project, Viewing
 from remora.errors import RemoraError, TraceNotFound
-from remora.events import short_id
+from remora.events import ModelResponseEvent, short_id
 from remora.trace import Filter, Outline, StreamInfo, is_locked, read_picked
 from remora.view._cards import Cards
 from remora.view._head import Head, head, tone_of
@@ -24,6 +24,8 @@ from remora.view._text import environment
 
 PAGE = 100
 """Agents on one page of the list."""
+TURNS = 200
+"""Turns on one page of the list of all turns."""
 MAX_PAIRS = 400
 """Turns or agents of a comparison that are shown."""
 MAX_DIFFS = 100
@@ -114,6 +116,16 @@ class Pages:
         index = self.index_of(outline, turn)
         return self.render("turn.html", **self.turn_values(outline, index, head(self.viewing, outline)))
 
+    def turns(self, fragment: str, page: int) -> str:
+        """All turns of an agent, one in a row: what the model saw of it, chose and got."""
+        outline = self.viewing.open(fragment)
+        first = min(page * TURNS, max(len(outline) - 1, 0))
+        last = min(first + TURNS, len(outline))
+        rows = [
+            row for index in range(first, last) for row in summarize(self.viewing.turn(outline, index).events).turns
+        ]
+        return self.render("turns.html", **self.facts(outline), rows=rows, page=page, is_last=last >= len(outline))
+
     def time_line(self, fragment: str) -> str:
         """The time line of an agent, for a page that is already open."""
         return self.render("timeline.html", **self.facts(self.viewing.open(fragment)))
@@ -134,7 +146,15 @@ class Pages:
         """Both tracks of one turn. `source` gives the event behind an item of the prompt, where no server can."""
         found = found or head(self.viewing, outline)
         if not len(outline):
-            return {"turn": 0, "head": found, "prompt": None, "cards": [], "more": 0, "span": (0, 0), "following": None}
+            nothing: dict[str, Any] = {
+                "prompt": None,
+                "cards": [],
+                "more": 0,
+                "span": (0, 0),
+                "following": None,
+                "by_rule": False,
+            }
+            return {"turn": 0, "head": found, **nothing}
         row, viewing = outline[index], self.viewing
         following = viewing.next_prompt(outline, index)
         events = viewing.turn(outline, index)
@@ -147,6 +167,7 @@ class Pages:
             "more": events.more,
             "span": (row.seq, events.events[-1].seq if events.events else row.seq),
             "following": following.request.turn if following else None,
+            "by_rule": any(isinstance(event, ModelResponseEvent) and event.rule for event in events.events),
         }
 
     def _prompt(self, outline: Outline, index: int, source: Source | None) -> dict[str, Any] | None:

@@ -15,8 +15,10 @@ from markupsafe import Markup, escape
 
 from remora.analysis import PromptPart
 from remora.trace import Outline
-from remora.view._text import clean
+from remora.view._words import clean
 
+BROADEST = 90
+"""A bar is never broader, so that a run of two turns does not become two blocks."""
 COLUMNS = 320
 """Columns of the time line. A longer run has several turns in a column."""
 WIDTH, HEIGHT = 1000, 100
@@ -95,7 +97,7 @@ def _log(top: int) -> Callable[[int], float]:
 
 def _draw(columns: Sequence[Column], scale: Callable[[int], float], link: Callable[[int], str]) -> list[Markup]:
     width = WIDTH / max(len(columns), 1)
-    gap = min(width * 0.18, 3.0)
+    gap = max(min(width * 0.18, 3.0), width - BROADEST)
     parts = [_area(columns, scale, width)]
     for at, column in enumerate(columns):
         x, tall = at * width, scale(column.tokens)

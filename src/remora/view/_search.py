@@ -12,7 +12,7 @@ from remora.errors import TraceError
 from remora.events import BlobRef, Event, decode, readable
 from remora.trace import Outline, read_lines
 from remora.view._cards import LEAD
-from remora.view._text import clean
+from remora.view._words import clean
 
 MAX_HITS = 100
 AROUND = 80

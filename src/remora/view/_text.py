@@ -10,12 +10,9 @@ from markupsafe import Markup
 
 from remora._version import __version__
 from remora.analysis.reporting.words import milliseconds, seconds
-from remora.context.patterns import redact_patterns
-from remora.context.text import one_line, visible
+from remora.context.text import one_line
 from remora.events import readable, short_id
-
-MAX_TEXT = 200_000
-"""Characters of one text in a page. Longer ones are outputs, which are shown by windows."""
+from remora.view._words import bytes_text, clean
 
 
 def shown(value: Any) -> Any:
@@ -28,28 +25,6 @@ def shown(value: Any) -> Any:
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return clean(value)
-
-
-def clean(text: str) -> str:
-    """Text as it is shown: what looks like a secret is redacted, control characters are visible."""
-    return visible(redact_patterns(text[:MAX_TEXT].replace("\r\n", "\n")))
-
-
-def clean_after(lead: str, text: str) -> str:
-    """`text` as it is shown after `lead`: a secret that begins in `lead` is redacted too."""
-    before, whole = clean(lead), clean(lead + text)
-    same = next((at for at, pair in enumerate(zip(before, whole, strict=False)) if pair[0] != pair[1]), len(before))
-    return whole[min(same, len(whole)) :]
-
-
-def bytes_text(size: int) -> str:
-    """A size for people: `812 B`, `11.8 KB`, `50 MB`."""
-    amount, unit = float(size), "B"
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{amount:,.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:,.1f} {unit}"
 
 
 def plural(count: int, word: str) -> str:
@@ -78,6 +53,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "args": lambda args: " ".join(value if isinstance(value, str) else readable(value) for value in args.values()),
         "bytes": bytes_text,
         "groupby_run": by_run,
         "json": lambda value: value if isinstance(value, str) else readable(value),

@@ -72,6 +72,35 @@ def test_what_a_program_wrote_into_a_claude_session_is_not_its_task() -> None:
     )
 
 
+def test_what_an_editor_puts_beside_a_request_is_not_its_task() -> None:
+    opened = {"type": "text", "text": "<ide_opened_file>The user opened a.py</ide_opened_file>"}
+    (session,) = conversations(
+        claude("user", [opened, {"type": "text", "text": "Fix the test"}]), claude("assistant", "Done.", id="m1")
+    )
+    assert session.goal == "Fix the test"
+    assert [step.text for step in session.steps() if isinstance(step, UserMessage)] == [opened["text"]]
+
+
+def test_words_that_waited_for_a_working_agent_are_a_persons_and_a_failed_request_is_no_reply() -> None:
+    queued = {"type": "queued_command", "prompt": "Also the docs"}
+    (session,) = conversations(
+        claude("user", "Fix the test"),
+        claude("assistant", [use("a")], id="m1"),
+        claude("user", [gave("a")]),
+        {"type": "attachment", "sessionId": SESSION, "isSidechain": False, "uuid": "q", "attachment": queued},
+        claude("assistant", "API Error: 529", id="x", isApiErrorMessage=True),
+        claude("assistant", "Both are done.", id="m2"),
+    )
+    assert [step.text for step in session.steps()] == ["", "Also the docs", "Both are done."]
+    assert session.unknown == {"failed request": 1}
+
+
+def test_a_session_without_a_message_holds_no_conversation() -> None:
+    (problem,) = found({"type": "summary", "summary": "A title", "leafUuid": "x"})
+    assert isinstance(problem, LogProblem)
+    assert "no conversation:" in str(problem)
+
+
 def test_sidechains_in_one_file_are_conversations_of_their_own_that_name_their_call() -> None:
     main, first, second = conversations(
         claude("user", "Survey"),
@@ -172,6 +201,29 @@ def test_a_codex_rollout_is_read_by_its_items() -> None:
     assert (last.text, session.unknown) == ("There is a.txt.", {"future": 1})
 
 
+@pytest.mark.parametrize(
+    ("output", "result", "failed"),
+    [
+        ('{"output":"a.md\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}', "a.md\n", False),
+        ('{"output":"no","metadata":{"exit_code":2,"duration_seconds":0.1}}', "no", True),
+        ("Chunk ID: 8be4\nProcess exited with code 1\nOutput:\nno", ..., True),
+        ("Exit code: 0\nWall time: 1 seconds\nOutput:\nfine", ..., False),
+        ('{"output":"a","metadata":7,"more":1}', {"output": "a", "metadata": 7, "more": 1}, False),
+        ("the docs say: Process exited with code 1", ..., False),
+    ],
+)
+def test_a_command_of_codex_failed_if_its_exit_code_says_so(output: str, result: Any, failed: bool) -> None:
+    (session,) = conversations(
+        {"timestamp": "t", "type": "session_meta", "payload": {"id": "s1", "timestamp": "t"}},
+        said("user", "List the files"),
+        item("function_call", name="shell", arguments="{}", call_id="c1"),
+        item("function_call_output", call_id="c1", output=output),
+    )
+    (turn,) = turns(session)
+    assert turn.results == {0: output if result is ... else result}
+    assert (0 in turn.failed) == failed
+
+
 def test_the_oldest_rollouts_and_bare_items_are_read_too() -> None:
     items = [each["payload"] for each in (said("user", "Hi"), said("assistant", "Hello."))]
     (old,) = conversations({"id": "s", "timestamp": "t", "instructions": None}, {"record_type": "state"}, *items)
@@ -242,6 +294,24 @@ def test_a_mini_swe_agent_trajectory_has_its_actions_beside_the_text() -> None:
     assert [turn.results for turn in (*turns(first), *turns(second))] == [{0: "a.py"}, {0: "a.py"}]
 
 
+def test_a_mini_swe_agent_trajectory_keeps_exit_codes_and_what_the_api_counted() -> None:
+    reply = {
+        "role": "assistant",
+        "content": "Look.",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command":"ls"}'}}],
+        "extra": {"actions": [{"command": "ls"}], "response": {"model": "m-1", "usage": {"prompt_tokens": 9, "x": {}}}},
+    }
+    tool = {"role": "tool", "tool_call_id": "c1", "content": "<returncode>2</returncode>\n<output>\nno\n</output>"}
+    document = {
+        "info": {"mini_version": "2.3.0"},
+        "messages": [{"role": "user", "content": "Do"}, reply, tool],
+        "trajectory_format": "mini-swe-agent-1.1",
+    }
+    (found_,) = conversations(document, name="x.traj.json")
+    (turn,) = turns(found_)
+    assert (turn.failed, turn.model, turn.usage) == ({0}, "m-1", {"prompt_tokens": 9})
+
+
 def test_a_fenced_command_in_an_ordinary_chat_is_no_call() -> None:
     (chat,) = conversations([{"role": "user", "content": "How?"}, {"role": "assistant", "content": "```bash\nls\n```"}])
     assert turns(chat)[0].calls == ()
@@ -280,6 +350,7 @@ def test_an_atif_trajectory_brings_its_sub_agents() -> None:
     )
     assert (turns(lead)[0].results, turns(lead)[0].thinking) == ({0: "Found."}, "Hm")
     assert child.parent == Link("top", "c1")
+    assert (lead.title, child.title) == ("", "")  # lists show the task: many runs have an agent of the same name
 
 
 def attribute(key: str, value: Any) -> dict[str, Any]:

@@ -36,7 +36,6 @@ def atif_conversations(source: str, document: Document, parent: Link | None = No
         model=str(agent.get("model_name") or ""),
         session=session,
         parent=parent,
-        title=str(agent.get("name") or "")[:80],
         launches=launches,
     )
     yield checked(draft, "steps")

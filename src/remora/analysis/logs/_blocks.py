@@ -14,6 +14,11 @@ SHELL = "shell"
 """The tool of a text action that does not begin with a name."""
 _COMMAND = re.compile(r"\s*([A-Za-z_][\w-]*)(?=\s|$)")
 _FENCE = re.compile(r"```(?:mswea_bash_command|bash|sh)\n(.*?)\n```", re.DOTALL)
+_EXIT_CODE = re.compile(
+    r"\A\s*(?:<exception>.*?</exception>\s*)?<returncode>(-?\d{1,10})</returncode>"
+    r"|^(?:Process exited with code|Exit code:) (-?\d{1,10})$",
+    re.MULTILINE,
+)
 _TEXT_KEYS = ("text", "content", "thinking", "reasoning", "summary", "refusal")
 
 
@@ -73,6 +78,22 @@ def result_of(content: Any) -> Any:
     text = text_of(content)
     found = as_object(text) if text.lstrip().startswith("{") else None
     return text if found is None else found
+
+
+def exit_code_of(result: Any) -> int | None:
+    """The exit code of a command, as Codex and mini-swe-agent write it around the output; None if there is none."""
+    if isinstance(result, Mapping):
+        around = result.get("metadata")
+        code = around.get("exit_code") if isinstance(around, Mapping) else None
+        return code if isinstance(code, int) else None
+    found = _EXIT_CODE.search(result[:400]) if isinstance(result, str) else None
+    return int(found[1] or found[2]) if found else None
+
+
+def output_of(result: Any) -> Any:
+    """What a command printed, without the envelope that Codex puts around it."""
+    wrapped = isinstance(result, Mapping) and result.keys() == {"output", "metadata"}
+    return result["output"] if wrapped and isinstance(result["output"], str) else result
 
 
 def action_of(action: Any) -> tuple[str, dict[str, Any]] | None:

@@ -52,6 +52,8 @@ _SILENT = frozenset(
 """Kinds of records that hold no part of the conversation."""
 _SEEN_UUIDS = 10_000
 """Sidechain records whose sub-agent is remembered, for their successors."""
+_CONTEXT = ("<ide_", "<system-reminder>")
+"""Beginnings of texts that the program puts beside what a person wrote."""
 _COMMANDS = ("<command-", "<local-command-", "Caveat:", "<system-reminder>", "<bash-")
 
 
@@ -119,7 +121,7 @@ def claude_conversations(log: LogFile) -> Iterator[Conversation | LogProblem]:
         if group.key and group.key not in calls and group.prompt in survey.prompts:
             calls[group.key] = survey.prompts[group.prompt]
     if not survey.groups:
-        yield LogProblem(f"{log.name}: the session holds no message")
+        yield LogProblem(f"{log.name}: no conversation: the session holds no message")
     for group in sorted(survey.groups.values(), key=lambda each: each.key != MAIN):
         draft = Conversation(
             log.name if group.key == MAIN or len(survey.groups) == 1 else f"{log.name}#{group.key}",
@@ -199,6 +201,8 @@ def _read(log: LogFile, group: _Group, unknown: Counter[str]) -> Iterator[Step]:
         if kind not in ("user", "assistant"):
             if kind not in _SILENT:
                 unknown[kind_of(record)] += 1
+            elif (words := _queued(record)) and grouping.key(record) == first:
+                steps.user(words)
             continue
         grouping_key = grouping.key(record)
         if line.offset == group.start:
@@ -209,10 +213,19 @@ def _read(log: LogFile, group: _Group, unknown: Counter[str]) -> Iterator[Step]:
     yield from steps.rest()
 
 
+def _queued(record: Mapping[str, Any]) -> str:
+    """What a person wrote while the agent worked. It reached the agent as an attachment, not as a message."""
+    attached = record.get("attachment")
+    is_queued = isinstance(attached, Mapping) and attached.get("type") == "queued_command"
+    return text_of(attached.get("prompt")) if is_queued and isinstance(attached, Mapping) else ""
+
+
 def _take(steps: Assembler, record: Mapping[str, Any], unknown: Counter[str]) -> None:
     message = record.get("message")
     if not isinstance(message, Mapping):
         unknown[f"{kind_of(record)} without a message"] += 1
+    elif record.get("isApiErrorMessage"):
+        unknown["failed request"] += 1  # written by the program, not by the model
     elif record["type"] == "assistant":
         _reply(steps, message, unknown)
     else:
@@ -245,7 +258,8 @@ def _user(steps: Assembler, record: Mapping[str, Any], message: Mapping[str, Any
     content, words = message.get("content"), []
     for part in content if isinstance(content, list) else []:
         if kind_of(part) != "tool_result":
-            words.append(part_text(part) if isinstance(part, Mapping) else str(part))
+            text = part_text(part) if isinstance(part, Mapping) else str(part)
+            steps.user(text, meta=True) if text.startswith(_CONTEXT) else words.append(text)
             continue
         call_id = str(part.get("tool_use_id") or "")
         if not steps.result(call_id, result_of(part.get("content")), failed=bool(part.get("is_error"))):

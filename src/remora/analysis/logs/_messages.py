@@ -10,9 +10,19 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from remora.analysis.logs._blocks import action_of, args_of, fenced_command, kind_of, part_text, result_of, text_of
+from remora.analysis.logs._blocks import (
+    action_of,
+    args_of,
+    exit_code_of,
+    fenced_command,
+    kind_of,
+    output_of,
+    part_text,
+    result_of,
+    text_of,
+)
 from remora.analysis.logs._source import LogProblem
-from remora.analysis.logs._steps import Assembler, UserMessage
+from remora.analysis.logs._steps import Assembler, Turn, UserMessage
 
 _FIXED_ROLES = ("system", "developer")
 _THINKING = ("thinking", "reasoning", "redacted_thinking")
@@ -40,7 +50,8 @@ class MessageReader:
     def __init__(self, steps: Assembler, unknown: Counter[str], *, strict: bool, fenced: bool = False) -> None:
         """With `strict`, a result without its call is a problem; else it is counted as unknown.
 
-        With `fenced`, the one shell command in a fenced block of a reply is its call.
+        With `fenced`, the log is of mini-swe-agent: the one shell command in a fenced block of a reply is its call, and
+        results begin with the command's exit code.
         """
         self._steps, self._unknown, self._strict, self._fenced = steps, unknown, strict, fenced
 
@@ -98,6 +109,8 @@ class MessageReader:
             and len(last.results) < len(last.calls)
         ):
             last.results[0] = text
+            if self._fenced and exit_code_of(text):
+                last.failed.add(0)
         else:
             self._steps.user(text, meta=text.startswith(_META_STARTS))
 
@@ -108,6 +121,7 @@ class MessageReader:
         # The items of one reply in OpenAI's Responses: messages, reasoning and calls, one after another.
         turn = self._current() if message.get("type") == "message" else self._steps.turn()
         turn.model = str(message.get("model") or turn.model)
+        _note_response(turn, message)
         if isinstance(message.get("reasoning_content"), str):
             turn.thoughts.append(message["reasoning_content"])
         for part in content if isinstance(content, list) else [content] if content else []:
@@ -146,7 +160,9 @@ class MessageReader:
             if isinstance(output, Mapping) and "content" in output:
                 self._result(call_id, result_of(output["content"]), output.get("success") is False, place=place)
             else:
-                self._result(call_id, result_of(output), item.get("status") == "failed", place=place)
+                found = result_of(output)
+                failed = item.get("status") == "failed" or bool(exit_code_of(found))
+                self._result(call_id, output_of(found), failed, place=place)
             return
         name, arguments = _ITEM_CALLS[kind]
         given = item.get(arguments)
@@ -169,7 +185,8 @@ class MessageReader:
             value = result_of(content)
             if isinstance(error, Mapping) and not value:
                 value = text_of(error.get("message"))
-            self._result(str(call_id) if call_id else None, value, bool(error), place=place)
+            failed = bool(error) or (self._fenced and bool(exit_code_of(value)))
+            self._result(str(call_id) if call_id else None, value, failed, place=place)
 
     def _exit(self, message: Mapping[str, Any], text: str) -> None:
         """The end of a mini-swe-agent run: the result of the command that ended it."""
@@ -203,6 +220,18 @@ def _listed_call(item: Any, place: str) -> tuple[str, str, dict[str, Any]]:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise LogProblem(f"{place}: expected a `function` with its `name`")
     return str(item.get("id") or ""), function["name"], args_of(function.get("arguments"))
+
+
+def _note_response(turn: Turn, message: Mapping[str, Any]) -> None:
+    """Model and usage of the API's reply, which mini-swe-agent keeps beside the message."""
+    extra = message.get("extra")
+    response = extra.get("response") if isinstance(extra, Mapping) else None
+    if not isinstance(response, Mapping):
+        return
+    turn.model = str(response.get("model") or turn.model)[:200]
+    usage = response.get("usage")
+    if isinstance(usage, Mapping):
+        turn.usage = {str(key): value for key, value in usage.items() if isinstance(value, int)}
 
 
 def _text_actions(message: Mapping[str, Any], text: str) -> list[tuple[str, dict[str, Any]]]:

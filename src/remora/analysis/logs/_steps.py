@@ -51,7 +51,7 @@ Step = UserMessage | AssistantTurn
 
 
 @dataclass
-class _Turn:
+class Turn:
     """A turn that may still get blocks and results."""
 
     key: str
@@ -86,17 +86,17 @@ class Assembler:
     """Puts the blocks of a log together into steps, in the order in which they began."""
 
     def __init__(self) -> None:
-        self._steps: deque[UserMessage | _Turn] = deque()
+        self._steps: deque[UserMessage | Turn] = deque()
         self._numbers = 0
 
     @property
-    def last(self) -> UserMessage | _Turn | None:
+    def last(self) -> UserMessage | Turn | None:
         return self._steps[-1] if self._steps else None
 
     def user(self, text: str, *, fixed: bool = False, meta: bool = False) -> None:
         self._steps.append(UserMessage(text, fixed, meta))
 
-    def turn(self, key: str = "") -> _Turn:
+    def turn(self, key: str = "") -> Turn:
         """The turn with this key, which is the last one, or a new one."""
         if key:
             for step in reversed(self._steps):
@@ -104,11 +104,11 @@ class Assembler:
                     break
                 if step.key == key:
                     return step
-        made = _Turn(key)
+        made = Turn(key)
         self._steps.append(made)
         return made
 
-    def call(self, turn: _Turn, call_id: str, tool: str, args: dict[str, Any]) -> None:
+    def call(self, turn: Turn, call_id: str, tool: str, args: dict[str, Any]) -> None:
         """Add a call to a turn, unless the turn already has it."""
         self._numbers += 1
         if call_id and any(call.call_id == call_id for call in turn.calls):
@@ -140,9 +140,9 @@ class Assembler:
             yield _step(self._steps.popleft())
 
     @staticmethod
-    def _is_done(step: UserMessage | _Turn) -> bool:
+    def _is_done(step: UserMessage | Turn) -> bool:
         return isinstance(step, UserMessage) or len(step.results) == len(step.calls)
 
 
-def _step(step: UserMessage | _Turn) -> Step:
+def _step(step: UserMessage | Turn) -> Step:
     return step if isinstance(step, UserMessage) else step.finished()

@@ -100,7 +100,8 @@ def _choose(streams: Sequence[_Stream], fragment: str, where: str) -> _Stream:
         hint = f"The newest are {_names(recent, short=True)}" if recent else f"Nothing is recorded in `{where}` yet"
         raise TraceNotFound(f"No stream has an id that starts or ends with `{fragment}`", hint=hint)
     if len(found) > 1:
-        names = _names(sorted(found, key=_order))
+        can_be_short = len({short_id(stream.name) for stream in found}) == len(found)
+        names = _names(sorted(found, key=_order), short=can_be_short)
         raise TraceError(f"`{fragment}` matches {len(found)} streams: {names}", hint="Give more of the id")
     return found[0]
 

@@ -48,9 +48,9 @@ function showWhere() {
   const now = picture.querySelector(".now");
   let column = -1;
   places.forEach((first, at) => { if (first <= state.turn) column = at; });
-  const width = places.length ? 1000 / places.length : 0;
-  now.setAttribute("x", column < 0 ? 0 : column * width);
-  now.setAttribute("width", column < 0 ? 0 : width);
+  const width = 1000 / Math.max(places.length, 1), broad = Math.min(width, 100);
+  now.setAttribute("x", column < 0 ? 0 : column * width + (width - broad) / 2);
+  now.setAttribute("width", column < 0 ? 0 : broad);
 }
 
 function shownTurn(turn) {
