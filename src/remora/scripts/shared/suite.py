@@ -1,12 +1,14 @@
-"""The project's own tests, run with an edit before it is kept."""
+"""The project's own tests and its linter, asked about an edit before it is kept."""
 
+import json
 import re
+from typing import Any
 
 from remora.scripts import external
 
 
 @external
-async def run_command(argv: list[str], stdin: str = "", files: dict = {}, seconds: int = 30) -> dict: ...
+async def run_command(argv: list[str], stdin: str = "", files: Any = None, seconds: int = 30) -> dict[str, Any]: ...
 
 
 SECONDS = 90
@@ -16,21 +18,21 @@ NO_TESTS = 5
 """pytest's exit status if it found no test."""
 
 
-async def refusal_by_tests(file, text, before):
-    """Why the project's tests refuse a file with this text; empty if they do not. `before` is the file's text now."""
-    after, problem = await run_suite({file: text})
+async def refusal_by_tests(texts: dict[str, str], before: dict[str, str]) -> str:
+    """Why the project's tests refuse files with these texts; empty if they do not. `before` are their texts now."""
+    after, problem = await run_suite(texts)
     if problem:
         return f"The project's tests cannot judge it: {problem}"
     if after is None:
         return ""
-    old, problem = await run_suite({file: before}) if after else ([], "")
+    old, problem = await run_suite(before) if after else ([], "")
     if problem:
         return f"The project's tests cannot judge it: {problem}"
     new = [name for name in after if name not in (old or [])]
     return f"It fails with the project's suite: {new[0]}" if new else ""
 
 
-async def run_suite(files):
+async def run_suite(files: dict[str, str]) -> tuple[list[str] | None, str]:
     """The tests that fail with these files, None without tests; and why they cannot be run, empty if they can."""
     try:
         done = await run_command(ARGV, files=files, seconds=SECONDS)
@@ -48,6 +50,23 @@ async def run_suite(files):
     return [], (lines[-1] if lines else "pytest failed")[:120]
 
 
-def needs_plugin(done):
+def needs_plugin(done: dict[str, Any]) -> bool:
     """Whether the project's pytest options need a plugin that is not installed."""
     return done["returncode"] != 0 and bool(re.search(r"unrecognized arguments: ", done["stderr"] + done["stdout"]))
+
+
+async def refusal_by_linter(file: str, text: str, before: str) -> str:
+    """What ruff, by the project's settings or its own defaults, reports more often with this text; empty if nothing."""
+    was, now = [await count_errors(file, each) for each in (before, text)]
+    more = [code for code in now if now[code] > was.get(code, 0)]
+    return f"Then the linter would report {more[0]}" if more else ""
+
+
+async def count_errors(file: str, text: str) -> dict[str, int]:
+    """The number of errors by rule."""
+    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", f"--stdin-filename={file}", "-"]
+    done = await run_command(argv, stdin=text)
+    found: dict[str, int] = {}
+    for error in json.loads(done["stdout"]) if done["returncode"] in (0, 1) else []:
+        found[str(error["code"])] = found.get(str(error["code"]), 0) + 1
+    return found
