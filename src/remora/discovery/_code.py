@@ -15,6 +15,7 @@ from typing import Any
 
 from tree_sitter import Node
 
+from remora.discovery._annotations import annotations
 from remora.discovery._behaviour import behaviour
 from remora.discovery._docstrings import FileDocs, conventions, read_docs
 from remora.discovery._facts import Docstring, Facts, first_statement
@@ -27,6 +28,7 @@ from remora.discovery._unused import unused
 BOM = b"\xef\xbb\xbf"
 PROOFS: dict[str, Callable[[Sources, str, Sequence[str]], tuple[list[Finding], dict[str, str]]]] = {
     "unused": unused,
+    "types": annotations,
 }
 PARTS = ("docstring", "body", "whole")
 _REAL_END = re.compile(rb"(?<!\\)(?:\r\n|\r|\n)")

@@ -37,6 +37,10 @@ class FunctionOutline:
     has_kwargs: bool
     typed: bool
     """Whether its result, or all of its parameters, have a type."""
+    given: bool
+    """Whether a parameter has a type."""
+    returns: bool
+    """Whether its result has a type."""
     decorated: bool
 
 
@@ -100,10 +104,15 @@ def _function(node: Function) -> FunctionOutline:
     every = [*named, *given.kwonlyargs]
     own = [one for one in every if one.arg not in ("self", "cls")]
     typed = node.returns is not None or (bool(own) and all(one.annotation for one in own))
-    keywords = frozenset(one.arg for one in [*given.args, *given.kwonlyargs])
-    positional = tuple(one.arg for one in named)
     return FunctionOutline(
-        positional, keywords, bool(given.vararg), bool(given.kwarg), typed, bool(node.decorator_list)
+        tuple(one.arg for one in named),
+        frozenset(one.arg for one in [*given.args, *given.kwonlyargs]),
+        bool(given.vararg),
+        bool(given.kwarg),
+        typed,
+        any(one.annotation for one in own),
+        node.returns is not None,
+        bool(node.decorator_list),
     )
 
 

@@ -39,10 +39,12 @@ class Finding:
     """The proof, for a reader."""
     edits: tuple[Edit, ...] = ()
     """Mend it. Empty if a person must decide."""
+    last: int = 0
+    """The last line of the code that it is about, if that matters."""
 
     def record(self) -> dict[str, Any]:
         """The finding as plain JSON, without its edits."""
-        place = {"key": self.key, "path": self.path, "line": self.line}
+        place = {"key": self.key, "path": self.path, "line": self.line, "last": self.last or self.line}
         return place | {"what": self.what, "why": self.why, "fixable": bool(self.edits)}
 
 
