@@ -98,7 +98,7 @@ class _Reader:
             if edit is None:
                 continue
             name = f"{owner.name}.{function.name}" if owner else function.name
-            said = ", ".join(f"`{one} -> {kind}`" if one == "return" else f"`{one}: {kind}`" for one, kind in types)
+            said = ", ".join(f"`-> {kind}`" if one == "return" else f"`{one}: {kind}`" for one, kind in types)
             why = "every `return` and default proves it"
             last = function.end_lineno or function.lineno
             yield Finding(name, self.path, function.lineno, f"`{name}` lacks {said}", why, (edit,), last)
