@@ -22,6 +22,7 @@ from remora.discovery._facts import Docstring, Facts, first_statement
 from remora.discovery._lines import LineTable
 from remora.discovery._literal import literal, plain_lines, python_reads, python_tree, value_of
 from remora.discovery._proofs import Finding, Sources
+from remora.discovery._statements import statements
 from remora.discovery._syntax import Definition, Syntax, errors, first_error, parse
 from remora.discovery._unused import unused
 
@@ -29,6 +30,7 @@ BOM = b"\xef\xbb\xbf"
 PROOFS: dict[str, Callable[[Sources, str, Sequence[str]], tuple[list[Finding], dict[str, str]]]] = {
     "unused": unused,
     "types": annotations,
+    "statements": statements,
 }
 PARTS = ("docstring", "body", "whole")
 _REAL_END = re.compile(rb"(?<!\\)(?:\r\n|\r|\n)")
