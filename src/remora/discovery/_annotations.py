@@ -196,12 +196,19 @@ class _Reader:
             return any(one.annotation for one in own)
         if owner is None or function.name in SPECIAL:
             return False
-        # A method that subclasses replace may return something else there.
-        return any(
+        # A method that subclasses replace may return something else there, and so may the one that it replaces.
+        replaced = any(
             owner.name in [base.rpartition(".")[2] for base in each.bases] and function.name in each.methods
             for known in self.sources.classes.values()
             for each in known
         )
+        bases = [ast.unparse(base).rpartition(".")[2] for base in owner.bases]
+        above = [
+            outline.functions.get(f"{base}.{function.name}")
+            for outline in self.sources.outlines.values()
+            for base in bases
+        ]
+        return replaced or any(one is not None and not one.returns for one in above)
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Function]]:

@@ -206,4 +206,4 @@ def _with_blank_lines(text: str, path: str, first: int, last: int) -> Edit:
     before, after = first - 1 - above, below - last
     if below == len(lines):
         return Edit(path, above + 1, below)
-    return Edit(path, first, below) if before >= after else Edit(path, above + 1, last)
+    return Edit(path, first, below) if before >= after or not before else Edit(path, above + 1, last)
