@@ -37,7 +37,7 @@ LEFT = frozenset({"overload", "abstractmethod", "override", "no_type_check", "fi
 """Decorators of functions that are left alone."""
 
 
-def annotations(sources: Sources, path: str, without: Sequence[str]) -> tuple[list[Finding], dict[str, str]]:
+def missing_types(sources: Sources, path: str, without: Sequence[str]) -> tuple[list[Finding], dict[str, str]]:
     """Signatures of a file that can be completed, and the file's text with them. Not those in `without`."""
     tree = tree_of(sources.files[path])
     if tree is None or path.endswith(".pyi") or not is_public_file(path) or not is_typed(sources):

@@ -15,7 +15,7 @@ from typing import Any
 
 from tree_sitter import Node
 
-from remora.discovery._annotations import annotations
+from remora.discovery._annotations import missing_types
 from remora.discovery._behaviour import behaviour
 from remora.discovery._docstrings import FileDocs, conventions, read_docs
 from remora.discovery._facts import Docstring, Facts, first_statement
@@ -29,7 +29,7 @@ from remora.discovery._unused import unused
 BOM = b"\xef\xbb\xbf"
 PROOFS: dict[str, Callable[[Sources, str, Sequence[str]], tuple[list[Finding], dict[str, str]]]] = {
     "unused": unused,
-    "types": annotations,
+    "types": missing_types,
     "statements": statements,
 }
 PARTS = ("docstring", "body", "whole")

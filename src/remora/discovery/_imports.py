@@ -37,7 +37,7 @@ def removed_with(sources: Sources, path: str, after: str) -> str | None:
 def _imports(tree: ast.Module) -> list[Import]:
     """The imports of a module, not those inside functions."""
     found: list[Import] = []
-    waiting = list(tree.body)
+    waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, Import):

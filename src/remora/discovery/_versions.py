@@ -22,8 +22,9 @@ def old_branches(path: str, text: str, tree: ast.Module, oldest: tuple[int, int]
     lines = LINE.findall(text)
     for parent in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
-            block = getattr(parent, field, None)
-            for node in block if isinstance(block, list) else ():
+            found = getattr(parent, field, None)
+            block: list[ast.stmt] = found if isinstance(found, list) else []
+            for node in block:
                 if isinstance(node, ast.If):
                     yield from _branch(path, lines, node, block, oldest)
 
