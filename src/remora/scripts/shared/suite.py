@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from remora.scripts import external
+from remora.scripts.shared.settings_of_pytest import WITHOUT_SETTINGS, refused_settings
 
 
 @external
@@ -36,8 +37,8 @@ async def run_suite(files: dict[str, str]) -> tuple[list[str] | None, str]:
     """The tests that fail with these files, None without tests; and why they cannot be run, empty if they can."""
     try:
         done = await run_command(ARGV, files=files, seconds=SECONDS)
-        if needs_plugin(done):
-            done = await run_command([*ARGV, "-o", "addopts="], files=files, seconds=SECONDS)
+        if refused_settings(done):
+            done = await run_command([*ARGV, *WITHOUT_SETTINGS], files=files, seconds=SECONDS)
     except OSError as error:  # no sandbox, or stopped at its limit
         return [], " ".join(str(error).split())[:120]
     if done["returncode"] == NO_TESTS:
@@ -48,11 +49,6 @@ async def run_suite(files: dict[str, str]) -> tuple[list[str] | None, str]:
         return failed, ""
     lines = [line for line in said.split("\n") if line.strip()]
     return [], (lines[-1] if lines else "pytest failed")[:120]
-
-
-def needs_plugin(done: dict[str, Any]) -> bool:
-    """Whether the project's pytest options need a plugin that is not installed."""
-    return done["returncode"] != 0 and bool(re.search(r"unrecognized arguments: ", done["stderr"] + done["stdout"]))
 
 
 async def refusal_by_linter(file: str, text: str, before: str) -> str:
