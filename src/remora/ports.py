@@ -310,6 +310,10 @@ class CodeReader(Protocol):
         """How a project writes docstrings, and what it says elsewhere about the function `node` of `path`."""
         ...
 
+    def proven(self, about: str, files: Mapping[str, bytes], path: str, without: Sequence[str]) -> dict[str, Any]:
+        """What is provably dead, missing or false about the file `path`, and texts of files with all of it mended."""
+        ...
+
     def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
         """Replace the `docstring`, `body` or `whole` of a definition by `text`. The result parses."""
         ...

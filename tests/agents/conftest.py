@@ -90,7 +90,9 @@ def _tools(
         node=node,
         agent_id="AGENT",
         workspace=OverlayWorkspace(root, root / ".agentfs/workspaces/AGENT"),
-        spawner=LocalSpawner(report=report),
+        spawner=LocalSpawner(
+            report=report, extra={item.name: item.flags for item in definition.commands if not isinstance(item, str)}
+        ),
         root=root,
         pool=pool,
         code=PythonCode(),

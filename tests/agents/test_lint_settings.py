@@ -117,7 +117,7 @@ def test_the_oldest_python_limits_the_syntax_of_fixes(files: dict[str, str], ver
         (["from .a import (\n    load,\n    os,\n)"], True),
     ],
 )
-def test_an_import_that_others_may_use_is_not_taken_away_safely(others: list[str], kept: bool) -> None:
+def test_an_import_that_others_may_use_is_no_error(others: list[str], kept: bool) -> None:
     import re
 
     async def search_content(pattern: str, glob: str = "") -> list[dict[str, Any]]:
@@ -134,8 +134,7 @@ def test_an_import_that_others_may_use_is_not_taken_away_safely(others: list[str
         "location": {"row": 1, "column": 8},
         "fix": {"applicability": "safe", "edits": []},
     }
-    (guarded,) = asyncio.run(exports.guard_imports("pkg/a.py", ["import os\n"], [error]))
-    assert guarded["fix"]["applicability"] == ("unsafe" if kept else "safe")
+    assert asyncio.run(exports.guard_imports("pkg/a.py", ["import os\n"], [error])) == ([] if kept else [error])
 
 
 def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
@@ -157,16 +156,31 @@ def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
     [
         ("pkg/a.py", ["import os\n"], False),
         ("pkg/_compat.py", ["import os\n"], True),
+        ("pkg/__init__.py", ["import os\n"], True),
         ("pkg/a.py", ["import os  # for plugins\n"], True),
         ("pkg/a.py", ["import os\n", '"""Try it.\n', "    >>> os.getcwd()\n", '"""\n'], True),
     ],
 )
-def test_an_import_that_is_there_on_purpose_is_not_taken_away_safely(file: str, lines: list[str], meant: bool) -> None:
+def test_an_import_that_is_there_on_purpose_is_no_error(file: str, lines: list[str], meant: bool) -> None:
     async def nothing(*_: str) -> list[dict[str, Any]]:
         return []
 
     exports = module_of("exports", search_content=nothing, list_dir=nothing)
     fix = {"applicability": "safe", "edits": []}
     error = {"code": "F401", "message": "`os` imported but unused", "location": {"row": 1}, "fix": fix}
-    (guarded,) = asyncio.run(exports.guard_imports(file, lines, [error]))
-    assert guarded["fix"]["applicability"] == ("unsafe" if meant else "safe")
+    assert asyncio.run(exports.guard_imports(file, lines, [error])) == ([] if meant else [error])
+
+
+def test_a_try_that_asks_whether_a_module_is_there_is_no_error() -> None:
+    async def nothing(*_: str) -> list[dict[str, Any]]:
+        return []
+
+    exports = module_of("exports", search_content=nothing, list_dir=nothing)
+    said = "`ujson` imported but unused; consider using `importlib.util.find_spec` to test for availability"
+    error = {"code": "F401", "message": said, "location": {"row": 2}, "fix": None}
+    assert asyncio.run(exports.guard_imports("pkg/a.py", ["try:\n", "    import ujson\n"], [error])) == []
+
+
+@pytest.mark.parametrize(("settings", "taste"), [({}, True), ({".flake8": "[flake8]\n"}, False)])
+def test_without_a_linter_nobody_asked_for_rules_of_taste(settings: dict[str, str], taste: bool) -> None:
+    assert ("E741" in found(settings)[0]["off"]) == taste

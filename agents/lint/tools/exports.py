@@ -16,29 +16,31 @@ async def list_dir(path: str = "") -> list: ...
 AT_ONCE = 5
 """Names in one search: a pattern may have 1,000 characters."""
 KNOWN = {}
-"""By file and name, whether others may import it: the same question comes once for each run of ruff."""
+"""By file and name: `used` if others may import it, `own` if it is of the project's code, else empty."""
 
 
 async def guard_imports(file, whole, errors):
-    """The errors, with `unsafe` fixes for unused imports that others may import from this module."""
+    """The errors without unused imports that are there on purpose; those of the project's own code are `unsafe`."""
     asked, meant = {}, []
     for place, error in enumerate(errors):
-        row, fix = error["location"]["row"], error["fix"]
-        if error["code"] not in ("F401", "F811") or not fix or fix["applicability"] != "safe" or row > len(whole):
+        row = error["location"]["row"]
+        if error["code"] not in ("F401", "F811") or row > len(whole):
             continue
         name = import_name(error["message"])
-        if is_on_purpose(file, whole, row, name[0]):
+        if is_on_purpose(file, whole, error, name[0]):
             meant.append(place)
         # An import inside a function is nobody else's.
         elif error["code"] == "F401" and is_top_level(whole, row):
             asked[place] = name
     await look_up(file, [name for name in asked.values() if (file, name[0]) not in KNOWN])
-    return [
-        {**error, "fix": {**error["fix"], "applicability": "unsafe"}}
-        if place in meant or (place in asked and KNOWN[(file, asked[place][0])])
-        else error
-        for place, error in enumerate(errors)
-    ]
+    left = []
+    for place, error in enumerate(errors):
+        known = KNOWN[(file, asked[place][0])] if place in asked else ""
+        if place in meant or known == "used":
+            continue
+        fix = error["fix"]
+        left.append({**error, "fix": {**fix, "applicability": "unsafe"}} if known == "own" and fix else error)
+    return left
 
 
 def is_top_level(whole, row):
@@ -48,10 +50,13 @@ def is_top_level(whole, row):
     return row <= len(whole) and not whole[row - 1][:1].isspace()
 
 
-def is_on_purpose(file, whole, row, name):
+def is_on_purpose(file, whole, error, name):
     """Whether an unused import is likely to be there on purpose, by what stands in its own file."""
-    if "compat" in file.rpartition("/")[2] or re.search(r"import\b.*#", whole[row - 1]):
+    row, module = error["location"]["row"], file.rpartition("/")[2]
+    if "compat" in module or re.search(r"import\b.*#", whole[row - 1]):
         return True  # a module that exists to be imported from; a comment that says what the import is for
+    if error["code"] == "F401" and (module == "__init__.py" or "find_spec" in error["message"]):
+        return True  # a package's names; a `try` that asks whether a module is there
     example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
     return bool(name) and any(re.match(example, line) for line in whole)
 
@@ -76,7 +81,8 @@ async def look_up(file, names):
     own = await own_modules() if names else []
     for name, source in names:
         used = any(re.search(rf"\b{re.escape(name)}\b|import\s+\*", text) for text in hits) if name else True
-        KNOWN[(file, name)] = used or source.startswith(".") or source.split(".")[0] in own
+        is_own = source.startswith(".") or source.split(".")[0] in own
+        KNOWN[(file, name)] = "used" if used else "own" if is_own else ""
 
 
 async def own_modules():

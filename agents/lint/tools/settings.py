@@ -16,6 +16,8 @@ async def read_file(path: str) -> str: ...
 
 CLASSIC = ["E4", "E7", "E9", "F"]
 """Errors that nearly every linter reports: pyflakes, and the part of pycodestyle that is not about layout."""
+TASTE = ["E701", "E702", "E731", "E741"]
+"""Rules of these about layout and names: off where no linter is set up, as nobody asked for them."""
 FLAKE8 = ["E", "W", "F"]
 FLAKE8_OFF = ["E121", "E123", "E126", "E226", "E24", "E704", "W503", "W504"]
 """What flake8 ignores unless its settings name `ignore`."""
@@ -62,7 +64,7 @@ async def read_settings(file):
         found = await from_others(place, version)
         if found:
             return found
-    return plain(version, "no linter settings: errors that every linter reports")
+    return plain(version, "no linter settings: errors that every linter reports", off=TASTE)
 
 
 def join(folder, name):
@@ -159,7 +161,8 @@ async def from_others(place, version):
     if name:
         return plain(version, name, CLASSIC, [PYLINT[one.strip()] for one in off if one.strip() in PYLINT])
     if "black" in toml:
-        return plain(version, f"black, line length {toml['black'].get('line-length', 88)} (pyproject.toml)")
+        told = f"black, line length {toml['black'].get('line-length', 88)} (pyproject.toml)"
+        return plain(version, told, off=TASTE)
     return None
 
 

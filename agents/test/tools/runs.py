@@ -5,6 +5,7 @@ import re
 from remora.scripts import external
 from remora.scripts.shared.places import flat
 from remora.scripts.shared.sandbox import pytest_files, read_report
+from remora.scripts.shared.settings_of_pytest import WITHOUT_SETTINGS, refused_settings
 
 
 @external
@@ -23,7 +24,6 @@ SECONDS = 2.0
 OWN_S = 85
 """Seconds for running the project's own tests against changes of a function."""
 MOST_CHANGES = 24
-WITHOUT_OPTIONS = ["-o", "addopts=", "-o", "required_plugins="]
 PLUGINS = {
     "--cov": "pytest-cov", "--no-cov": "pytest-cov", "-n": "pytest-xdist", "--dist": "pytest-xdist",
     "--numprocesses": "pytest-xdist", "--timeout": "pytest-timeout", "--asyncio": "pytest-asyncio",
@@ -94,24 +94,19 @@ async def run_sandboxed(path, text, root, spec, imports, modules, seconds=30):
     argv = ["pytest", "-q", "-s", "--tb=short", "--no-header", "-p", "no:cacheprovider"]
     try:
         done = await run_command([*argv, path], files=files, seconds=seconds)
-        refused = refused_options(done)
+        refused = refused_settings(done)
         if refused:
-            done = await run_command([*argv, *WITHOUT_OPTIONS, path], files=files, seconds=seconds)
+            done = await run_command([*argv, *WITHOUT_SETTINGS, path], files=files, seconds=seconds)
     except OSError as error:  # it may not be run, or was stopped at its limit
         return {"refused": " ".join(str(error).split())}
     return {"told": read_report(done["stdout"]), "done": done, "options": refused}
 
 
-def refused_options(done):
-    """The options or plugins of the project that pytest does not know; empty if it knows all."""
-    said = done["stderr"] + "\n" + done["stdout"]
-    found = re.search(r"unrecognized arguments: ([^\n]+)|Missing required plugins: ([^\n]+)", said)
-    return (found.group(1) or found.group(2)).strip() if found and done["returncode"] != 0 else ""
-
-
 def describe_options(refused):
     """Which plugin is missing, and what the user can do."""
     word = refused.split()[0] if refused else ""
+    if word.endswith("Warning"):
+        return f"Run without the project's pytest options: they make {word} of an installed plugin an error"
     plugins = [name for start, name in PLUGINS.items() if word.startswith(start)]
     needs = f"needs {plugins[0]}, which" if plugins else "needs a plugin that"
     needs = needs if word.startswith("-") else "is required and"

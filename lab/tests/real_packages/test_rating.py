@@ -77,3 +77,51 @@ def test_a_test_must_notice_a_change_of_the_code(text: str, noticed: tuple[int, 
 @pytest.mark.parametrize(("text", "rating"), [('{"a": [1]}', "merge"), ('{"a": ""}', "useless"), ("{", "wrong")])
 def test_sample_data_must_be_readable_and_have_values(text: str, rating: str) -> None:
     assert rate(Change("sample_data", "a.json", "", text))[0] == rating
+
+
+DEAD = Change("dead_code", "a.py", "def _old():\n    return 1\n\n\nx = 1\n", "x = 1\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "rating"),
+    [
+        (DEAD, "merge"),
+        (replace(DEAD, elsewhere=frozenset({"_old"})), "wrong"),
+        (replace(DEAD, broken=("test_a",)), "wrong"),
+        (replace(DEAD, after=DEAD.before.replace("\n\n\n", "\n")), "useless"),
+    ],
+)
+def test_dead_code_must_be_code_that_no_other_file_names(change: Change, rating: str) -> None:
+    assert rate(change)[0] == rating
+
+
+TYPES = Change("annotations", "a.py", "def f(x: int):\n    return 1\n", "def f(x: int) -> int:\n    return 1\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "rating"),
+    [
+        (TYPES, "merge"),
+        (replace(TYPES, type_errors=("a.py: no",)), "wrong"),
+        (replace(TYPES, after="def f(x: int) -> int:\n    return 2\n"), "wrong"),
+        (replace(TYPES, before="def f(x):\n    return 1\n", after="def f(x) -> int:\n    return 1\n"), "useless"),
+    ],
+)
+def test_types_must_complete_a_signature_and_change_nothing_else(change: Change, rating: str) -> None:
+    assert rate(change)[0] == rating
+
+
+README = Change("readme", "README.md", "Python 3.8+\n", "Python 3.10+\n", elsewhere=frozenset({"3.10"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "rating"),
+    [
+        (README, "merge"),
+        (replace(README, elsewhere=frozenset()), "wrong"),
+        (replace(README, path="a.py", before="x = 1\n", after="x = 2\n"), "wrong"),
+        (replace(README, after="Python  3.8+\n"), "useless"),
+    ],
+)
+def test_a_document_may_only_say_what_the_project_says_elsewhere(change: Change, rating: str) -> None:
+    assert rate(change)[0] == rating

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from tree_sitter import Node
 
+from remora.discovery._annotations import missing_types
 from remora.discovery._behaviour import behaviour
 from remora.discovery._docstrings import FileDocs, conventions, read_docs
 from remora.discovery._facts import Docstring, Facts, first_statement
 from remora.discovery._lines import LineTable
 from remora.discovery._literal import literal, plain_lines, python_reads, python_tree, value_of
+from remora.discovery._proofs import Finding, Sources
+from remora.discovery._statements import statements
 from remora.discovery._syntax import Definition, Syntax, errors, first_error, parse
+from remora.discovery._unused import unused
 
 BOM = b"\xef\xbb\xbf"
+PROOFS: dict[str, Callable[[Sources, str, Sequence[str]], tuple[list[Finding], dict[str, str]]]] = {
+    "unused": unused,
+    "types": missing_types,
+    "statements": statements,
+}
 PARTS = ("docstring", "body", "whole")
 _REAL_END = re.compile(rb"(?<!\\)(?:\r\n|\r|\n)")
 _ANY_END = re.compile(rb"\r\n|\r|\n")
@@ -68,6 +77,13 @@ class PythonCode:
     def habits(self, sources: Mapping[str, bytes], path: str, node: str) -> dict[str, Any]:
         """How the project writes docstrings, and what it says elsewhere about the function `node` of `path`."""
         return conventions({name: _docs(source) for name, source in sources.items()}, path, node)
+
+    def proven(self, about: str, files: Mapping[str, bytes], path: str, without: Sequence[str]) -> dict[str, Any]:
+        """What is provably dead, missing or false about a file, and the texts of files with all of it mended."""
+        if about not in PROOFS:
+            raise ValueError(f"about `{about:.40}` is not known: expected one of {', '.join(PROOFS)}")
+        findings, texts = PROOFS[about](Sources(files), path, without)
+        return {"findings": [one.record() for one in findings], "files": texts}
 
     def edit(self, source: bytes, node: str, part: str, text: str) -> bytes:
         """Replace one part of a definition. Raises `ValueError` if the source would no longer parse."""

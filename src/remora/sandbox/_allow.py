@@ -11,8 +11,9 @@
 - flags: `-q -qq -v -vv -x -s -l -ra -rA -rf -rfE --no-header --no-summary --collect-only --exitfirst --quiet --verbose
   --showlocals --strict-markers`
 - values: `-k EXPR`, `-m EXPR`, `--tb short|line|no|auto|long|native`, `--maxfail N`, `--durations N`, `--color no`,
-  `-p no:cacheprovider`, `-o addopts=` and `-o required_plugins=` (both empty, to override project settings that need a
-  missing plugin), `--junitxml NAME` (a file name; its content is returned in `Completed.artifacts[NAME]`)
+  `-p no:cacheprovider`, `-o addopts=`, `-o required_plugins=` and `-o filterwarnings=` (empty, to override project
+  settings that need a missing plugin, or that make an error of another plugin's warning),
+  `--junitxml NAME` (a file name; its content is returned in `Completed.artifacts[NAME]`)
 - positional: test files, folders and node ids (`tests/test_a.py::test_b[x]`), relative to the project, without `..`
 
 A value may follow its flag as the next argument or after `=`. Flag and value are always passed on as one argument: ruff
@@ -95,7 +96,7 @@ _PYTEST = Rules(
         "-k": _one_line,
         "-m": _one_line,
         "-p": _matching("no:cacheprovider"),
-        "-o": _matching("(addopts|required_plugins)="),
+        "-o": _matching("(addopts|required_plugins|filterwarnings)="),
         "--tb": _matching("short|line|no|auto|long|native"),
         "--maxfail": _count,
         "--durations": _count,

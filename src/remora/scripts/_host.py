@@ -33,6 +33,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "node_facts": (("path", "node"), 1),
     "node_behaviour": (("path", "node"), 1),
     "docstring_habits": (("path", "node"), 1),
+    "proven_changes": (("path", "about", "without"), 2),
     "edit_node": (("path", "part", "text", "node"), 3),
     "replace_lines": (("path", "first", "last", "text"), 4),
     "read_beside": (("name",), 1),

@@ -22,6 +22,8 @@ MAX_TOKENS = 80_000
 """Tokens of the largest file that is parsed: each takes about a kilobyte of memory meanwhile."""
 MAX_FILES = 400
 """Files whose docstrings show a project's habits: the first in sorted order."""
+MAX_PROJECT = 24 * 1024 * 1024
+"""Bytes of all texts that one proof reads."""
 _TOKEN = re.compile(rb"\w+|[^\w\s]")
 
 
@@ -59,6 +61,23 @@ class HostCode:
                 if other != path:
                     sources[other] = await self._files.peek(other)
             return await asyncio.to_thread(self._code.habits, sources, path, name)
+
+    async def proven_changes(self, path: str, about: str, without: Any = ()) -> dict[str, Any]:
+        """What is provably dead, missing or false about a file, by all texts of the project, and the mended texts."""
+        keys = [require_text(key, "without") for key in without]
+        async with self._turn:
+            files = {require_text(path, "path"): await self._source(path)}
+            size = 0
+            for other in await self._files.every_path():
+                if other == path:
+                    continue
+                data = await self._files.peek(other)
+                # The words of a file that is too large to parse still count.
+                files[other if _count_tokens(data) <= MAX_TOKENS else f"{other} (text)"] = data
+                size += len(data)
+                if size > MAX_PROJECT:
+                    raise OSError(f"The project is too large for a proof: the limit is {MAX_PROJECT:,} bytes of text")
+            return await asyncio.to_thread(self._code.proven, require_text(about, "about"), files, path, keys)
 
     async def edit_node(self, path: str, part: str, text: str, node: str = "") -> None:
         """Replace a definition's `docstring` (given as plain text), its `body`, or the `whole` definition."""

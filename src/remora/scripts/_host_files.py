@@ -106,6 +106,10 @@ class HostFiles:
             return b""
         return b"" if len(data) > MAX_SEARCHED or BINARY in data[:8192] else data
 
+    async def every_path(self) -> list[str]:
+        """All paths of the project, for a proof that must not miss one."""
+        return list(await self._workspace.files())
+
     async def _matching(self, pattern: str) -> list[str]:
         fits_glob = _compile_glob(require_text(pattern, "pattern"))
         return [path for path in await self._workspace.files() if fits_glob.fullmatch(path.encode())]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -54,3 +56,24 @@ def _load_settings(root: Path) -> ModuleType:
     module.read_file = read_file  # type: ignore[attr-defined]
     module.FOUND.clear()
     return module
+
+
+def new_type_errors(root: Path, path: str, before: str, after: str) -> tuple[str, ...]:
+    """What mypy, with the project's settings, reports about the project with `after` and not with `before`.
+
+    Nothing if mypy is not installed. The file is as before afterwards.
+    """
+    if importlib.util.find_spec("mypy") is None:
+        return ()
+    file = root / path
+    kept = file.read_bytes()
+    try:
+        found = []
+        for text in (before, after):
+            file.write_text(text, encoding="utf-8")
+            argv = [sys.executable, "-m", "mypy", "--cache-dir=/dev/null", "--no-error-summary", "--no-pretty", path]
+            done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False, timeout=300)
+            found.append(Counter(re.findall(r"^(\S+?):\d+.*?: error: (.*)$", done.stdout, re.MULTILINE)))
+        return tuple(f"{name}: {said}" for name, said in found[1] - found[0])
+    finally:
+        file.write_bytes(kept)

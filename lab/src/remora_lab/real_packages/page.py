@@ -32,7 +32,8 @@ def package_rows(changes: Sequence[Offered], ends: Sequence[RowEnd]) -> list[tup
     """By package and row: agents, seconds, offered changes, and the package's own tests before and after."""
     rows: list[tuple[str, ...]] = []
     for end in sorted(ends, key=lambda each: (each.package, each.row)):
-        mine = [each for each in changes if (each.package, each.row) == (end.package, end.row)]
+        own = [each for each in changes if (each.package, each.row) == (end.package, end.row)]
+        mine = [each for each in own if each.operation in end.operations]
         counts = Counter[str](each.rating for each in mine)
         tests = end.problem[:40] or f"{end.tests_before} → {end.tests_after}"
         asked = sum(number for name, number in end.decisions.items() if name not in ("by rule", "first-candidate"))

@@ -2,10 +2,12 @@
 
 The rules were written before the first run, and are the same for every row of the table:
 
-wrong       a test of the package fails with it, the file no longer parses, the project's linter reports something new,
-            a name that other files import is gone, or a docstring says what the code does not do
+wrong       a test of the package fails with it, the file no longer parses, the project's linter or mypy reports
+            something new, a name that other files import is gone, a docstring says what the code does not do, a
+            removed name is in another file, types come with other changes, a document gets a word that nothing has
 useless     the project's own linter does not ask for it, it only says again what the signature says, a test compares
-            nothing but a type, a representation or a hash, or the diff is long for what it fixes
+            nothing but a type, a representation or a hash, nothing but layout changes, a signature stays incomplete,
+            or the diff is long for what it fixes
 merge       everything else
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +48,10 @@ class Change:
     """Names that other files import from this one."""
     noticed: tuple[int, int] = (0, 0)
     """Of a test: changes of the code that it notices, and changes tried."""
+    elsewhere: frozenset[str] = frozenset()
+    """The words and paths of all other files of the project."""
+    type_errors: tuple[str, ...] = ()
+    """What mypy reports with it and did not report before."""
 
     @property
     def size(self) -> int:
@@ -63,7 +70,9 @@ def rate(change: Change) -> tuple[Rating, str]:
         return "wrong", problem
     if change.lint_new:
         return "wrong", f"the project's linter reports something new: {', '.join(change.lint_new[:3])}"
-    judge = {"lint": _lint, "docstring": _docstring, "test": _test, "sample_data": _sample_data}.get(change.operation)
+    if change.type_errors:
+        return "wrong", f"mypy reports something new: {change.type_errors[0]}"
+    judge = JUDGES.get(change.operation)
     return judge(change) if judge else ("merge", "tests pass and the linter has nothing new")
 
 
@@ -222,3 +231,81 @@ def _leaves(value: object) -> list[object]:
     if isinstance(value, list):
         return [leaf for each in value for leaf in _leaves(each)]
     return [value]
+
+
+def _dead_code(change: Change) -> tuple[Rating, str]:
+    """What was removed must be code, and its name in no other file."""
+    before, after = _tree(change.before), _tree(change.after)
+    if ast.dump(before) == ast.dump(after):
+        return "useless", "only layout and comments change"
+    gone = {name for name in _names(before) - _names(after) if name not in _imported(before)}
+    if named := sorted(gone & change.elsewhere):
+        return "wrong", f"`{named[0]}` is removed, and another file of the project has its name"
+    lines = len(change.before.splitlines()) - len(change.after.splitlines())
+    return ("merge", f"{lines} lines fewer, tests pass") if lines > 0 else ("useless", "the file is not shorter")
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {(alias.asname or alias.name).partition(".")[0] for node in found for alias in node.names}
+
+
+def _annotations(change: Change) -> tuple[Rating, str]:
+    """Only types may be new, and every signature that changed must be complete."""
+    if ast.dump(_untyped(_tree(change.before))) != ast.dump(_untyped(_tree(change.after))):
+        return "wrong", "more than types changes"
+    old = {name: _signature(node) for name, node in _typed(_tree(change.before))}
+    new = [(name, node) for name, node in _typed(_tree(change.after)) if old.get(name) != _signature(node)]
+    for name, node in new:
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        if node.returns is None or any(not one.annotation and one.arg not in ("self", "cls") for one in given):
+            return "useless", f"the signature of `{name}` stays incomplete"
+    return ("merge", f"{len(new)} signatures complete, mypy has nothing new") if new else ("useless", "no type is new")
+
+
+def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    return f"{ast.unparse(node.args)} {ast.unparse(node.returns) if node.returns else ''}"
+
+
+def _typed(tree: ast.Module) -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    return [(name, node) for name, node in _definitions(tree) if not isinstance(node, ast.ClassDef)]
+
+
+def _untyped(tree: ast.Module) -> ast.Module:
+    """The tree without types in signatures. Changes the given one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return tree
+
+
+def _readme(change: Change) -> tuple[Rating, str]:
+    """Only documents may change, and every new word must be in another file: a name, a version or a path."""
+    if change.path.endswith(".py"):
+        return "wrong", "code changes"
+    fresh = set(document_words(change.after)) - set(document_words(change.before))
+    if not fresh:
+        return "useless", "no word is new"
+    unknown = sorted(word for word in fresh if word not in change.elsewhere)
+    return (
+        ("wrong", f"`{unknown[0]}` is nowhere in the project") if unknown else ("merge", "what is new is in the code")
+    )
+
+
+def document_words(text: str) -> list[str]:
+    """Names, versions and paths of a text."""
+    return re.findall(r"\w+(?:[./-]\w+)*", text)
+
+
+JUDGES: dict[str, Callable[[Change], tuple[Rating, str]]] = {
+    "lint": _lint,
+    "docstring": _docstring,
+    "test": _test,
+    "sample_data": _sample_data,
+    "dead_code": _dead_code,
+    "annotations": _annotations,
+    "readme": _readme,
+}
+"""The further rules for each operation."""

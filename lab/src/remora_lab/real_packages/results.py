@@ -66,9 +66,12 @@ def write_lines(path: Path, lines: Iterable[Offered | RowEnd]) -> None:
 
 
 def read_lines(paths: Iterable[Path]) -> tuple[list[Offered], list[RowEnd]]:
-    """The results of several files. Of a row that ran twice on a package, the later counts. Raises `ConfigError`."""
-    changes: dict[tuple[str, str], list[Offered]] = {}
-    ends: dict[tuple[str, str], RowEnd] = {}
+    """The results of several files. Of a row that ran the same operations twice on a package, the later counts.
+
+    Raises `ConfigError`.
+    """
+    changes: dict[tuple[str, ...], list[Offered]] = {}
+    ends: dict[tuple[str, ...], RowEnd] = {}
     for path in paths:
         waiting: dict[tuple[str, str], list[Offered]] = {}
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
@@ -77,7 +80,9 @@ def read_lines(paths: Iterable[Path]) -> tuple[list[Offered], list[RowEnd]]:
             if value.get("kind") == "change":
                 waiting.setdefault(key, []).append(validate(Offered, value, path))
             else:
-                ends[key], changes[key] = validate(RowEnd, value, path), waiting.pop(key, [])
+                end = validate(RowEnd, value, path)
+                whole = (*key, *end.operations)
+                ends[whole], changes[whole] = end, waiting.pop(key, [])
     return [change for found in changes.values() for change in found], list(ends.values())
 
 

@@ -18,14 +18,16 @@ from remora.app import Project, open_project
 from remora.ports import AgentResult
 from remora.sandbox._allow import find_program
 from remora_lab.machine import describe_machine
-from remora_lab.real_packages.linting import ProjectLinter
+from remora_lab.real_packages.linting import ProjectLinter, new_type_errors
 from remora_lab.real_packages.pinned import Package
 from remora_lab.real_packages.place import SuiteEnd, suite_with, write_files
-from remora_lab.real_packages.rating import Change, rate
+from remora_lab.real_packages.rating import Change, document_words, rate
 from remora_lab.real_packages.results import Offered, RowEnd
 
 RULE, RUFF, RUFF_UNSAFE = "rule", "ruff", "ruff-unsafe"
 """The rows without a model."""
+EVERYWHERE = ("lint", "dead_code")
+"""Operations that also work on tests."""
 IGNORED = (".venv", ".agentfs", "__pycache__", ".git", ".pytest_cache", ".hypothesis")
 MAX_DIFF = 6000
 """Characters of a diff in the results."""
@@ -109,10 +111,10 @@ def _agents(
 
 
 def _work(package: Package, operations: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Which paths each operation works on: lint also on the tests."""
-    if "lint" in operations:
-        yield (*package.code, *package.tests), ["lint"]
-    if others := [name for name in operations if name != "lint"]:
+    """Which paths each operation works on: lint and dead_code also on the tests."""
+    if everywhere := [name for name in operations if name in EVERYWHERE]:
+        yield (*package.code, *package.tests), everywhere
+    if others := [name for name in operations if name not in EVERYWHERE]:
         yield package.code, others
 
 
@@ -211,10 +213,15 @@ def _together(made: Sequence[Made]) -> dict[str, bytes | None]:
 def _rate_all(
     package: Package, root: Path, row: Row, made: Sequence[Made], broken: dict[int, tuple[str, ...]]
 ) -> list[Offered]:
-    linter, imports = ProjectLinter(root), _imports(root)
+    linter, imports, words = ProjectLinter(root), _imports(root), _all_words(root)
     offered = []
     for place, each in enumerate(made):
         change = _change(each, linter, imports)
+        change = replace(
+            change, elsewhere=frozenset().union(*(own for path, own in words.items() if path != each.path))
+        )
+        if each.operation == "annotations":
+            change = replace(change, type_errors=new_type_errors(root, each.path, change.before, change.after))
         rating, why = rate(replace(change, broken=broken.get(place, ())))
         offered.append(
             Offered(
@@ -249,6 +256,16 @@ def _change(made: Made, linter: ProjectLinter, imports: dict[str, set[str]]) -> 
         imported=tuple(sorted(imports.get(_stem(made.path), ()))),
         noticed=made.noticed,
     )
+
+
+def _all_words(root: Path) -> dict[str, frozenset[str]]:
+    """By file, its words, versions and paths, and its own path."""
+    found = {}
+    for path in _files(root):
+        name = path.relative_to(root).as_posix()
+        words = document_words(path.read_text(encoding="utf-8", errors="replace"))
+        found[name] = frozenset([*words, *(part for word in words for part in re.findall(r"\w+", word)), name])
+    return found
 
 
 def _imports(root: Path) -> dict[str, set[str]]:

@@ -1,0 +1,45 @@
+"""Which lines of a file belong to a statement: with its decorators, its comments and the text that documents it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from remora.discovery._proofs import LINE
+
+_RULER = re.compile(r"\s*#\s*(?:[-=*#~_ ]{3,}.*|.*[-=*#~]{3,}\s*|)$")
+_PRAGMA = re.compile(r"\s*#\s*(?:fmt|isort|ruff|pylint|flake8|mypy|region|endregion)\b")
+
+
+def rows_of(text: str, node: ast.stmt, body: Sequence[ast.stmt]) -> tuple[int, int]:
+    """The first and last line of a statement: from the comment right above it to the text that documents it."""
+    marks = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(mark.lineno for mark in marks)])
+    last = node.end_lineno or node.lineno
+    lines = LINE.findall(text)
+    indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+    place = body.index(node)
+    follows = body[place + 1] if place + 1 < len(body) else None
+    if isinstance(node, ast.Assign | ast.AnnAssign) and is_text(follows) and follows and follows.lineno == last + 1:
+        last = follows.end_lineno or last
+    above = first
+    while above > 1 and lines[above - 2].startswith(f"{indent}#"):
+        above -= 1
+    comment = lines[above - 1 : first - 1]
+    is_heading = any(_RULER.match(line.rstrip()) or _PRAGMA.match(line) for line in comment)
+    # A comment above a group of names may be about all of them.
+    is_shared = isinstance(node, ast.Assign | ast.AnnAssign) and follows is not None and follows.lineno == last + 1
+    return (first if is_heading or is_shared else above), last
+
+
+def is_text(node: ast.stmt | None) -> bool:
+    """Whether a statement is a string that stands alone."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def shares_line(lines: Sequence[str], node: ast.stmt) -> bool:
+    """Whether another statement is on the first or last line of this one."""
+    head = lines[node.lineno - 1].encode()[: node.col_offset].strip()
+    tail = lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :].strip()
+    return bool(head) or (bool(tail) and not tail.startswith(b"#"))

@@ -1,0 +1,194 @@
+"""Statements of documents that the code proves to be false: imports, parameters, the oldest Python, links to files.
+
+Each statement belongs to the Python file that it is about. What is not about one file belongs to the first of the
+package. A statement is corrected only if there is exactly one thing that it can mean.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from remora.discovery._docstrings import is_public_file
+from remora.discovery._documents import is_document, snippets
+from remora.discovery._outline import FunctionOutline
+from remora.discovery._proofs import (
+    LINE,
+    Edit,
+    Finding,
+    Sources,
+    apply_findings,
+    count_word,
+    module_names,
+    oldest_python,
+)
+
+NEAR = 0.8
+"""How alike two names are from which on one can be a misspelling or an old name of the other."""
+_VERSION = re.compile(
+    r"(?i)\bPython\s*(?:version\s*)?(?:>=\s*)?(3\.\d+)(?=\s*(?:\+|or (?:newer|later|above|higher|greater|up)\b|"
+    r"and (?:newer|later|above|higher|greater|up)\b))"
+)
+_CLAIM = re.compile(r"(?i)\b(?:requires?|needs?|supports?|supported|works|compatible|tested|minimum|prerequisites?)\b")
+_ITEM = re.compile(r"(?i)^\s*(?:[-*+]|\d+\.)?\s*\W*Python\b(?:\W+\w+){0,6}\W*$")
+"""A line of a list of requirements."""
+_HISTORY = re.compile(r"(?i)\b(?:now|last|drop(?:s|ped)?|since|until|no longer|before|older|(?<!\.)\d+\.\d+\.\d+)\b")
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#:?<>]+\.\w+)(#[^)\s]*)?\)")
+
+
+def statements(sources: Sources, path: str, without: Sequence[str]) -> tuple[list[Finding], dict[str, str]]:
+    """False statements about a file, and the documents with corrections. Not those in `without`."""
+    if not is_public_file(path) or not path.endswith(".py"):
+        return [], {}
+    found: dict[str, Finding] = {}
+    for document in filter(is_document, sources.files):
+        text = sources.text(document)
+        for one in [*_about_code(sources, path, document, text), *_about_project(sources, path, document, text)]:
+            if one.key not in without:
+                found.setdefault(one.key, one)
+    return list(found.values()), apply_findings(sources, list(found.values()))
+
+
+def _about_code(sources: Sources, path: str, document: str, text: str) -> Iterator[Finding]:
+    modules = module_names(path)
+    if not any(count_word(text, module.split(".")[0]) for module in modules):
+        return
+    imported: dict[str, str] = {}
+    for snippet in snippets(text):
+        for node in ast.walk(snippet.tree):
+            row = snippet.line + getattr(node, "lineno", 1) - 1
+            if isinstance(node, ast.ImportFrom) and node.module in modules and not node.level:
+                yield from _imports(sources, path, document, text, node, row)
+                imported |= {alias.asname or alias.name: alias.name for alias in node.names}
+            elif isinstance(node, ast.Call):
+                yield from _call(sources, path, document, text, node, row, imported)
+
+
+def _imports(
+    sources: Sources, path: str, document: str, text: str, node: ast.ImportFrom, row: int
+) -> Iterator[Finding]:
+    """Names that the document imports and the module does not have."""
+    own = sources.outlines[path]
+    folder = path.rpartition("/")[0]
+    for name in [alias.name for alias in node.names if alias.name != "*"]:
+        beside = (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py", f"{folder}/{name}.pyi")
+        inside = path.endswith("__init__.py") and any(file.lstrip("/") in sources.files for file in beside)
+        if own.is_open or name in own.names or inside or name.startswith("__"):
+            continue
+        public = {each for each in own.names if not each.startswith("_")}
+        better = _only_near(name, public)
+        edits = _replaced(document, text, row, name, better) if better else ()
+        what = f"{document} imports `{name}` from `{node.module}`, which has no such name"
+        why = f"it has `{better}`" if better else "the file defines and imports all of its names"
+        yield Finding(f"{document} import {name}", document, row, what, why, edits)
+
+
+def _call(
+    sources: Sources, path: str, document: str, text: str, node: ast.Call, row: int, imported: dict[str, str]
+) -> Iterator[Finding]:
+    """Arguments by name that the called function does not have."""
+    called = _called(sources, path, node, imported)
+    if called is None:
+        return
+    name, function = called
+    for given in [one.arg for one in node.keywords if one.arg]:
+        if given in function.keywords or function.has_kwargs:
+            continue
+        passed = {one.arg for one in node.keywords}
+        better = _only_near(given, {each for each in function.keywords if each not in passed})
+        edits = _replaced(document, text, row, given, better, "=") if better else ()
+        what = f"{document} calls `{name}` with `{given}=`, which is no parameter"
+        why = f"it has `{better}`" if better else f"its parameters: {', '.join(sorted(function.keywords))[:80]}"
+        yield Finding(f"{document} call {name} {given}", document, row, what, why, edits)
+
+
+def _called(
+    sources: Sources, path: str, node: ast.Call, imported: dict[str, str]
+) -> tuple[str, FunctionOutline] | None:
+    """The function of this file that a call is about, if nothing else can be meant."""
+    own = sources.outlines[path]
+    spelled = ast.unparse(node.func)
+    owner, _, last = spelled.rpartition(".")
+    name = imported.get(spelled, "") if not owner else (last if owner in module_names(path) else "")
+    if not name or own.is_open:
+        return None
+    found = own.functions.get(name)
+    if found is None and name in own.classes and not own.classes[name].bases and own.classes[name].is_plain:
+        found = own.functions.get(f"{name}.__init__")
+    return (name, found) if found is not None and not found.decorated else None
+
+
+def _about_project(sources: Sources, path: str, document: str, text: str) -> Iterator[Finding]:
+    if path != _main_file(sources):
+        return
+    yield from _versions(sources, document, text)
+    if document.endswith((".md", ".markdown")):
+        yield from _links(sources, document, text)
+
+
+def _main_file(sources: Sources) -> str:
+    """The file that statements about the whole project belong to: the package's first."""
+    files = [path for path in sources.outlines if is_public_file(path) and path.endswith(".py")]
+    order = sorted(files, key=lambda path: (not path.endswith("__init__.py"), path.count("/"), path))
+    return order[0] if order else ""
+
+
+def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
+    """The oldest Python, if the document says an older one than the project's settings."""
+    oldest = oldest_python(sources)
+    for row, line in enumerate(LINE.findall(text), 1):
+        if oldest is None or not (_CLAIM.search(line) or _ITEM.match(line)) or _is_history(line):
+            continue
+        for match in _VERSION.finditer(line):
+            said = tuple(int(part) for part in match[1].split("."))
+            if said >= oldest or len(_VERSION.findall(line)) > 1:
+                continue
+            now = f"{oldest[0]}.{oldest[1]}"
+            new = line[: match.start(1)] + now + line[match.end(1) :]
+            what = f"{document} says Python {match[1]}"
+            key = f"{document} python {match[1]} {row}"
+            why = f"the project's settings need {now} or newer"
+            yield Finding(key, document, row, what, why, (Edit(document, row, row, new),))
+
+
+def _is_history(line: str) -> bool:
+    """Whether a line is about another version of the project: it names a version that is not one of Python."""
+    others = re.sub(r"(?i)(?:python|pypy)\s*(?:version\s*)?(?:>=\s*)?\d+(?:\.\d+)*", "", line)
+    return bool(_HISTORY.search(line) or re.search(r"\d+\.\d+", others))
+
+
+def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:
+    """Links to files that are elsewhere in the project."""
+    here = posixpath.dirname(document)
+    for row, line in enumerate(LINE.findall(text), 1):
+        for match in _LINK.finditer(line):
+            target = posixpath.normpath(posixpath.join(here, match[1]))
+            if match[1].startswith("/") or target in sources.files or "." not in posixpath.basename(target):
+                continue
+            name = posixpath.basename(target)
+            places = [path for path in sources.files if posixpath.basename(path) == name]
+            if len(places) != 1 or posixpath.splitext(name)[0].lower() in ("readme", "index", "__init__"):
+                continue
+            moved = posixpath.relpath(places[0], here or ".")
+            new = line[: match.start(1)] + moved + line[match.end(1) :]
+            what = f"{document} links to `{match[1]}`, which does not exist"
+            key = f"{document} link {match[1]} {row}"
+            yield Finding(key, document, row, what, f"it is at `{moved}`", (Edit(document, row, row, new),))
+
+
+def _only_near(name: str, known: set[str]) -> str:
+    """The one name that is like another; empty if there are several or none."""
+    near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=NEAR)
+    return near[0] if len(near) == 1 else ""
+
+
+def _replaced(document: str, text: str, row: int, old: str, new: str, after: str = "") -> tuple[Edit, ...]:
+    """The edit of the one place in a line where a name stands; none if it is there more than once."""
+    line = LINE.findall(text)[row - 1]
+    found = list(re.finditer(rf"(?<![\w.]){re.escape(old)}(?!\w)(?=\s*{re.escape(after)})", line))
+    if len(found) != 1:
+        return ()
+    return (Edit(document, row, row, line[: found[0].start()] + new + line[found[0].end() :]),)

@@ -1,0 +1,209 @@
+"""Dead code with proof: private names that nothing in the project mentions, and statements that cannot run.
+
+A name counts as used if any text file of the project contains it, also in a comment or a document, or if a string in
+the project could be a part of it (`getattr(self, "_visit_" + kind)`). So what is left has no use that a search finds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from remora.discovery._behaviour import Function
+from remora.discovery._blocks import dead_statements
+from remora.discovery._imports import removed_with
+from remora.discovery._outline import class_outline, tree_of
+from remora.discovery._proofs import (
+    LINE,
+    Edit,
+    Finding,
+    Sources,
+    apply_edits,
+    count_word,
+    oldest_python,
+    words_of,
+)
+from remora.discovery._rows import rows_of
+from remora.discovery._versions import old_branches
+
+ROUNDS = 4
+"""Code that only dead code uses is found in the next round."""
+LOOKS = frozenset({"globals", "locals", "vars", "dir", "eval", "exec", "getmembers", "__dict__"})
+"""Names by which a file may reach its definitions without naming them."""
+PLAIN_MARKS = frozenset(
+    {"staticmethod", "classmethod", "property", "cached_property", "lru_cache", "cache", "contextmanager"}
+    | {"dataclass", "total_ordering", "final", "unique"}
+)
+"""Decorators that do not register what they decorate."""
+PLAIN_CALLS = frozenset({"re.compile", "object", "frozenset", "TypeVar", "typing.TypeVar", "namedtuple"})
+"""Calls whose result nobody misses."""
+BASES = frozenset({"object", "Exception", "ValueError", "TypeError", "RuntimeError", "KeyError", "NamedTuple", "dict"})
+_KEPT = re.compile(r"compat|legacy|deprecat|reserved|keep|used (?:by|in)|todo|external", re.IGNORECASE)
+_COMMENT = re.compile(r"[:)\]}\w'\"]\s+#")
+Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+
+
+def unused(sources: Sources, path: str, without: Sequence[str]) -> tuple[list[Finding], dict[str, str]]:
+    """What is dead in a file, and the file's text without it. Findings in `without` are left as they are."""
+    found: list[Finding] = []
+    now = sources
+    for _ in range(ROUNDS):
+        fresh = [one for one in _round(now, path) if one.key not in {*without, *(old.key for old in found)}]
+        text, kept = _remove(now, path, fresh)
+        if not kept:
+            break
+        found += kept
+        now = now.with_text(path, text)
+    return found, ({path: now.text(path)} if found else {})
+
+
+def _round(sources: Sources, path: str) -> list[Finding]:
+    tree = tree_of(sources.files[path])
+    if tree is None:
+        return []
+    text = sources.text(path)
+    oldest = oldest_python(sources)
+    found = [*_names(sources, path, tree), *dead_statements(path, text, tree)]
+    return [*found, *(old_branches(path, text, tree, oldest) if oldest else ())]
+
+
+def _remove(sources: Sources, path: str, fresh: Sequence[Finding]) -> tuple[str, list[Finding]]:
+    """The file's text without these findings and the imports that only they use; and those that could be removed."""
+    text, kept = sources.text(path), []
+    edits: list[Edit] = []
+    taken: list[tuple[int, int]] = []
+    for finding in fresh:
+        (edit,) = finding.edits
+        if any(first <= edit.last and edit.first <= last for first, last in taken):
+            continue
+        imports = removed_with(sources, path, apply_edits(text, [*edits, edit]))
+        if imports is None:
+            continue
+        kept.append(finding)
+        edits.append(edit)
+        taken.append((edit.first, edit.last))
+    after = apply_edits(text, edits)
+    return (removed_with(sources, path, after) or after), kept
+
+
+def _names(sources: Sources, path: str, tree: ast.Module) -> Iterator[Finding]:
+    """Private definitions of the module and its classes that nothing mentions."""
+    own = words_of(sources.files[path])
+    if path.endswith(".pyi") or own & LOOKS:
+        return
+    text = sources.text(path)
+    for kind, node, body in _definitions(sources, tree):
+        name = _name(node)
+        if not _is_private(name) or len(body) < 2 or not _is_free(sources, node):
+            continue
+        first, last = rows_of(text, node, body)
+        if _is_kept(LINE.findall(text)[first - 1 : node.lineno], node):
+            continue
+        rest = "".join(line for row, line in enumerate(LINE.findall(text), 1) if not first <= row <= last)
+        if _is_mentioned(sources, path, name, rest):
+            continue
+        why = "its name is nowhere else in the project, nor a string that could be a part of it"
+        edit = _with_blank_lines(text, path, first, last)
+        yield Finding(f"{kind} {name}", path, node.lineno, f"{kind} `{name}` is never used", why, (edit,))
+
+
+def _definitions(sources: Sources, tree: ast.Module) -> Iterator[tuple[str, Named, list[ast.stmt]]]:
+    """Definitions with their kind and the block that they are in."""
+    for node in tree.body:
+        if isinstance(node, Named):
+            kind = "class" if isinstance(node, ast.ClassDef) else "function" if isinstance(node, Function) else "name"
+            yield kind, node, tree.body
+        if isinstance(node, ast.ClassDef) and _is_free(sources, node):
+            yield from (("method", each, node.body) for each in node.body if isinstance(each, Function))
+
+
+def _name(node: Named) -> str:
+    if isinstance(node, ast.Assign):
+        target = node.targets[0] if len(node.targets) == 1 else None
+        return target.id if isinstance(target, ast.Name) else ""
+    if isinstance(node, ast.AnnAssign):
+        return node.target.id if isinstance(node.target, ast.Name) else ""
+    return node.name
+
+
+def _is_private(name: str) -> bool:
+    """Whether only this project can mean the name. Names such as `_missing_` are read by others."""
+    return len(name) > 2 and name.isascii() and name.startswith("_") and not name.endswith("_")
+
+
+def _is_kept(lines: Sequence[str], node: Named) -> bool:
+    """Whether a person kept it on purpose: a comment beside the name, a word such as `compat`, a test switched off."""
+    said = any(_KEPT.search(line) for line in lines) or bool(_COMMENT.search(lines[-1]))
+    return said or isinstance(getattr(node, "value", None), ast.Name | ast.Attribute) or "test" in _name(node)
+
+
+def _is_free(sources: Sources, node: Named) -> bool:
+    """Whether nothing else holds the definition: a decorator, a base from outside, a value with effects."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return node.value is not None and _is_plain(node.value)
+    marks = [ast.unparse(mark.func if isinstance(mark, ast.Call) else mark) for mark in node.decorator_list]
+    if any(mark.rpartition(".")[2] not in PLAIN_MARKS for mark in marks):
+        return False
+    if not isinstance(node, ast.ClassDef):
+        return True
+    own = class_outline(node)
+    return _has_own_bases(sources, own.bases, own.is_plain, frozenset())
+
+
+def _has_own_bases(sources: Sources, bases: Sequence[str], is_plain: bool, seen: frozenset[str]) -> bool:
+    """Whether all bases are known, so that no base can call or register what the class defines."""
+    if not is_plain:
+        return False
+    for name in bases:
+        if name in BASES or name in seen:
+            continue
+        known = sources.classes.get(name, [])
+        if len(known) != 1 or not _has_own_bases(sources, known[0].bases, known[0].is_plain, seen | {name}):
+            return False
+    return True
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether computing a value has no effect."""
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func) in PLAIN_CALLS and all(_is_plain(each) for each in value.args)
+    if isinstance(value, ast.Attribute):
+        return _is_plain(value.value)
+    if isinstance(value, ast.Constant | ast.Name | ast.Lambda):
+        return True
+    if isinstance(value, ast.Tuple | ast.List | ast.Set | ast.Dict | ast.BinOp | ast.UnaryOp):
+        return all(_is_plain(each) for each in ast.iter_child_nodes(value) if isinstance(each, ast.expr))
+    return False
+
+
+def _is_mentioned(sources: Sources, path: str, name: str, rest: str) -> bool:
+    """Whether the project mentions a name outside its own lines, or may compose it from strings."""
+    mangled = name.lstrip("_")
+    if count_word(rest, name) or (name.startswith("__") and mangled in words_of(rest.encode())):
+        return True
+    if any(name in words_of(data) for file, data in sources.files.items() if file != path):
+        return True
+    return any(_composes(piece, name) for outline in sources.outlines.values() for piece in outline.pieces)
+
+
+def _composes(piece: tuple[str, bool], name: str) -> bool:
+    text, reaches = piece
+    if reaches:
+        return name.startswith(text) or name.endswith(text)
+    starts = text.endswith("_") and name.startswith(text)
+    return len(text) > 1 and (starts or (text.startswith("_") and name.endswith(text)))
+
+
+def _with_blank_lines(text: str, path: str, first: int, last: int) -> Edit:
+    """The removal of lines with the blank lines around them that are then too many."""
+    lines = LINE.findall(text)
+    above, below = first - 1, last
+    while above > 0 and not lines[above - 1].strip():
+        above -= 1
+    while below < len(lines) and not lines[below].strip():
+        below += 1
+    before, after = first - 1 - above, below - last
+    if below == len(lines):
+        return Edit(path, above + 1, below)
+    return Edit(path, first, below) if before >= after or not before else Edit(path, above + 1, last)

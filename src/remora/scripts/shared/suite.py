@@ -1,0 +1,68 @@
+"""The project's own tests and its linter, asked about an edit before it is kept."""
+
+import json
+import re
+from typing import Any
+
+from remora.scripts import external
+from remora.scripts.shared.settings_of_pytest import WITHOUT_SETTINGS, refused_settings
+
+
+@external
+async def run_command(argv: list[str], stdin: str = "", files: Any = None, seconds: int = 30) -> dict[str, Any]: ...
+
+
+SECONDS = 90
+"""Most seconds for one run of the tests."""
+ARGV = ["pytest", "-q", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider"]
+NO_TESTS = 5
+"""pytest's exit status if it found no test."""
+
+
+async def refusal_by_tests(texts: dict[str, str], before: dict[str, str]) -> str:
+    """Why the project's tests refuse files with these texts; empty if they do not. `before` are their texts now."""
+    after, problem = await run_suite(texts)
+    if problem:
+        return f"The project's tests cannot judge it: {problem}"
+    if after is None:
+        return ""
+    old, problem = await run_suite(before) if after else ([], "")
+    if problem:
+        return f"The project's tests cannot judge it: {problem}"
+    new = [name for name in after if name not in (old or [])]
+    return f"It fails with the project's suite: {new[0]}" if new else ""
+
+
+async def run_suite(files: dict[str, str]) -> tuple[list[str] | None, str]:
+    """The tests that fail with these files, None without tests; and why they cannot be run, empty if they can."""
+    try:
+        done = await run_command(ARGV, files=files, seconds=SECONDS)
+        if refused_settings(done):
+            done = await run_command([*ARGV, *WITHOUT_SETTINGS], files=files, seconds=SECONDS)
+    except OSError as error:  # no sandbox, or stopped at its limit
+        return [], " ".join(str(error).split())[:120]
+    if done["returncode"] == NO_TESTS:
+        return None, ""
+    said = done["stdout"] + "\n" + done["stderr"]
+    failed = [name.split(" - ")[0] for name in re.findall(r"^(?:FAILED|ERROR) (\S[^\n]*)", said, re.MULTILINE)]
+    if done["returncode"] in (0, 1) or failed:
+        return failed, ""
+    lines = [line for line in said.split("\n") if line.strip()]
+    return [], (lines[-1] if lines else "pytest failed")[:120]
+
+
+async def refusal_by_linter(file: str, text: str, before: str) -> str:
+    """What ruff, by the project's settings or its own defaults, reports more often with this text; empty if nothing."""
+    was, now = [await count_errors(file, each) for each in (before, text)]
+    more = [code for code in now if now[code] > was.get(code, 0)]
+    return f"Then the linter would report {more[0]}" if more else ""
+
+
+async def count_errors(file: str, text: str) -> dict[str, int]:
+    """The number of errors by rule."""
+    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", f"--stdin-filename={file}", "-"]
+    done = await run_command(argv, stdin=text)
+    found: dict[str, int] = {}
+    for error in json.loads(done["stdout"]) if done["returncode"] in (0, 1) else []:
+        found[str(error["code"])] = found.get(str(error["code"]), 0) + 1
+    return found

@@ -1,0 +1,92 @@
+"""A statement of a document is called false only if the code proves it, and corrected only if one answer is right."""
+
+from __future__ import annotations
+
+import pytest
+
+from remora.discovery import PythonCode
+
+CODE = {
+    "pkg/__init__.py": "from pkg.cart import total_price\n",
+    "pkg/cart.py": "def total_price(items, discount=0):\n    return items\n\n\n"
+    "class Cart:\n    def __init__(self, owner):\n        self.owner = owner\n",
+    "pyproject.toml": '[project]\nrequires-python = ">=3.10"\n',
+}
+
+
+def checked(document: str, path: str = "pkg/cart.py", name: str = "README.md") -> tuple[list[str], str]:
+    files = {**CODE, name: document}
+    answer = PythonCode().proven("statements", {one: text.encode() for one, text in files.items()}, path, ())
+    return [one["what"] for one in answer["findings"]], answer["files"].get(name, document)
+
+
+def fenced(code: str) -> str:
+    return f"# Use\n\n```python\n{code}```\n"
+
+
+def test_a_misspelled_import_is_corrected() -> None:
+    found, text = checked(fenced("from pkg.cart import total_prices\n"))
+    assert found == ["README.md imports `total_prices` from `pkg.cart`, which has no such name"]
+    assert text == fenced("from pkg.cart import total_price\n")
+
+
+def test_an_import_that_can_mean_nothing_is_only_reported() -> None:
+    document = fenced("from pkg.cart import checkout\n")
+    found, text = checked(document)
+    assert len(found) == 1
+    assert text == document
+
+
+def test_a_parameter_by_an_old_name_is_corrected() -> None:
+    found, text = checked(fenced("from pkg.cart import total_price\n\ntotal_price([], discounts=3)\n"))
+    assert found == ["README.md calls `total_price` with `discounts=`, which is no parameter"]
+    assert "total_price([], discount=3)" in text
+
+
+def test_prompts_and_directives_are_read_too() -> None:
+    assert len(checked(">>> from pkg.cart import Carts\n")[0]) == 1
+    assert len(checked(".. code-block:: python\n\n    from pkg.cart import Carts\n", name="docs/a.rst")[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        fenced("from pkg.cart import total_price, Cart\n\ntotal_price([], discount=1)\nCart(owner='x')\n"),
+        fenced("from pkg import cart, total_price\n"),
+        fenced("from other.cart import total_prices\n"),
+        "Old versions had `from pkg.cart import total_prices`.\n",
+        "```text\nfrom pkg.cart import total_prices\n```\n",
+        "```python\nfrom pkg.cart import (\n```\n",
+    ],
+)
+def test_what_is_true_or_no_code_is_left(document: str) -> None:
+    for path in ("pkg/cart.py", "pkg/__init__.py"):
+        assert checked(document, path) == ([], document)
+
+
+def test_history_is_not_false() -> None:
+    document = fenced("from pkg.cart import total_prices\n")
+    assert checked(document, name="CHANGELOG.md") == ([], document)
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("Requires Python 3.8+.\n", "Requires Python 3.10+.\n"),
+        ("It works on Python 3.8 or newer.\n", "It works on Python 3.10 or newer.\n"),
+        ("- Python >= 3.8 or later\n", "- Python >= 3.10 or later\n"),
+        ("Requires Python 3.10+.\n", "Requires Python 3.10+.\n"),
+        ("Requires Python 3.11+.\n", "Requires Python 3.11+.\n"),
+        ("Version 2.1 supports Python 3.8+.\n", "Version 2.1 supports Python 3.8+.\n"),
+        ("It no longer supports Python 3.8+.\n", "It no longer supports Python 3.8+.\n"),
+        ("With Python 3.8+ you can use `:=`.\n", "With Python 3.8+ you can use `:=`.\n"),
+    ],
+)
+def test_the_oldest_python_is_that_of_the_settings(line: str, now: str) -> None:
+    assert checked(line, "pkg/__init__.py")[1] == now
+    assert checked(line, "pkg/cart.py")[1] == line, "it belongs to the first file of the package"
+
+
+def test_a_link_to_a_file_that_moved_is_corrected() -> None:
+    assert checked("See [the cart](src/cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
+    assert checked("See [it](nowhere.md) and [that](https://a.b/c.py).\n", "pkg/__init__.py")[0] == []

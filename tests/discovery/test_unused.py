@@ -1,0 +1,157 @@
+"""Code is called dead only if nothing in the whole project can reach it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from remora.discovery import PythonCode
+
+HELPER = "def _old(x):\n    return x\n\n\ndef load(x):\n    return x\n"
+
+
+def proven(files: dict[str, str], path: str = "pkg/a.py", without: tuple[str, ...] = ()) -> tuple[list[str], str]:
+    """What is dead in a file, and its text afterwards."""
+    sources = {name: text.encode() for name, text in files.items()}
+    answer = PythonCode().proven("unused", sources, path, without)
+    return [one["what"] for one in answer["findings"]], answer["files"].get(path, files[path])
+
+
+def test_a_private_function_that_nothing_mentions_is_removed_with_its_blank_lines() -> None:
+    found, text = proven({"pkg/a.py": HELPER})
+    assert found == ["function `_old` is never used"]
+    assert text == "def load(x):\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"pkg/b.py": "from pkg.a import _old\n"},
+        {"tests/test_a.py": "import pkg.a\npkg.a._old(1)\n"},
+        {"docs/guide.md": "Call `_old` first.\n"},
+        {"pyproject.toml": '[project.scripts]\nold = "pkg.a:_old"\n'},
+        {"pkg/b.py": 'def call(self, kind):\n    return getattr(self, "_" + kind)()\n'},
+        {"pkg/b.py": 'PREFIX = "_ol"\ngetattr(object, f"_ol{1}")\n'},
+    ],
+)
+def test_a_name_that_any_file_mentions_or_may_compose_is_used(other: dict[str, str]) -> None:
+    assert proven({"pkg/a.py": HELPER, **other}) == ([], HELPER)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "@app.route('/')\ndef _old():\n    pass\n\n\nx = 1\n",
+        "# kept for backwards compatibility\ndef _old():\n    pass\n\n\nx = 1\n",
+        "def _old():  # plugins call it\n    pass\n\n\nx = 1\n",
+        "_old = load()\nx = 1\n",
+        "_old = x\ny = 1\n",
+        "def _old():\n    pass\n\n\nprint(globals())\n",
+        "class A(Base):\n    def _old(self):\n        pass\n\n    x = 1\n",
+        "class _Old(Base):\n    pass\n\n\nx = 1\n",
+        "def _missing_(cls):\n    pass\n\n\nx = 1\n",
+        "def _test_old():\n    pass\n\n\nx = 1\n",
+        "def old():\n    pass\n\n\nx = 1\n",
+    ],
+)
+def test_what_others_may_hold_or_a_person_kept_is_left(code: str) -> None:
+    assert proven({"pkg/a.py": code}) == ([], code)
+
+
+def test_an_import_that_only_dead_code_uses_goes_with_it() -> None:
+    code = "import os\nimport re\nfrom typing import Any, Dict\n\n_OLD = re.compile('x')\n\n\n"
+    code += "def _old(x: Dict) -> Any:\n    return os.path\n\n\ndef load(x: Any) -> Any:\n    return x\n"
+    found, text = proven({"pkg/a.py": code})
+    assert len(found) == 2
+    assert text == "from typing import Any\n\n\ndef load(x: Any) -> Any:\n    return x\n"
+
+
+def test_dead_code_that_holds_an_import_for_others_stays() -> None:
+    code = "import os\n\n\ndef _old():\n    return os.name\n\n\ndef load():\n    return 1\n"
+    assert proven({"pkg/a.py": code, "pkg/b.py": "from pkg.a import os\n"})[0] == []
+    assert proven({"pkg/a.py": code, "pkg/b.py": "import sys\n"})[0] == ["function `_old` is never used"]
+
+
+def test_what_only_dead_code_uses_is_dead_too() -> None:
+    code = "def _inner():\n    return 1\n\n\ndef _outer():\n    return _inner()\n\n\nx = 1\n"
+    found, text = proven({"pkg/a.py": code})
+    assert found == ["function `_outer` is never used", "function `_inner` is never used"]
+    assert text == "x = 1\n"
+
+
+def test_a_finding_can_be_left_out() -> None:
+    code = "def _a1():\n    return 1\n\n\ndef _a2():\n    return 2\n\n\nx = 1\n"
+    found, text = proven({"pkg/a.py": code}, without=("function _a1",))
+    assert found == ["function `_a2` is never used"]
+    assert "_a1" in text
+
+
+@pytest.mark.parametrize("word", ["return x", "raise ValueError(x)"])
+def test_statements_after_an_exit_are_removed(word: str) -> None:
+    code = f"def load(x):\n    if x:\n        {word}\n        x.close()\n        print(x)\n    return x\n"
+    found, text = proven({"pkg/a.py": code})
+    assert found == ["2 lines of `load` cannot run"]
+    assert text == f"def load(x):\n    if x:\n        {word}\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise NotImplementedError\n    yield x",
+        "return x\n    x = 1",
+        "return x  # switched off for now\n    print(x)",
+        "return x\n    # unreachable, for the type checker\n    print(x)",
+        "return x\n    assert False",
+        "return x\n    import os",
+    ],
+)
+def test_statements_that_matter_or_are_meant_stay(body: str) -> None:
+    code = f"def load(x):\n    {body}\n"
+    assert proven({"pkg/a.py": code}) == ([], code)
+
+
+PINNED = {"pyproject.toml": '[project]\nrequires-python = ">=3.9"\n'}
+
+
+def test_a_branch_for_an_old_python_is_replaced_by_what_is_left() -> None:
+    code = "import sys\n\nif sys.version_info >= (3, 8):\n    from a import b\nelse:\n    from c import b\n\nprint(b)\n"
+    found, text = proven({"pkg/a.py": code, **PINNED})
+    assert found == ["`if sys.version_info >= (3, 8)` is always true"]
+    assert text == "\nfrom a import b\n\nprint(b)\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys\nif sys.version_info >= (3, 10):\n    x = 1\n",
+        "import sys\nif sys.version_info < (3, 8):\n    raise RuntimeError('too old')\n",
+        "import sys\nif sys.version_info[0] > 3:\n    x = 1\n",
+        "import sys\nif sys.version_info >= (3, 9, 2):\n    x = 1\n",
+        "import sys\nif sys.version_info >= (3, 8):  # noqa: UP036\n    x = 1\n",
+        "import sys\nif sys.version_info >= (3, 8):\n    x = '''\n    a'''\n",
+    ],
+)
+def test_a_branch_that_some_python_needs_or_that_tells_users_something_stays(code: str) -> None:
+    assert proven({"pkg/a.py": code, **PINNED}) == ([], code)
+
+
+def test_without_an_oldest_python_no_branch_is_dead() -> None:
+    assert proven({"pkg/a.py": "import sys\nif sys.version_info >= (3, 8):\n    x = 1\n"})[0] == []
+
+
+def test_what_is_left_parses_and_keeps_line_ends() -> None:
+    code = "def _old():\r\n    pass\r\n\r\n\r\nclass A:\r\n    def _mend(self):\r\n        pass\r\n\r\n    x = 1\r\n"
+    found, text = proven({"pkg/a.py": code})
+    assert len(found) == 2
+    ast.parse(text)
+    assert text == "class A:\r\n    x = 1\r\n"
+
+
+def test_a_file_that_does_not_parse_has_no_dead_code() -> None:
+    assert proven({"pkg/a.py": "def _old(:\n"})[0] == []
+
+
+def test_an_unknown_proof_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of unused, types, statements"):
+        PythonCode().proven("magic", {"a.py": b""}, "a.py", ())
