@@ -1,4 +1,4 @@
-"""The agents dead_code, annotations and readme: what is proven is made, unless tests, linter or mypy refuse it."""
+"""The agents dead_code, annotations and documents: what is proven is made, unless tests, linter or mypy refuse it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_without_mypy_no_type_is_added(agent_tools: Make) -> None:
 
 async def test_a_false_statement_is_corrected_and_one_for_people_reported(agent_tools: Make) -> None:
     document = "```python\nfrom pkg.a import loads, checkout\n```\n"
-    tools = agent_tools("readme", {"pkg/__init__.py": "", "pkg/a.py": OLD, "README.md": document}, "pkg/a.py")
+    tools = agent_tools("documents", {"pkg/__init__.py": "", "pkg/a.py": OLD, "README.md": document}, "pkg/a.py")
     found = await value_of(tools, "check_statements")
     assert found["knowledge_delta"]["false_statements"] == 2
     assert len(found["diagnostics"]) == 2
@@ -98,11 +98,11 @@ def test_all_three_run_by_rule_and_their_changes_join(tmp_path: Path, monkeypatc
     (root / "pkg/a.py").write_text(f"{OLD}\n\n{TYPED}def name(x: int):\n    return str(x)\n")
     (root / "README.md").write_text("```python\nfrom pkg.a import loads\n```\n")
     project = remora.open_project(root, {"server.server": "first-candidate", "event_stream.sync": "off"})
-    results = asyncio.run(project.runs.analyze([root / "pkg/a.py"], ["dead_code", "annotations", "readme"]))
+    results = asyncio.run(project.runs.analyze([root / "pkg/a.py"], ["dead_code", "annotations", "documents"]))
     assert {result.operation: result.verdict for result in results} == {
         "dead_code": "removed",
         "annotations": "typed",
-        "readme": "corrected",
+        "documents": "corrected",
     }
     events = [event for result in results for event in project.library.events(result.agent_id)]
     assert not [event for event in events if event.type == "model_request"]

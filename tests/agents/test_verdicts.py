@@ -34,8 +34,8 @@ AGENTS = Path(__file__).parents[2] / "agents"
         ("dead_code", 2, 1, "partial"),
         ("annotations", 1, 0, "typed"),
         ("annotations", 0, 0, "unchanged"),
-        ("readme", 2, 0, "corrected"),
-        ("readme", 2, 2, "reported"),
+        ("documents", 2, 0, "corrected"),
+        ("documents", 2, 2, "reported"),
     ],
 )
 def test_each_agent_has_its_own_words(agent: str, before: int | None, after: int | None, word: str) -> None:
@@ -54,7 +54,7 @@ def test_a_change_of_code_without_a_problem_is_not_called_unchanged_where_the_ag
     assert judge(rule, CheckResult(1), CheckResult(0), changed=True)["verdict"] in ("written", "clean")
 
 
-@pytest.mark.parametrize("agent", ["lint", "test", "sample_data", "dead_code", "annotations", "readme"])
+@pytest.mark.parametrize("agent", ["lint", "test", "sample_data", "dead_code", "annotations", "documents"])
 def test_the_fixed_part_leaves_room_within_the_default_limit(agent: str) -> None:
     loaded, counter = load_agent(AGENTS, agent), EstimatedCounter()
     tools = (*tool_specs(loaded.definition, loaded.scripts), SUBMIT_RESULT)

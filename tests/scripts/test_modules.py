@@ -259,7 +259,8 @@ def test_a_shared_module_never_imports_a_file_of_the_agent(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("file", SHARED, ids=lambda path: path.stem)
 def test_a_shared_module_loads_alone_and_is_typed(tmp_path: Path, file: Path) -> None:
-    name = next(node.name for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    name = next(node.name for node in ast.parse(file.read_text()).body if isinstance(node, functions))
     path = write(tmp_path, f"from remora.scripts.shared.{file.stem} import {name}\n1\n")
     assert check_files([path], our_host=True)[0].ok
 

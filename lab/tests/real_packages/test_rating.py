@@ -111,7 +111,7 @@ def test_types_must_complete_a_signature_and_change_nothing_else(change: Change,
     assert rate(change)[0] == rating
 
 
-README = Change("readme", "README.md", "Python 3.8+\n", "Python 3.10+\n", elsewhere=frozenset({"3.10"}))
+README = Change("documents", "README.md", "Python 3.8+\n", "Python 3.10+\n", elsewhere=frozenset({"3.10"}))
 
 
 @pytest.mark.parametrize(

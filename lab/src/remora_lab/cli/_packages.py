@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remora_lab.real_packages.trial import Row
 
 WORK = Path(".agentfs/packages")
-OPERATIONS = "lint,docstring,test,sample_data,dead_code,annotations,readme"
+OPERATIONS = "lint,docstring,test,sample_data,dead_code,annotations,documents"
 Names = Annotated[list[str] | None, typer.Option("--package", "-p", help="Only this package; can be repeated")]
 
 

@@ -281,7 +281,7 @@ def _untyped(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _readme(change: Change) -> tuple[Rating, str]:
+def _documents(change: Change) -> tuple[Rating, str]:
     """Only documents may change, and every new word must be in another file: a name, a version or a path."""
     if change.path.endswith(".py"):
         return "wrong", "code changes"
@@ -306,6 +306,6 @@ JUDGES: dict[str, Callable[[Change], tuple[Rating, str]]] = {
     "sample_data": _sample_data,
     "dead_code": _dead_code,
     "annotations": _annotations,
-    "readme": _readme,
+    "documents": _documents,
 }
 """The further rules for each operation."""
