@@ -26,11 +26,13 @@ def decisions(rows: Sequence[RungRow]) -> None:
         return
     total = sum(row.decisions for row in rows)
     say("Who decided:")
-    for row in rows:
+    names = [one_line(row.rung, MAX_NAME) for row in rows]
+    wide = max(map(len, names))
+    for row, name in zip(rows, names, strict=True):
         undecided = f", {row.undecided} without a call" if row.undecided else ""
-        share = f"{row.decisions:>4} of {total} decisions ({row.decisions / total:.0%})"
+        share = f"{row.decisions:>4} of {total} decisions {f'({row.decisions / total:.0%})':>6}"
         say(
-            f" {one_line(row.rung, MAX_NAME):<24} {share}  "
+            f" {name:<{wide}} {share}  "
             f"{row.prompt_tokens:>8,} tokens in  {row.reply_tokens:>7,} out  {row.seconds:>7.1f} s{undecided}",
-            hang=28,
+            hang=wide + 4,
         )
