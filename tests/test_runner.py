@@ -24,7 +24,7 @@ from remora.inference import EstimatedCounter, ScriptedPolicy
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import AgentResult, Decision, Prompt, ToolOutput, Written
 from remora.runner import AFTER, BEFORE, CheckResult, RunLimits, Runner, judge
-from remora.subagent import SUBMIT_RESULT, CheckRule, SubagentDefinition
+from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT, CheckRule, SubagentDefinition
 from remora.trace import MemoryBlobs, MemoryTrace
 from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
 
@@ -129,6 +129,7 @@ class Stage:
         blobs: MemoryBlobs | None = None,
         memory: Memory = "packet",
         limit: int = 1000,
+        offered: Sequence[ToolSpec] = (SUBMIT_RESULT,),
         **limits: Any,
     ) -> None:
         self.tools = tools or CountingTools()
@@ -138,7 +139,7 @@ class Stage:
             Wiring(
                 identity=Identity("01M7AGENT", "01M7RUN", "lint", NODE.node_id),
                 goal="Fix a.py:f",
-                tools=(*self.tools.specs, SUBMIT_RESULT),
+                tools=(*self.tools.specs, *offered),
                 system_prompt="Fix it.",
                 prompts=PromptSettings(limit, memory=memory),
                 writer=self.writer,
@@ -261,6 +262,25 @@ async def test_an_agent_that_never_submits_stops_at_its_turn_limit() -> None:
 async def test_an_answer_without_a_call_is_a_result() -> None:
     result = await Stage(Says()).run()
     assert (result.outcome, result.reason, result.summary) == ("success", "answered", "I am done")
+
+
+class Declines:
+    """A policy that finds no tool that fits."""
+
+    name = "declines"
+
+    async def decide(self, prompt: Prompt) -> Decision:
+        return Decision(calls=(Call(call_id="c", tool="no_tool_fits", args={"reason": "nothing books a table"}),))
+
+
+async def test_an_agent_that_declines_ends_at_once_and_says_what_is_missing() -> None:
+    stage = Stage(Declines(), offered=(NO_TOOL_FITS, SUBMIT_RESULT))
+    result = await stage.run()
+    said = "No tool fits: nothing books a table"
+    assert (result.outcome, result.reason, result.summary) == ("partial", "no_tool_fits", said)
+    cut = [event for event in await stage.events() if event.type != "agent_end"]
+    again = await Stage(Waiting(), past=cut, blobs=stage.blobs, offered=(NO_TOOL_FITS, SUBMIT_RESULT)).run()
+    assert (again.outcome, again.reason, again.summary) == ("partial", "no_tool_fits", said)
 
 
 async def test_a_policy_without_a_valid_call_ends_the_run_with_a_typed_event() -> None:

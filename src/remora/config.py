@@ -63,9 +63,12 @@ class ServerConfig(_Block):
     """The model's context window in tokens, if the server does not report it."""
     gguf: Path | None = None
     """A GGUF file with weights for the embedded model. With `model`, that entry of the catalogue says how to ask it."""
-    adapter: Literal["bundled", "none"] | Path | None = "bundled"
-    """The LoRA adapter of the embedded model: `bundled` (part of the package), `none`, or a GGUF file."""
-    adapters: dict[str, Literal["bundled", "none"] | Path] = Field(default_factory=dict)
+    adapter: Literal["bundled", "requests", "none"] | Path | None = "bundled"
+    """The LoRA adapter of the embedded model: `bundled`, `requests`, `none`, or a GGUF file.
+
+    `bundled` and `requests` are part of the package; `requests` is for agents whose goal is a person's sentence.
+    """
+    adapters: dict[str, Literal["bundled", "requests", "none"] | Path] = Field(default_factory=dict)
     """Adapters for single operations, by operation name."""
     threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of the embedded model. By default it uses the idle cores and leaves one free on a busy machine."""

@@ -31,7 +31,7 @@ from remora.events import (
 from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.rules import Ruling
-from remora.subagent import ESCALATE_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
+from remora.subagent import ESCALATE_TOOL, NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
 from remora.twotrack import ResumeState, Track, resume_state
 
 START_SEQ = 0
@@ -110,13 +110,11 @@ class Runner:
         self._tools = tools
         self._workspace = workspace
         self._limits = limits
-        self._model = model or {}
-        self._past = past
+        self._model, self._past = model or {}, past
         self._problem, self._resumed = problem, resumed
         self._advice, self._clean_by = advice, clean_by
         self._state = resume_state(past)
-        self._failures = self._state.failures
-        self._undecided = self._state.undecided
+        self._failures, self._undecided = self._state.failures, self._state.undecided
         self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
         self._checker = Checker(
             track, definition.check, tools, workspace.take_changes, past, self._state.open_check, self._collect_files
@@ -193,6 +191,10 @@ class Runner:
                     return None
                 await self.track.submit(call)
                 return Ending("success", "submitted", str(call.args.get("summary", "")))
+            if call.tool == NO_TOOL_FITS_TOOL:
+                summary = f"No tool fits: {call.args.get('reason', '')}"
+                await self.track.submit(call.model_copy(update={"args": {"summary": summary, "declined": True}}))
+                return Ending("partial", NO_TOOL_FITS_TOOL, summary)
             if call.tool == ESCALATE_TOOL:
                 await self._move_after(self._deciding.ask(call))
                 return None
@@ -225,7 +227,8 @@ class Runner:
         if left.failed:
             return Ending("error", left.failed.code, left.failed.message)
         if left.submitted:
-            return Ending("success", "submitted", str(left.submitted.result.get("summary", "")))
+            said, declined = str(left.submitted.result.get("summary", "")), left.submitted.result.get("declined")
+            return Ending("partial", NO_TOOL_FITS_TOOL, said) if declined else Ending("success", "submitted", said)
         if left.answer:
             return Ending("success", "answered", left.answer.text)
         if left.open_call:

@@ -23,7 +23,8 @@ from remora.validation import parse_yaml, validate
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SUBMIT_RESULT_TOOL = "submit_result"
 ESCALATE_TOOL = "escalate"
-RESERVED_TOOLS = (SUBMIT_RESULT_TOOL, ESCALATE_TOOL)
+NO_TOOL_FITS_TOOL = "no_tool_fits"
+RESERVED_TOOLS = (SUBMIT_RESULT_TOOL, ESCALATE_TOOL, NO_TOOL_FITS_TOOL)
 FOLLOW_CANDIDATES = "candidates"
 
 SUBMIT_RESULT = ToolSpec(
@@ -41,6 +42,14 @@ ESCALATE = ToolSpec(
     effects="none",
 )
 """Offered below the top of a ladder if the rule `ask` allows it. Like `submit_result`, it is never dispatched."""
+
+NO_TOOL_FITS = ToolSpec(
+    name=NO_TOOL_FITS_TOOL,
+    description="Decline: no other tool does what the goal asks for. Say in one line what is missing.",
+    parameters={"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
+    effects="none",
+)
+"""Offered to agents with `decline`. It ends the run, and changes nothing."""
 
 
 class _Part(BaseModel):
@@ -172,6 +181,8 @@ class SubagentDefinition(_Part):
     """Calls made without a model: before each turn, the first rule that matches decides. Recorded as `by rule`."""
     recall: bool = False
     """Whether the agent gets the tool `recall`, which searches its earlier results."""
+    decline: bool = False
+    """Whether the agent gets the tool `no_tool_fits`, which ends the run if its tools cannot do what the goal says."""
     extensions: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Extra packet fields, each with its JSON Schema. Tools set them by `extensions` in their results."""
     rendering: Literal["json", "markdown", "account", "chat"] = "json"

@@ -118,6 +118,22 @@ def test_the_goal_the_error_and_the_newest_action_never_go() -> None:
     assert [action["summary"][:9] for action in remains["recent_actions"]] == ["summary 9"]
 
 
+def test_a_goal_in_many_words_is_shown_whole_where_there_is_room() -> None:
+    goal = "Please move the meeting with Ada to room 12, " + "and tell everyone who was invited, " * 20
+    long = full_packet().model_copy(update={"goal": goal})
+    assert shown(long, 1000)["goal"] == goal.strip()
+    assert 50 < COUNTER.count(shown(long, 450)["goal"]) < COUNTER.count(goal)
+
+
+def test_an_argument_that_may_be_left_out_has_its_default_or_is_marked_as_optional() -> None:
+    properties = {"path": {"type": "string"}, "depth": {"type": "integer", "default": 1}, "name": {"type": "string"}}
+    tool = ToolSpec(name="find", parameters={"type": "object", "properties": properties, "required": ["path"]})
+    listed = orjson.loads(system_text("", [tool]).split("\n")[3])
+    assert listed["args"]["path"] == {"type": "string"}
+    assert listed["args"]["depth"] == {"type": "integer", "default": 1}
+    assert listed["args"]["name"] == {"type": "string", "optional": True}
+
+
 def _fits(made: DecisionPacket, limit: int) -> bool:
     try:
         prompt(made, limit)

@@ -55,7 +55,7 @@ def test_what_is_no_adapter_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_bundled_adapter_is_used_for_its_own_base_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundling, "BUNDLED", tmp_path / "decide.gguf")
+    monkeypatch.setattr(bundling, "BUNDLED", tmp_path)
     assert bundled_adapter() is None
     assert Adapters.of(ServerConfig(), "ab").paths == []
     adapter(tmp_path / "decide.gguf", base_sha256="sha256:ab")
@@ -63,6 +63,15 @@ def test_the_bundled_adapter_is_used_for_its_own_base_alone(tmp_path: Path, monk
     assert Adapters.of(ServerConfig(), "cd").paths == []
     assert Adapters.of(ServerConfig(adapter="none"), "ab").paths == []
     assert Adapters.of(ServerConfig(adapter=None), "ab").paths == []
+
+
+def test_an_agent_may_have_the_adapter_for_requests() -> None:
+    weights = read_adapter(bundled_adapter() or Path()).base
+    found = Adapters.of(ServerConfig(adapters={"desk": "requests"}), weights)
+    assert [path.name for path in found.paths] == ["decide.gguf", "requests.gguf"]
+    assert found.for_operation("desk") == Adapter(1)
+    assert found.for_operation("lint") == Adapter(0)
+    assert found.describe()["adapters"]["desk"]["file"] == "requests.gguf"
 
 
 def test_an_operation_may_have_an_adapter_of_its_own(tmp_path: Path) -> None:

@@ -98,3 +98,4 @@ def test_the_wheel_of_the_core_holds_nothing_of_the_lab(bare: Path) -> None:
     assert not folders & {"remora/bench", "remora/train", "remora/training"}
     assert not [name for name in names if name.startswith("remora_lab") or "scenarios" in name]
     assert "remora/inference/adapters/decide.gguf" in names
+    assert "remora/inference/adapters/requests.gguf" in names

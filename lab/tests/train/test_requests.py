@@ -21,7 +21,8 @@ def test_a_request_holds_the_arguments_of_its_call_or_is_declined() -> None:
         goal = orjson.loads(str(row.messages[1]["content"]))["goal"]
         tools = listed_tools(row)
         assert set(call["args"]) <= tools[call["tool"]]
-        if call["tool"] == "submit_result":
+        assert (row.operation == "refusal") == (call["tool"] in ("submit_result", "no_tool_fits"))
+        if row.operation == "refusal":
             declined += 1
         else:
             assert all(str(value) in goal for value in call["args"].values())

@@ -65,15 +65,15 @@ class Adapters:
         return described if _fits(file, self.base) else described | {"trained_on": file.base}
 
 
-def _read(name: Literal["bundled", "none"] | Path | None, base: str) -> AdapterFile | None:
-    """Read an adapter, if one is set. The bundled one is used only with the weights that it was trained on."""
+def _read(name: Literal["bundled", "requests", "none"] | Path | None, base: str) -> AdapterFile | None:
+    """Read an adapter, if one is set. Those of the package are used only with the weights that they were trained on."""
     from remora.inference import bundled_adapter, read_adapter
 
     if name == "none" or name is None:
         return None
-    if name != "bundled":
+    if name not in ("bundled", "requests"):
         return read_adapter(Path(name))
-    path = bundled_adapter()
+    path = bundled_adapter("requests" if name == "requests" else "decide")
     found = read_adapter(path) if path else None
     return found if found and _fits(found, base) else None
 

@@ -26,7 +26,7 @@ from remora.escalation import Rung
 from remora.events import Event, FileChange
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
 from remora.runner import Advice, RunLimits, Runner
-from remora.subagent import ESCALATE, SUBMIT_RESULT, SubagentDefinition
+from remora.subagent import ESCALATE, NO_TOOL_FITS, SUBMIT_RESULT, SubagentDefinition
 from remora.trace import KVTraceView, StreamWriter
 from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 
@@ -275,7 +275,8 @@ class Session:
 
     def _built_in_tools(self, definition: SubagentDefinition) -> tuple[ToolSpec, ...]:
         asks = self.rungs is not None and self._rules(definition).ask
-        return (*([RECALL] if definition.recall else []), *([ESCALATE] if asks else []), SUBMIT_RESULT)
+        optional = ((RECALL, definition.recall), (ESCALATE, asks), (NO_TOOL_FITS, definition.decline))
+        return (*(tool for tool, wanted in optional if wanted), SUBMIT_RESULT)
 
     def _memory(self) -> Memory:
         memory = self.project.config.runner.memory

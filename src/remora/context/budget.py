@@ -5,7 +5,8 @@ excerpts, oldest actions, the last action's long summary, unpinned knowledge by 
 candidates after the first, state summary, node summary, pinned knowledge, the last excerpt and the last candidate.
 
 Goal, target, constraints, last error and newest action are required: each is cut to a cap and never left out. Every
-packet therefore fits if the limit leaves `RESERVED` tokens beside the fixed text.
+packet therefore fits if the limit leaves `RESERVED` tokens beside the fixed text. A goal that is longer than its cap
+may take half of the tokens that are left beside all required parts.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from typing import Any
 import orjson
 
 from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket, KnowledgeEntry
-from remora.context.text import one_line
+from remora.context.text import MAX_LINE, one_line
 from remora.errors import BudgetError
 
 GOAL_CAP = 50
-"""Most tokens of the goal. The constants below are the caps of the other required parts."""
+"""Tokens that are reserved for the goal. The constants below are the caps of the other required parts."""
+GOAL_SHARE = 0.5
+"""A longer goal may take this share of what the limit leaves beside the required parts."""
+GOAL_CHARACTERS = 8000
 TARGET_CAP = 45
 CONSTRAINTS_CAP = 50
 ERROR_CAP = 50
@@ -94,6 +98,9 @@ def fit(packet: DecisionPacket, measure: Callable[[dict[str, Any]], int], limit:
     runs = shrink_runs(packet)
     steps = sum(parts for _, parts in runs)
     view = _View(packet, count)
+    if view.goal_is_cut:
+        least = view.without(left_out_by(runs, steps))
+        view.show_goal(GOAL_CAP + int(GOAL_SHARE * max(0, limit - measure(least.sections) - _SEAMS)))
 
     @cache
     def fits(taken: int) -> Fitted | None:
@@ -124,9 +131,9 @@ def _search_bounds(most: int, fits: Callable[[int], bool]) -> tuple[int, int]:
     return 0, high
 
 
-def cut(text: str, cap: int, count: Count) -> str:
-    """The longest beginning of `text`, as one line, that takes at most `cap` tokens."""
-    text = one_line(text)
+def cut(text: str, cap: int, count: Count, *, most: int = MAX_LINE) -> str:
+    """The longest beginning of `text`, as one line of at most `most` characters, that takes at most `cap` tokens."""
+    text = one_line(text, most)
     if not text:
         return text
     # Count the text as JSON, with quotes and escapes, because that is what the prompt contains.
@@ -187,6 +194,7 @@ class _View:
 
     def __init__(self, packet: DecisionPacket, count: Count) -> None:
         self._packet = packet
+        self._count = count
         self._goal = cut(packet.goal, GOAL_CAP, count)
         self._operation = cut(packet.operation, TARGET_CAP // 3, count)
         self._node_id = cut(packet.node_id, TARGET_CAP * 2 // 3, count)
@@ -201,6 +209,14 @@ class _View:
         self._knowledge = list(packet.knowledge.items())
         self._removal_order = _removal_order([entry for _, entry in self._knowledge])
         self._candidates = [action.model_dump(exclude_defaults=True) for action in packet.candidate_actions]
+
+    def show_goal(self, cap: int) -> None:
+        """Show as much of the goal as `cap` tokens hold."""
+        self._goal = cut(self._packet.goal, cap, self._count, most=GOAL_CHARACTERS)
+
+    @property
+    def goal_is_cut(self) -> bool:
+        return self._goal != one_line(self._packet.goal, GOAL_CHARACTERS)
 
     def without(self, left_out: dict[str, int]) -> Fitted:
         """The sections without the given parts. Fields that rarely change come first, the newest last."""

@@ -248,13 +248,22 @@ def system_text(system_prompt: str, tools: Sequence[ToolSpec], calling: Calling 
     """The system message. It is constant during a run."""
     if calling == "native":
         return system_prompt.strip()
-    lines = [_json({"name": tool.name, "description": tool.description, "args": _args(tool)}) for tool in tools]
-    return "\n".join([system_prompt.strip(), "", "Tools:", *lines, "", _ANSWER])
+    return "\n".join([system_prompt.strip(), "", "Tools:", *(_json(list_tool(tool)) for tool in tools), "", _ANSWER])
+
+
+def list_tool(tool: ToolSpec) -> dict[str, Any]:
+    """A tool as the system message lists it."""
+    return {"name": tool.name, "description": tool.description, "args": _args(tool)}
 
 
 def _args(tool: ToolSpec) -> dict[str, Any]:
-    properties = tool.parameters.get("properties", {})
-    return {name: {key: item for key, item in schema.items() if key != "title"} for name, schema in properties.items()}
+    """The arguments by name. One that may be left out has a default, or else is marked as `optional`."""
+    required = tool.parameters.get("required", ())
+    return {
+        name: {key: item for key, item in schema.items() if key != "title"}
+        | ({"optional": True} if name not in required and "default" not in schema else {})
+        for name, schema in tool.parameters.get("properties", {}).items()
+    }
 
 
 def _markdown(sections: dict[str, Any]) -> str:

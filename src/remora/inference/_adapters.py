@@ -1,15 +1,16 @@
-"""LoRA adapters for the embedded model: the bundled one, and the metadata of any adapter."""
+"""LoRA adapters for the embedded model: the bundled ones, and the metadata of any adapter."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from remora.errors import ConfigError
 from remora.gguf import read_pairs
 from remora.inference._weights import sha256_of
 
-BUNDLED = Path(__file__).with_name("adapters") / "decide.gguf"
+BUNDLED = Path(__file__).with_name("adapters")
 _PREFIXES = ("general.", "adapter.", "remora.")
 
 
@@ -31,9 +32,10 @@ class AdapterFile:
         return own | {"renderers": list(self.renderers)} if self.renderers else own
 
 
-def bundled_adapter() -> Path | None:
-    """The adapter that came with the package, if any."""
-    return BUNDLED if BUNDLED.is_file() else None
+def bundled_adapter(name: Literal["decide", "requests"] = "decide") -> Path | None:
+    """An adapter that came with the package, if it did: for packets, or for what people ask for in a sentence."""
+    path = BUNDLED / f"{name}.gguf"
+    return path if path.is_file() else None
 
 
 def read_adapter(path: Path) -> AdapterFile:

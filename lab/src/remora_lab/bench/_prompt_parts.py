@@ -58,7 +58,8 @@ def read_prompt(prompt: Prompt) -> PromptParts:
     said = [message for message in prompt.messages if message.get("role") != "system"]
     only = str(said[0].get("content", "")) if len(said) == 1 else ""
     if only.startswith("{"):
-        return _packet(orjson.loads(only))
+        # A model without an adapter may be told below the packet that the work is done.
+        return _packet(orjson.loads(only.partition("\n")[0]))
     if len(said) == 1 and re.search(r"(?m)^Turn: \d+", only):
         return _packet(_sections(only))
     return _history(said)

@@ -74,9 +74,9 @@ async def _group(
     results: asyncio.Queue[Result | None] = asyncio.Queue()
 
     async def work() -> None:
-        async with open_deciders(row, seed, models, jobs) as found:
+        async with open_deciders(row, seed, models, jobs) as found, _open_above(row, models) as above:
             for trial in left:
-                results.put_nowait(await run_trial(trial, place, found))
+                results.put_nowait(await run_trial(trial, place, found, above))
 
     async def all_workers() -> None:
         try:
@@ -120,6 +120,13 @@ async def open_deciders(row: TableRow, seed: int, models: Models, jobs: int = 1)
             found = await open_.enter_async_context(deciders(ServerConfig(server=name, seed=seed)))
             counter = _counter(models.embedded.gguf, models.embedded.model)
             yield replace(found, counter=counter) if counter else found
+
+
+@asynccontextmanager
+async def _open_above(row: TableRow, models: Models) -> AsyncIterator[tuple[Deciders, ...]]:
+    """The models above the first of a ladder."""
+    async with AsyncExitStack() as open_:
+        yield tuple([await open_.enter_async_context(deciders(each)) for each in models.rungs(row)])
 
 
 def _with_adapter(row: TableRow, found: Deciders) -> Deciders:

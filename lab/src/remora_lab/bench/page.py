@@ -8,7 +8,7 @@ from pathlib import Path
 from remora.errors import ConfigError
 from remora_lab.bench.charts import MARKS, Bar, Point, dots
 from remora_lab.bench.controls import CONTROLS
-from remora_lab.bench.results import Header, Stored
+from remora_lab.bench.results import Header, RungShare, Stored
 from remora_lab.bench.rows import ROWS
 from remora_lab.bench.stats import Interval
 from remora_lab.bench.summary import Comparison, Line, Summary, summarize
@@ -47,6 +47,8 @@ def figures(stored: Stored, summary: Summary) -> str:
         parts += ["### Against no model", "\n".join(map(_compared, summary.comparisons))]
     if summary.own:
         parts += _never_trained_on(summary.own)
+    if ladders := _ladders(summary):
+        parts += ["### The ladder", ladders]
     for operation in summary.operations:
         parts += [f"### {operation}", table(summary.of(operation=operation))]
     if len(summary.controls) > 1:
@@ -65,6 +67,26 @@ def _never_trained_on(summary: Summary) -> list[str]:
         "\n".join(_row(cells) for cells in (_SHORT, ["---"] * len(_SHORT), *rows)),
     ]
     return [*parts, "\n".join(map(_compared, summary.comparisons))] if summary.comparisons else parts
+
+
+def _ladders(summary: Summary) -> str:
+    """Who decided how often, for every ladder: on bundled agents, and on those of a suite's own."""
+    head = ("ladder", "agents", "solved", "model", "share of decisions", "prompt tokens a decision", "s a decision")
+    rows = [
+        [line.title, agents, percent(line.success), f"`{name}`", *_shares(line, one)]
+        for agents, lines in (("bundled", summary.of()), ("never trained on", summary.own.of() if summary.own else []))
+        for line in lines
+        for name, one in line.rungs.items()
+    ]
+    return "\n".join(_row(cells) for cells in (head, ["---"] * len(head), *rows)) if rows else ""
+
+
+def _shares(line: Line, one: RungShare) -> list[str]:
+    every = sum(each.decisions for each in line.rungs.values())
+    return [
+        f"{one.decisions / every:.0%}",
+        *(f"{each / one.decisions:,.1f}" for each in (one.prompt_tokens, one.seconds)),
+    ]
 
 
 def table(lines: Sequence[Line]) -> str:

@@ -38,6 +38,16 @@ class Choice(BaseModel):
     args: dict[str, Any] = Field(default_factory=dict)
 
 
+class RungShare(BaseModel):
+    """What one model of a ladder decided."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    decisions: int = 0
+    prompt_tokens: int = 0
+    seconds: float = 0.0
+
+
 class Result(BaseModel):
     """How one row did on one task."""
 
@@ -78,6 +88,8 @@ class Result(BaseModel):
     exact: bool = False
     """Whether these were counted by the model's own tokenizer."""
     wall_s: float = 0.0
+    rungs: dict[str, RungShare] = Field(default_factory=dict)
+    """By model, for a ladder: who decided how often."""
     own_agent: bool = False
     """Whether the agent came with the suite: the bundled adapter was not trained on it."""
     agent_id: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from remora.config import Config, MemoryConfig, RunnerConfig, ServerConfig
+from remora.config import Config, MemoryConfig, RungConfig, RunnerConfig, ServerConfig
 from remora.errors import ConfigError
 from remora.twotrack import Memory
 
@@ -15,6 +15,9 @@ Decides = Literal["first-candidate", "random", "oracle", "ruff", "embedded", "se
 
 LIMIT = 1000
 """Tokens of a prompt on two tracks, and to which history is cut."""
+DEFAULT_MODEL = "SmolLM2-135M"
+FIRST_RUNG = "smollm2-135m"
+"""The model that a ladder starts on."""
 DEADLINE_S = 900.0
 """Seconds after which one agent is stopped, whoever decides."""
 
@@ -36,6 +39,8 @@ class TableRow:
     """What it can do; empty for everything."""
     options: tuple[str, ...] = ()
     """What ruff is told beside `--fix`."""
+    ladder: bool = False
+    """Whether agents start on the row's model and move up to larger ones (`Models.above`)."""
 
     @property
     def adapter_option(self) -> str:
@@ -65,6 +70,7 @@ ROWS: dict[str, TableRow] = {
         TableRow("adapter", "embedded model with adapter, two tracks", "embedded", adapter="packet"),
         TableRow("adapter-history", "embedded model with its adapter, chat history", "embedded", "history", "history"),
         TableRow("adapter-cut", "embedded model with its adapter, history cut", "embedded", "cut history", "history"),
+        TableRow("ladder", "ladder: {model}", "embedded", adapter="packet", ladder=True),
         TableRow("server", "{model}, two tracks", "server"),
         TableRow("server-history", "{model}, chat history", "server", "history"),
         TableRow("server-cut", "{model}, history cut to the budget", "server", "cut history"),
@@ -81,8 +87,10 @@ class Models:
     """The server of the `server` rows; where it is `embedded` or none, there are no such rows."""
     embedded: ServerConfig = field(default_factory=ServerConfig)
     adapters: Mapping[str, Path | str] = field(default_factory=dict)
-    """By the name that rows use: a file, or `bundled`, the one that comes with the package."""
+    """By the name that rows use: a file, or `bundled` or `requests`, which come with the package."""
     temperature: float = 0.0
+    above: tuple[str, ...] = ()
+    """Models above the first of a ladder, by their names in the catalogue."""
 
     def config(self, row: TableRow, seed: int, threads: int | None = None) -> ServerConfig:
         """How the row's model is asked. Raises `ConfigError` where nothing says which one it is."""
@@ -105,9 +113,16 @@ class Models:
             return self.server.model or self.server.server
         if row.decides != "embedded":
             return ""
-        weights = self.embedded.gguf.stem if self.embedded.gguf else self.embedded.model or "SmolLM2-135M"
+        weights = self.embedded.gguf.stem if self.embedded.gguf else self.embedded.model or DEFAULT_MODEL
         adapter = self.adapters.get(row.adapter)
-        return f"{weights} + {getattr(adapter, 'name', adapter)}" if adapter else weights
+        name = f"{weights} + {getattr(adapter, 'name', adapter)}" if adapter else weights
+        return " → ".join([name, *self.above]) if row.ladder else name
+
+    def rungs(self, row: TableRow) -> list[ServerConfig]:
+        """How the models above the row's own are asked, without adapters."""
+        own = self.embedded.model_copy(update={"server": "embedded", "gguf": None, "adapter": "none", "adapters": {}})
+        patient = {"temperature": self.temperature, "timeout_s": PATIENCE_S, "deadline_s": PATIENCE_S}
+        return [own.model_copy(update={"model": name, **patient}) for name in self.above] if row.ladder else []
 
     @property
     def has_server(self) -> bool:
@@ -127,16 +142,20 @@ def select_rows(names: Iterable[str], models: Models) -> list[TableRow]:
     rows = [ROWS[name] for name in dict.fromkeys(wanted)]
     for row in rows:
         models.config(row, seed=0)
+        if row.ladder and not models.above:
+            raise ConfigError(f"Row `{row.name}` needs a larger model", hint="Name it with `--above MODEL`")
         if row.decides == "server" and not models.has_server:
             raise ConfigError(f"Row `{row.name}` needs a server", hint="Name it with `--server URL --model NAME`")
     return rows
 
 
 def _is_possible(row: TableRow, models: Models) -> bool:
+    if row.ladder and not models.above:
+        return False
     return (row.decides != "server" or models.has_server) and (not row.adapter or row.adapter in models.adapters)
 
 
-def run_config(row: TableRow, agents: Path | None = None) -> Config:
+def run_config(row: TableRow, agents: Path | None = None, above: tuple[str, ...] = ()) -> Config:
     """The settings that the row's agents run by: ours alone, never the user's, so that tables can be compared."""
     memory = {
         "packet": MemoryConfig(),
@@ -144,4 +163,5 @@ def run_config(row: TableRow, agents: Path | None = None) -> Config:
         "cut history": MemoryConfig(enabled=False, history_limit=LIMIT),
     }[row.memory]
     config = Config(runner=RunnerConfig(memory=memory, deadline_s=DEADLINE_S, by_rule=False))
-    return config.model_copy(update={"agents_dir": agents}) if agents else config
+    rungs = [RungConfig(model=name) for name in (FIRST_RUNG, *above)] if row.ladder else []
+    return config.model_copy(update={"escalation": rungs} | ({"agents_dir": agents} if agents else {}))

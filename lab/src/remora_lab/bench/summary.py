@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from remora_lab.bench.controls import CONTROLS
-from remora_lab.bench.results import Result
-from remora_lab.bench.rows import ROWS
+from remora_lab.bench.results import Result, RungShare
+from remora_lab.bench.rows import DEFAULT_MODEL, ROWS
 from remora_lab.bench.stats import Interval, by_tasks, difference, mean, wilson
 
 NO_MODEL = ("first-candidate", "random")
@@ -33,11 +33,12 @@ class Line:
     largest_prompt: int
     wall_s: Interval
     exact: bool
+    rungs: Mapping[str, RungShare] = field(default_factory=dict)
+    """By model, for a ladder: who decided how often."""
 
     @property
     def title(self) -> str:
-        known = ROWS.get(self.row)
-        return known.title.format(model=self.model) if known else self.row
+        return row_title(self.row, self.model)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,32 @@ def _line(row: str, model: str, control: str, operation: str, results: Sequence[
         largest_prompt=max(result.largest_prompt for result in results),
         wall_s=_ratio(tasks, lambda one: (one.wall_s, 1)),
         exact=all(result.exact for result in results),
+        rungs=_rungs(results),
     )
+
+
+def row_title(row: str, model: str) -> str:
+    """What a row is called in tables, with the name of its model unless it is ours."""
+    known = ROWS.get(row)
+    if known is None:
+        return row
+    base = model.partition(" + ")[0]
+    title = known.title.format(model=model)
+    return (
+        title if base == DEFAULT_MODEL else title.replace("embedded base model", base).replace("embedded model", base)
+    )
+
+
+def _rungs(results: Sequence[Result]) -> dict[str, RungShare]:
+    total: dict[str, RungShare] = {}
+    for name, one in ((name, one) for result in results for name, one in result.rungs.items()):
+        before = total.get(name, RungShare())
+        total[name] = RungShare(
+            decisions=before.decisions + one.decisions,
+            prompt_tokens=before.prompt_tokens + one.prompt_tokens,
+            seconds=before.seconds + one.seconds,
+        )
+    return total
 
 
 def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -146,8 +172,6 @@ def _comparisons(results: Sequence[Result]) -> list[Comparison]:
     asking = [key for key in shares if key[0] in ROWS and ROWS[key[0]].asks_model]
     asking.sort(key=lambda key: list(ROWS).index(key[0]))
     return [
-        Comparison(
-            ROWS[row].title.format(model=model), ROWS[best[0]].title, difference(shares[row, model], shares[best])
-        )
+        Comparison(row_title(row, model), ROWS[best[0]].title, difference(shares[row, model], shares[best]))
         for row, model in asking
     ]

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from remora.analysis import RungRow
 from remora.app import Agents, Deciders, Project, deciders
 from remora.config import ServerConfig
 from remora.errors import (
@@ -31,7 +32,7 @@ from remora.ports import AgentResult, Policy, Spawner
 from remora.subagent import SubagentDefinition
 from remora_lab.bench.checks import check
 from remora_lab.bench.controls import Control, apply_control, renaming
-from remora_lab.bench.results import Key, Result
+from remora_lab.bench.results import Key, Result, RungShare
 from remora_lab.bench.rows import TableRow, run_config
 from remora_lab.bench.shadow import Shadowed, TaskOracle, TurnComparison
 from remora_lab.bench.suite import task_digest
@@ -105,8 +106,13 @@ def load_agents(operations: Iterable[str], agents: Path | None) -> None:
     _TrialProject(here, here, run_config(TableRow("", "", "oracle"), agents)).agents.load(sorted(set(operations)))
 
 
-async def run_trial(trial: Trial, place: BenchEnvironment, found: Deciders | None) -> Result:
-    """The trial's result. Its stream is kept, the project is not. Raises `DecisionError` if the server is gone."""
+async def run_trial(
+    trial: Trial, place: BenchEnvironment, found: Deciders | None, above: Sequence[Deciders] = ()
+) -> Result:
+    """The trial's result. Its stream is kept, the project is not. Raises `DecisionError` if the server is gone.
+
+    `above` are the models above `found` of a ladder.
+    """
     with tempfile.TemporaryDirectory(prefix="remora-bench-") as folder:
         before, project = Path(folder, "before"), Path(folder, "project")
         write_task(trial.task, before)
@@ -114,7 +120,7 @@ async def run_trial(trial: Trial, place: BenchEnvironment, found: Deciders | Non
         if found is None:
             told = await _fixed_by_ruff(trial, project)
         else:
-            told = await _run_agent(trial, place, found, project)
+            told = await _run_agent(trial, place, [found, *above], project)
         problems = (*told.pop("problems", ()), *(await check(trial.task, before, project, place.spawner)).problems)
     if found is None:
         # A person who lets ruff mend a file is glad of what it mends elsewhere in it.
@@ -147,12 +153,13 @@ async def _fixed_by_ruff(trial: Trial, project: Path) -> dict[str, Any]:
     return {"wall_s": round(time.monotonic() - began, 3), "outcome": "success"}
 
 
-async def _run_agent(trial: Trial, place: BenchEnvironment, found: Deciders, project: Path) -> dict[str, Any]:
+async def _run_agent(trial: Trial, place: BenchEnvironment, found: Sequence[Deciders], project: Path) -> dict[str, Any]:
     stream = trial.folder
     state = place.streams / stream
     if state.exists():
         shutil.rmtree(state)  # of a trial that was cut off: what it had begun belongs to a project that is gone
-    app = _TrialProject(project, state, run_config(trial.row, place.agents))
+    above = tuple(str(each.record.get("model")) for each in found[1:])
+    app = _TrialProject(project, state, run_config(trial.row, place.agents, above))
     watched = _Watched(trial, place.oracle(trial.task), found)
     began = time.monotonic()
     result = await _result(app, trial, watched)
@@ -164,6 +171,8 @@ async def _run_agent(trial: Trial, place: BenchEnvironment, found: Deciders, pro
     told |= {"wall_s": round(wall, 3), "agent_id": result.agent_id, "stream": f"{place.streams.name}/{stream}"}
     if result.reason == ServerRefused.code:
         told |= {"problems": (result.summary,)}
+    if above:
+        told |= {"rungs": {one.rung: _rung(one) for one in result.decisions}}
     return told | _prompts(app, result) | _compared(watched.turns)
 
 
@@ -183,6 +192,7 @@ async def _result(app: Project, trial: Trial, watched: _Watched) -> AgentResult:
         raise ConfigError(f"Task `{task.id}` is for `{wanted}`, where `{task.operation}` has {len(plan.jobs)} agents")
     async with watched.opened() as found:
         overrides = apply_control(trial.control, task, trial.seed, found, watched.names)
+        overrides = replace(overrides, rungs=watched.above)
         results = [result async for result in app.runs.run(plan, overrides=overrides)]
     return results[0]
 
@@ -190,16 +200,17 @@ async def _result(app: Project, trial: Trial, watched: _Watched) -> AgentResult:
 class _Watched:
     """Whoever decides in a trial, with the oracle beside it."""
 
-    def __init__(self, trial: Trial, oracle: TaskOracle, found: Deciders) -> None:
+    def __init__(self, trial: Trial, oracle: TaskOracle, found: Sequence[Deciders]) -> None:
         self._trial = trial
         self._oracle = oracle
-        self._found = found
+        self._found = found[0]
+        self.above = tuple(map(self._watch, found[1:]))
         self.names = renaming(trial.control, trial.task, trial.seed)
         self._shadows: list[Shadowed] = []
 
     @property
     def turns(self) -> list[TurnComparison]:
-        return [turn for shadow in self._shadows for turn in shadow.turns]
+        return sorted((turn for shadow in self._shadows for turn in shadow.turns), key=lambda one: one.turn)
 
     @property
     def errors(self) -> list[DecisionError]:
@@ -217,6 +228,9 @@ class _Watched:
             return
         yield replace(self._found, policy=lambda definition: self._shadow(self._own(policy, definition)))
 
+    def _watch(self, found: Deciders) -> Deciders:
+        return replace(found, policy=lambda definition: self._shadow(found.policy(definition)))
+
     def _own(self, policy: Callable[[SubagentDefinition], Policy], definition: SubagentDefinition) -> Policy:
         if self._trial.row.decides != "oracle":
             return policy(definition)
@@ -225,6 +239,10 @@ class _Watched:
     def _shadow(self, policy: Policy) -> Policy:
         self._shadows.append(Shadowed(policy, self._oracle, self.names))
         return self._shadows[-1]
+
+
+def _rung(one: RungRow) -> RungShare:
+    return RungShare(decisions=one.decisions, prompt_tokens=one.prompt_tokens, seconds=round(one.seconds, 3))
 
 
 def _prompts(app: Project, result: AgentResult) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from remora.cli._console import HERE, JsonFlag, err, errors_as_sentences, out, p
 from remora.context.text import number, visible
 from remora.errors import ConfigError, ServerRefused
 from remora_lab.cli._blind import blind
-from remora_lab.cli._models import Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
+from remora_lab.cli._models import Above, Adapter, Gguf, HistoryAdapter, bar, fetch_weights, models_of
 from remora_lab.cli._packages import packages, packages_report
+from remora_lab.cli._requests import requests
 
 if TYPE_CHECKING:
     from remora_lab.bench.bench import BenchPlan
@@ -56,6 +57,7 @@ def run(
     gguf: Gguf = None,
     adapter: Adapter = None,
     history_adapter: HistoryAdapter = None,
+    above: Above = None,
     jobs: Annotated[int, typer.Option(min=1, help="Trials at once, each with a model of its own")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each embedded model")] = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="The file of results; one in `.agentfs`")] = None,
@@ -82,7 +84,7 @@ def run(
     from remora_lab.bench.suite import QUICK, read_suite, select_tasks
 
     with errors_as_sentences():
-        models = models_of(server, model, gguf, adapter, history_adapter, threads, temperature)
+        models = models_of(server, model, gguf, adapter, history_adapter, threads, temperature, above or ())
         found = read_suite(suite)
         count = tasks or (QUICK if quick else None)
         chosen = select_tasks(found, _check_half(half), operation or (), count)
@@ -225,4 +227,5 @@ def report(
 
 bench.command()(blind)
 bench.command()(packages)
+bench.command()(requests)
 bench.command(name="packages-report")(packages_report)

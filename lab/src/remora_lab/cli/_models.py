@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +31,12 @@ Gguf = Annotated[Path | None, typer.Option(help="Weights for the embedded rows i
 Adapter = Annotated[
     str | None,
     typer.Option(
-        help="For the `adapter` row: a LoRA adapter (GGUF), or `bundled`, which it is without `--gguf`", metavar="FILE"
+        help="For the `adapter` row: a LoRA adapter (GGUF), `requests`, or `bundled`, which it is without `--gguf`",
+        metavar="FILE",
     ),
+]
+Above = Annotated[
+    list[str] | None, typer.Option(help="For the `ladder` row: a larger model of the catalogue, above our own")
 ]
 HistoryAdapter = Annotated[str | None, typer.Option(help="The adapter of the rows on chat history", metavar="FILE")]
 
@@ -45,6 +49,7 @@ def models_of(
     history_adapter: str | None = None,
     threads: int | None = None,
     temperature: float = 0.0,
+    above: Sequence[str] = (),
 ) -> Models:
     """Who is asked: the user's own settings say where keys and weights are, flags say the rest."""
     from remora_lab.bench.rows import Models
@@ -56,11 +61,11 @@ def models_of(
     is_default = own.gguf is None and not own.model
     named = {"packet": adapter or ("bundled" if is_default else None), "history": history_adapter}
     adapters: dict[str, Path | str] = {
-        name: word if word == "bundled" else Path(word) for name, word in named.items() if word
+        name: word if word in ("bundled", "requests") else Path(word) for name, word in named.items() if word
     }
     # Only a server that was named here has rows: the user's everyday one is not asked hundreds of times by itself.
     asked = config if server is not None else own
-    return Models(asked, own, adapters, temperature)
+    return Models(asked, own, adapters, temperature, tuple(above))
 
 
 def fetch_weights(rows: Iterable[TableRow], models: Models, *, quiet: bool) -> None:

@@ -50,7 +50,7 @@ def variation(dice: Dice, number: int) -> Variation:
         control=dice.one(CONTROLS),
         renamed=dice.maybe(0.35),
         style="markdown" if dice.maybe(0.2) else "json",
-        limit=dice.one((900, 1000, 1000, 1000, 1200, 1500)),
+        limit=dice.one((1000, 1000, 1000, 1000, 1200, 1500)),
         strays=dice.one((0.0, 0.25, 0.25, 0.4)),
     )
 

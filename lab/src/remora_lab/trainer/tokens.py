@@ -57,7 +57,7 @@ class RowTokenizer:
         if kind != "gpt2" or pre not in _SPLITS or "<|im_start|>" not in meta.get("tokenizer.chat_template", ""):
             raise ValueError(f"`{gguf.path}`: a tokenizer of the kind `{kind}, {pre}` with ChatML was expected")
         self._tokenizer = _byte_level(meta, _SPLITS[pre])
-        self._no_system = _NO_SYSTEM.get(pre, _NO_SYSTEM["smollm"])
+        self.no_system = _NO_SYSTEM.get(pre, _NO_SYSTEM["smollm"])
         self._end = self._tokenizer.token_to_id("<|im_end|>")
 
     def ids(self, text: str) -> list[int]:
@@ -69,7 +69,7 @@ class RowTokenizer:
     def rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Tokens]:
         """All rows as tokens, encoded at once on all cores."""
         prompts = self._tokenizer.encode_batch(
-            [chatml(row["messages"], self._no_system) for row in rows], add_special_tokens=False
+            [chatml(row["messages"], self.no_system) for row in rows], add_special_tokens=False
         )
         answers = self._tokenizer.encode_batch([row["answer"] for row in rows], add_special_tokens=False)
         return [self._one(*each) for each in zip(rows, prompts, answers, strict=True)]

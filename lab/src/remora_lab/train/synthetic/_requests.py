@@ -14,23 +14,46 @@ from typing import Any
 
 import orjson
 
+from remora.context.contracts import ToolSpec
+from remora.context.render import list_tool
 from remora.ports import TokenCounter
-from remora.subagent import SUBMIT_RESULT_TOOL
+from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT_TOOL
 from remora_lab.train._rows import SYNTHETIC, TrainingRow
 from remora_lab.train.synthetic._dice import Dice
 from remora_lab.train.synthetic._episodes import episode
 
+REQUEST, REFUSAL = "request", "refusal"
+"""The operations of these rows."""
 DECLINED = 0.3
 """Share of the rows that no tool fits."""
 _EARLIER = 50
 """Requests of other agents to take a sentence from that no tool fits."""
+TOOL = 0.6
+"""Share of the rows that offer the tool `no_tool_fits`. In others, `submit_result` declines."""
 SYSTEMS = (
-    "Do what the user asks. Take arguments from the user's words. If no tool fits, call submit_result and say so.",
+    "Do what the user asks. Take arguments from the user's words. If no tool fits, call {} and say so.",
     "You help a person with the tools below. Call the one that does what is asked. "
-    "When none of them does, call submit_result: say that no tool fits.",
+    "When none of them does, call {}: say that no tool fits.",
     "Choose the tool that fits the goal. Never call a tool that does something else: "
-    "if there is none that fits, submit_result says that no tool fits.",
+    "if there is none that fits, {} says that no tool fits.",
 )
+BEFORE = ("", "", "", "I am in a hurry. ", "As we said yesterday: ", "Good morning! ", "One more thing. ")
+AFTER = (
+    "",
+    "",
+    "",
+    " Thank you!",
+    " It should be done before noon.",
+    " Tell me when it is done.",
+    " Nothing else, please.",
+)
+SPARE = {
+    "note": {"type": "string", "optional": True},
+    "limit": {"type": "integer", "optional": True},
+    "dry_run": {"type": "boolean", "default": False},
+    "language": {"type": "string", "default": "en"},
+}
+"""Arguments that tools have now and then, and that no sentence asks for."""
 OPENINGS = ("", "", "Please ", "Could you ", "I need you to ", "Can you ", "Hi! Please ", "I would like you to ")
 NO_TOOL = ("No tool fits: {}", "None of the tools can do this: {}", "No tool fits this request: {}")
 _TOOLS = re.compile(r"Tools:\n(.*?)\n\n", re.DOTALL)
@@ -52,12 +75,14 @@ def request_rows(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = 
         request = next(found)
         foreign = [each for each in earlier if not _share_tools(each, request)]
         earlier.append(request)
-        sentence, answer = request.sentence, request.answer
-        if foreign and dice.maybe(DECLINED):
+        sentence, answer, declines = request.sentence, request.answer, NO_TOOL_FITS if dice.maybe(TOOL) else None
+        if refused := bool(foreign and dice.maybe(DECLINED)):
             sentence = dice.one(foreign).sentence
-            answer = _refusal(dice, sentence)
-        messages = _messages(dice, sentence, request.tools)
-        yield TrainingRow(f"request-{seed}-{number}/1", SYNTHETIC, "request", "json-3", messages, answer)
+            answer = _refusal(dice, sentence, declines)
+        sentence = f"{dice.one(BEFORE)}{sentence}{dice.one(AFTER)}"
+        messages = _messages(dice, sentence, request.tools, declines)
+        kind = REFUSAL if refused else REQUEST
+        yield TrainingRow(f"request-{seed}-{number}/1", SYNTHETIC, kind, "json-3", messages, answer)
 
 
 def _requests(name: str, dice: Dice, counter: TokenCounter, *, unseen: bool) -> Iterator[_Request]:
@@ -107,18 +132,30 @@ def _share_tools(one: _Request, other: _Request) -> bool:
     return bool(names[0] & names[1])
 
 
-def _refusal(dice: Dice, sentence: str) -> str:
+def _refusal(dice: Dice, sentence: str, tool: ToolSpec | None) -> str:
+    if tool is not None:
+        return orjson.dumps({"tool": tool.name, "args": {"reason": sentence.rstrip(".")[:100]}}).decode()
     summary = dice.one(NO_TOOL).format(sentence.rstrip("."))
     return orjson.dumps({"tool": SUBMIT_RESULT_TOOL, "args": {"summary": summary[:120]}}).decode()
 
 
-def _messages(dice: Dice, sentence: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], ...]:
-    own = dice.shuffled([tool for tool in tools if tool["name"] != SUBMIT_RESULT_TOOL])
+def _messages(
+    dice: Dice, sentence: str, tools: Sequence[Mapping[str, Any]], declines: ToolSpec | None
+) -> tuple[dict[str, str], ...]:
+    own = [_with_spare(dice, tool) for tool in dice.shuffled(tools) if tool["name"] != SUBMIT_RESULT_TOOL]
     last = [tool for tool in tools if tool["name"] == SUBMIT_RESULT_TOOL]
-    listed = "\n".join(orjson.dumps(tool).decode() for tool in (*own, *last))
+    built_in = [list_tool(declines)] if declines else []
+    listed = "\n".join(orjson.dumps(tool).decode() for tool in (*own, *built_in, *last))
     how = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
+    system = dice.one(SYSTEMS).format(declines.name if declines else SUBMIT_RESULT_TOOL)
     packet = {"goal": sentence, "constraints": {"max_turns": dice.number(1, 12)}, "turn": 1}
     return (
-        {"role": "system", "content": f"{dice.one(SYSTEMS)}\n\nTools:\n{listed}\n\n{how}"},
+        {"role": "system", "content": f"{system}\n\nTools:\n{listed}\n\n{how}"},
         {"role": "user", "content": orjson.dumps(packet).decode()},
     )
+
+
+def _with_spare(dice: Dice, tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The tool, now and then with an argument that may be left out."""
+    spare = {name: SPARE[name] for name in dice.some(list(SPARE), 0, 1) if name not in tool["args"]}
+    return {**tool, "args": {**tool["args"], **(spare if dice.maybe(0.4) else {})}}

@@ -1,0 +1,133 @@
+"""Asks a model what people ask for: a sentence must choose the tool and hold its arguments, or no tool fits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from remora.context.contracts import ToolSpec
+from remora.errors import DecisionError
+from remora.ports import Policy, Prompt
+from remora.subagent import NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL
+from remora_lab.bench.stats import Interval, wilson
+
+DECLINES = (NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL)
+
+
+class RequestRow(Protocol):
+    """A request as training rows have it."""
+
+    @property
+    def messages(self) -> tuple[Mapping[str, Any], ...]:
+        """System text with the tools, and the packet with the sentence as its goal."""
+
+    @property
+    def answer(self) -> str:
+        """The right call, as JSON."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request and what the model called; an empty tool if it gave no call."""
+
+    wanted: str
+    tool: str
+    exact: bool
+    place: int
+    """The position of the called tool in the list; -1 for one that is not listed."""
+    tools: int
+    seconds: float
+
+    @property
+    def declined(self) -> bool:
+        return self.tool in DECLINES
+
+    @property
+    def should_decline(self) -> bool:
+        return self.wanted in DECLINES
+
+
+@dataclass(frozen=True)
+class RequestFigures:
+    """How often a model did what was asked."""
+
+    right_tool: Interval
+    """Of requests that a tool fits."""
+    exact: Interval
+    """The same, with exactly the right arguments."""
+    declined: Interval
+    """Of requests that no tool fits."""
+    over_declined: Interval
+    """Declined, of requests that a tool fits."""
+    first_listed: Interval
+    """Calls of the tool that is listed first, of requests that a tool fits."""
+    seconds: float
+    """Mean of a decision."""
+
+
+async def ask_requests(
+    rows: Iterable[RequestRow], policies: Iterable[Policy], done: Callable[[Asked], None] = lambda _: None
+) -> list[Asked]:
+    """Ask every request once: each policy takes the next one when it is free."""
+    left, found = iter(rows), list[Asked]()
+
+    async def work(policy: Policy) -> None:
+        for row in left:
+            found.append(await _ask(row, policy))
+            done(found[-1])
+
+    async with asyncio.TaskGroup() as group:
+        for policy in policies:
+            group.create_task(work(policy))
+    return found
+
+
+async def _ask(row: RequestRow, policy: Policy) -> Asked:
+    wanted, tools = orjson.loads(row.answer), listed_tools(str(row.messages[0]["content"]))
+    prompt = Prompt(messages=row.messages, tools=tools, candidates=(), turn=1)
+    began = time.monotonic()
+    try:
+        calls = (await policy.decide(prompt)).calls
+    except DecisionError:
+        calls = ()
+    tool, args = (calls[0].tool, calls[0].args) if calls else ("", {})
+    names = [each.name for each in tools]
+    right = tool == wanted["tool"] and args == wanted["args"]
+    place = names.index(tool) if tool in names else -1
+    return Asked(wanted["tool"], tool, right, place, len(tools), time.monotonic() - began)
+
+
+def listed_tools(system: str) -> tuple[ToolSpec, ...]:
+    """The tools that a system text lists."""
+    listed = system.partition("Tools:\n")[2].partition("\n\n")[0]
+    return tuple(_spec(orjson.loads(line)) for line in listed.splitlines())
+
+
+def _spec(listed: Mapping[str, Any]) -> ToolSpec:
+    args = {name: {key: item for key, item in arg.items() if key != "optional"} for name, arg in listed["args"].items()}
+    required = [name for name, arg in listed["args"].items() if "default" not in arg and not arg.get("optional")]
+    schema = {"type": "object", "properties": args, "required": required}
+    return ToolSpec(name=listed["name"], description=listed["description"], parameters=schema)
+
+
+def figures(asked: Sequence[Asked]) -> RequestFigures:
+    """The shares, with Wilson's intervals."""
+    fits = [one for one in asked if not one.should_decline]
+    none = [one for one in asked if one.should_decline]
+    return RequestFigures(
+        right_tool=_share([one.tool == one.wanted for one in fits]),
+        exact=_share([one.exact for one in fits]),
+        declined=_share([one.declined for one in none]),
+        over_declined=_share([one.declined for one in fits]),
+        first_listed=_share([one.place == 0 for one in fits]),
+        seconds=sum(one.seconds for one in asked) / max(1, len(asked)),
+    )
+
+
+def _share(found: Sequence[bool]) -> Interval:
+    return wilson(sum(found) / max(1, len(found)), len(found))

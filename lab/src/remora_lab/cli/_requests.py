@@ -1,0 +1,84 @@
+"""`remora bench requests`: how often a model does what a sentence asks for, and declines what no tool can do."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from remora.cli._analyze import Model, Server
+from remora.cli._console import JsonFlag, errors_as_sentences, print_json, say
+from remora_lab.cli._models import Adapter, Gguf, bar, fetch_weights, models_of
+
+if TYPE_CHECKING:
+    from remora_lab.bench.requests import Asked, RequestFigures
+    from remora_lab.bench.rows import Models, TableRow
+
+
+def requests(
+    rows: Annotated[int, typer.Option(min=1, help="Number of requests, in words that are never trained on")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed asks the same")] = 1,
+    server: Server = None,
+    model: Model = None,
+    gguf: Gguf = None,
+    adapter: Adapter = None,
+    base: Annotated[bool, typer.Option("--base", help="Ask our own model without its adapter")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Requests at once, each to a model of its own")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the embedded model")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Ask a model for what people ask for: one of several tools fits a sentence, or none does.
+
+    \b
+    Examples:
+      remora bench requests --rows 100
+      remora bench requests --model qwen2.5-coder-1.5b --json
+    """
+    from remora_lab.bench.requests import figures
+    from remora_lab.bench.rows import ROWS
+
+    with errors_as_sentences():
+        models = models_of(server, model, gguf, adapter, None, threads)
+        row = ROWS["server" if server else "adapter" if models.adapters and not base else "embedded"]
+        fetch_weights([row], models, quiet=json)
+        found = figures(asyncio.run(_ask(row, models, rows, seed, jobs, quiet=json)))
+        print_json(_plain(found)) if json else say(_told(models.name(row), rows, found))
+
+
+def _plain(found: RequestFigures) -> dict[str, Any]:
+    """The figures, each with the ends of its interval by name."""
+    from remora_lab.bench.stats import Interval
+
+    return {name: value._asdict() if isinstance(value, Interval) else value for name, value in vars(found).items()}
+
+
+async def _ask(row: TableRow, models: Models, count: int, seed: int, jobs: int, *, quiet: bool) -> list[Asked]:
+    from remora.inference import EstimatedCounter
+    from remora.subagent import SubagentDefinition, ToolEntry
+    from remora_lab.bench.bench import open_deciders
+    from remora_lab.bench.requests import ask_requests
+    from remora_lab.train import request_rows
+
+    made = request_rows(seed, count, EstimatedCounter(), unseen=True)
+    nobody = SubagentDefinition(name="request", goal="", system_prompt="", tools=(ToolEntry(name="any"),))
+    async with AsyncExitStack() as open_:
+        opened = [await open_.enter_async_context(open_deciders(row, seed, models, jobs)) for _ in range(jobs)]
+        policies = [each.policy(nobody) for each in opened if each is not None]
+        with bar("requests", count, quiet=quiet) as shown:
+            return await ask_requests(made, policies, lambda one: shown.step(one.tool))
+
+
+def _told(model: str, rows: int, found: RequestFigures) -> str:
+    from remora_lab.bench.page import percent
+
+    return "\n".join(
+        [
+            f"{model}: {rows} requests",
+            f"  a tool fits: right tool {percent(found.right_tool)}, exact {percent(found.exact)}",
+            f"    declined all the same {percent(found.over_declined)}, first listed {percent(found.first_listed)}",
+            f"  no tool fits: declined {percent(found.declined)}",
+            f"  {found.seconds:.2f} s a decision",
+        ]
+    )
