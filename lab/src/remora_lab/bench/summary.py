@@ -127,7 +127,9 @@ def row_title(row: str, model: str) -> str:
     base = model.partition(" + ")[0]
     title = known.title.format(model=model)
     return (
-        title if base == DEFAULT_MODEL else title.replace("embedded base model", base).replace("embedded model", base)
+        title
+        if base in ("", DEFAULT_MODEL)
+        else title.replace("embedded base model", base).replace("embedded model", base)
     )
 
 
