@@ -339,4 +339,4 @@ def _own_workers() -> list[int]:
     me = os.getpid()
     threads = Path(f"/proc/{me}/task").glob("*/children")
     mine = {int(pid) for thread in threads for pid in thread.read_text().split()}
-    return [pid for pid in mine if b"monty" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in mine if Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].endswith(b"/monty")]
