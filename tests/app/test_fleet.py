@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from postgres import Server
-from remora.app import _fleet, open_project
+from remora.app import Project, _fleet, open_project
 from remora.app._fleet import Described, describe_placement, open_node, pack_sources, ray_engine, unpack_sources
 from remora.engines import Placement
 from remora.errors import ConfigError
 from remora.events import AgentEndEvent
+from remora.orchestrator import Plan
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
@@ -68,11 +69,16 @@ def test_a_node_without_the_project_runs_and_resumes_agents_into_the_store(shop:
     assert not library.verify().damaged
 
 
+async def opened(project: Project, plan: Plan) -> None:
+    async with ray_engine(project, plan):
+        pass
+
+
 def test_other_machines_need_a_store_that_all_reach(shop: Path) -> None:
     project = open_project(shop, {"engine.name": "ray", "engine.address": "auto"})
     plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
     with pytest.raises(ConfigError, match="need a store that all of them reach"):
-        asyncio.run(ray_engine(project, plan))
+        asyncio.run(opened(project, plan))
 
 
 def test_a_ladder_is_refused_with_ray(shop: Path) -> None:
@@ -80,7 +86,7 @@ def test_a_ladder_is_refused_with_ray(shop: Path) -> None:
     project = open_project(shop, settings)
     plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
     with pytest.raises(ConfigError, match="ladder"):
-        asyncio.run(ray_engine(project, plan))
+        asyncio.run(opened(project, plan))
 
 
 def test_the_run_says_who_did_what_where() -> None:

@@ -26,15 +26,18 @@ from remora.events import NoticeEvent
 from remora.ports import AgentResult, Job
 
 if TYPE_CHECKING:
-    from remora.engines import Placement, RayEngine
+    from remora.engines import FleetEngine, Placement
     from remora.orchestrator import Plan
 
 MAX_SOURCES = 512 * 1024 * 1024
 """Bytes of a project's files that travel to a node."""
 MAX_NAMED = 2_000
 """Agents that the run's stream names with their workers; more would not fit into one event."""
-FREE_S = 90.0
-"""How long a resumed agent waits until the store lets go of the writer that was lost: longer than a lease."""
+FREE_S = 180.0
+"""How long a resumed agent waits until the store lets go of the writer that was lost.
+
+Ray ends a worker that is cut off from the cluster after about a minute, and its lease ends 30 s later.
+"""
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,10 @@ async def open_node(described: Described, sources: bytes) -> AsyncIterator[NodeH
             yield NodeHost(session)
 
 
-async def ray_engine(project: Project, plan: Plan) -> RayEngine:
+@asynccontextmanager
+async def ray_engine(project: Project, plan: Plan) -> AsyncIterator[FleetEngine]:
     """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
-    from remora.engines import RayEngine
+    from remora.engines import open_ray_engine
 
     settings = project.config.engine
     if len(project.config.escalation) > 1:
@@ -112,14 +116,15 @@ async def ray_engine(project: Project, plan: Plan) -> RayEngine:
     described = Described(
         socket.gethostname(), str(project.root), str(project.own_state_dir), project.config, plan.operations, digest
     )
-    return RayEngine(
+    async with open_ray_engine(
         open_node,
         described,
         sources=sources,
         address=settings.address,
         at_once=project.config.runner.max_concurrent,
         resumed=plan.taken_up,
-    )
+    ) as engine:
+        yield engine
 
 
 def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:

@@ -143,7 +143,7 @@ class Runs:
             return
         from remora.app._fleet import describe_placement, ray_engine
 
-        async with await ray_engine(self._project, plan) as engine:
+        async with ray_engine(self._project, plan) as engine:
             yield engine
             if event := describe_placement(engine.placed, plan.run_id):
                 await session.writer.append(f"runs/{plan.run_id}", [event])
