@@ -37,8 +37,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks/fleet.md too")
     chosen = parser.parse_args()
-    with _url(chosen.url) as url:
-        stored = _measure(url, chosen)
+    with _database(chosen.url) as (url, server):
+        stored = _measure(url, server, chosen)
     chosen.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     if chosen.page:
         write_page(stored)
@@ -46,21 +46,22 @@ def main() -> None:
 
 
 @contextmanager
-def _url(given: str | None) -> Iterator[str]:
+def _database(given: str | None) -> Iterator[tuple[str, int | None]]:
+    """The URL, and the process of a server of our own."""
     if given:
-        yield given
+        yield given, None
         return
     sys.path.insert(0, str(ROOT / "tests"))
     from postgres import make_server
 
     server = make_server()
     try:
-        yield server.url()
+        yield server.url(), server.pid
     finally:
         server.remove()
 
 
-def _measure(url: str, chosen: argparse.Namespace) -> dict[str, Any]:
+def _measure(url: str, server: int | None, chosen: argparse.Namespace) -> dict[str, Any]:
     busy = business()
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for number in range(chosen.rounds):
@@ -68,7 +69,7 @@ def _measure(url: str, chosen: argparse.Namespace) -> dict[str, Any]:
             say(f"fleet: {WRITERS} writers, {batch} events at a time, round {number + 1} of {chosen.rounds}")
             fresh = f"{url}?schema=appends_{int(time.time() * 1000)}"
             make_store(fresh)
-            for row in appends.measure(fresh, writers=WRITERS, seconds=chosen.seconds, batch=batch):
+            for row in appends.measure(fresh, appends.Load(WRITERS, chosen.seconds, batch), server):
                 key = (row["store"], row["as"], row["batch"])
                 rows[key] = max(row, rows.get(key, row), key=lambda each: each["events_s"])
     return {

@@ -27,10 +27,12 @@ def figures(stored: dict[str, Any]) -> str:
     head += f"{stored['versions']['psycopg']}, Python {stored['versions']['python']}; {load}; {sync}."
     best = max(row["events_s"] for row in stored["appends"] if row["store"] == "postgres")
     met = "met" if best >= AIM else "**not met** here"
-    lines = ["| store | 16 writers are | events in an append | durable events/s |", "|---|---|---|---|"]
+    lines = ["| store | 16 writers are | events in an append | durable events/s | CPU µs an event: writer | server |"]
+    lines.append("|---|---|---|---|---|---|")
     for row in stored["appends"]:
         kind = "streams of one process" if row["as"] == "streams" else "processes"
-        lines.append(f"| {row['store']} | {kind} | {row['batch']} | {row['events_s']:,} |")
+        cpu = f"{row.get('writer_us', '')} | {row.get('server_us', '')}"
+        lines.append(f"| {row['store']} | {kind} | {row['batch']} | {row['events_s']:,} | {cpu} |")
     return "\n\n".join(
         [
             head,

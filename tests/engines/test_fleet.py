@@ -46,6 +46,7 @@ class ScriptedCluster:
         self.running: Counter[str] = Counter()
         self.hold = asyncio.Event()
         self.hold.set()
+        self.two_asked = asyncio.Event()
 
     async def nodes(self) -> Sequence[str]:
         return list(self.alive)
@@ -67,6 +68,8 @@ class ScriptedWorker:
     async def run(self, job: Job, *, resumed: bool) -> AgentResult:
         at = self._cluster
         at.asked.append((self._node_id, job.agent_id, resumed))
+        if len(at.asked) == 2:
+            at.two_asked.set()
         at.running[self._node_id] += 1
         at.most[self._node_id] = max(at.most[self._node_id], at.running[self._node_id])
         try:
@@ -96,7 +99,9 @@ async def test_every_node_runs_its_share_and_never_more_than_allowed_at_once() -
     results, engine = await run(cluster, 30)
     assert sorted(result.agent_id for result in results) == sorted(f"A{number}" for number in range(30))
     assert max(cluster.most.values()) <= 2
-    assert sorted(sum(engine.placed.agents.values(), [])) == sorted(result.agent_id for result in results)
+    assert sorted(agent_id for ran in engine.placed.agents.values() for agent_id in ran) == sorted(
+        result.agent_id for result in results
+    )
     assert sorted(cluster.stopped) == ["a", "b", "c"]
 
 
@@ -126,11 +131,9 @@ async def test_a_node_that_joins_or_comes_back_gets_work() -> None:
         engine = FleetEngine(workers, at_once=1)
         results = engine.run([job(0), job(1)])
         running = asyncio.ensure_future(anext(results))
-        while not cluster.asked:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
         cluster.alive.append("b")
-        while len(cluster.asked) < 2:
-            await asyncio.sleep(0.001)
+        await cluster.two_asked.wait()
         cluster.hold.set()
         await running
         assert [result.outcome async for result in results] == ["success"]

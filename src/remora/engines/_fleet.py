@@ -239,7 +239,7 @@ class FleetEngine:
         results: asyncio.Queue[AgentResult],
     ) -> None:
         """Give waiting agents to workers with room, evenly."""
-        room = {ready: self._at_once for ready in self._workers.ready.values()}
+        room = dict.fromkeys(self._workers.ready.values(), self._at_once)
         for ready in busy.values():
             if ready in room:
                 room[ready] -= 1
