@@ -10,6 +10,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -43,6 +44,7 @@ from remora.trace import (
     read_lines,
     without_password,
 )
+from remora.trace.postgres.connection import connect_bare
 
 STREAM = "traces/01TEST"
 NO_TLS = "sslmode=disable&gssencmode=disable"
@@ -101,6 +103,29 @@ def test_a_bad_address_is_refused_without_its_password(url: str) -> None:
         parse_address(url.replace("://", "://me:hunter2secret@", 1))
     assert "hunter2secret" not in str(refused.value)
     assert "hunter2secret" not in without_password(url.replace("://", "://me:hunter2secret@", 1))
+
+
+@pytest.mark.parametrize("password", ["hun/ter2", "hun#ter2", "hun?ter2", "123/ter2", "123?a=ter2", "%zzter2"])
+def test_a_password_that_is_not_escaped_is_refused_and_no_part_of_it_is_shown(password: str) -> None:
+    url = f"postgres://me:{password}@db/x"
+    with pytest.raises(ConfigError, match="not valid") as refused:
+        parse_address(url)
+    for part in ("hun", "ter2", "123"):
+        assert part not in f"{refused.value} {refused.value.hint} {without_password(url)}"
+    assert parse_address(f"postgres://me:{quote(password, safe='')}@db/x").password == password
+
+
+def test_a_database_without_a_host_is_one_on_this_machine() -> None:
+    assert parse_address("postgres:///x?sslmode=disable").url == "postgresql:///x?sslmode=disable"
+    with pytest.raises(ConfigError, match="neither a host nor a database"):
+        parse_address("postgres://")
+
+
+def test_a_parameter_that_postgres_does_not_know_is_an_error_of_the_url() -> None:
+    address = parse_address("postgres://me:hunter2@127.0.0.1:1/x?nosuch=1")
+    with pytest.raises(ConfigError, match=r"is not valid.*nosuch") as refused:
+        connect_bare(address)
+    assert "hunter2" not in str(refused.value)
 
 
 def test_a_path_is_no_store() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
@@ -21,7 +22,7 @@ from remora.app._project import Project, environment_secrets
 from remora.app._session import Session, open_session
 from remora.config import Config
 from remora.context.text import number
-from remora.errors import ConfigError, TraceLocked, TraceNotFound
+from remora.errors import ConfigError, MissingExtra, TraceLocked, TraceNotFound
 from remora.events import NoticeEvent
 from remora.ports import AgentResult, Job
 
@@ -98,12 +99,11 @@ async def open_node(described: Described, sources: bytes) -> AsyncIterator[NodeH
             yield NodeHost(session)
 
 
-@asynccontextmanager
-async def ray_engine(project: Project, plan: Plan) -> AsyncIterator[FleetEngine]:
-    """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
-    from remora.engines import open_ray_engine
-
+def check_engine(project: Project) -> None:
+    """Raises `ConfigError` if the engine that the settings name cannot be used, before anything is planned."""
     settings = project.config.engine
+    if settings.name == "local":
+        return
     if len(project.config.escalation) > 1:
         raise ConfigError("A ladder of models cannot be used with the engine `ray`: its limits count in one process")
     if settings.address and project.store is None:
@@ -111,6 +111,17 @@ async def ray_engine(project: Project, plan: Plan) -> AsyncIterator[FleetEngine]
             "Agents on other machines need a store that all of them reach",
             hint="Name one with `--store postgres://…`, or leave `--address` out",
         )
+    if importlib.util.find_spec("ray") is None:
+        raise MissingExtra("ray, which runs agents on many machines,", extra="fleet")
+
+
+@asynccontextmanager
+async def ray_engine(project: Project, plan: Plan) -> AsyncIterator[FleetEngine]:
+    """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
+    from remora.engines import open_ray_engine
+
+    check_engine(project)
+    settings = project.config.engine
     sources = b"" if not settings.address else await pack_sources(project)
     digest = hashlib.sha256(sources).hexdigest()
     described = Described(

@@ -58,6 +58,10 @@ class Runs:
         With `answer`, a larger model's recorded answer, only the agent that it is about is planned, and starts with it.
         """
         check_ladder(self._project.config)
+        if self._project.config.engine.name != "local":
+            from remora.app._fleet import check_engine
+
+            check_engine(self._project)
         wanted = [name for name in operations if self._project.operation(name).enabled]
         agents = self._project.agents.load(wanted)
         self._check_state_dir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from remora.errors import ConfigError, MissingExtra, TraceError
 from remora.trace.postgres.schema import check_version, found_version, in_schema, migrate
@@ -150,8 +151,10 @@ def store_error(error: BaseException, address: Address) -> TraceError | ConfigEr
     """An error for users: what happened, and what to look at."""
     state = getattr(error, "sqlstate", None)
     said = reason(error)
-    if address.password:
-        said = said.replace(address.password, "[password]")
+    for secret in {address.password, quote(address.password, safe="")} - {""}:
+        said = said.replace(secret, "[password]")
+    if state is None and isinstance(error, driver().ProgrammingError):  # the driver cannot read the URL
+        return ConfigError(f"The URL of the trace store at {address} is not valid: {said}")
     if state in ("42501", "28000", "28P01", "3D000"):
         return ConfigError(
             f"The trace store at {address} refused: {said}",
