@@ -20,15 +20,17 @@ AGENT: ContextVar[str] = ContextVar("AGENT", default="")
 """The agent that calls a tool, for the tools below."""
 
 PATIENT = {
-    "RAY_raylet_start_wait_time_s": "300",
+    "RAY_raylet_start_wait_time_s": "60",
     "RAY_agent_register_timeout_ms": "300000",
     "RAY_worker_register_timeout_seconds": "300",
+    "RAY_gcs_server_request_timeout_seconds": "180",
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",
     "RAY_enable_metrics_collection": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 """Ray's own processes may start slowly on a busy machine."""
+STARTS = 8
 PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
 
 DEFINITION = """
@@ -121,16 +123,24 @@ class LocalCluster:
     def __init__(self, nodes: int) -> None:
         from ray.cluster_utils import Cluster
 
-        self._cluster = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **_free_ports()}
-        )
+        self._cluster = Cluster()
+        self._start(num_cpus=0, include_dashboard=False)
         self.nodes: list[Any] = []
         for _ in range(nodes):
             self.add_node()
         self.address = self._cluster.address
 
     def add_node(self) -> None:
-        self.nodes.append(self._cluster.add_node(wait=False, num_cpus=1, **_free_ports()))
+        self.nodes.append(self._start(num_cpus=1))
+
+    def _start(self, **settings: Any) -> Any:
+        """Start a node, again if it was too slow: Ray gives its helper processes 15 s."""
+        for _ in range(STARTS):
+            try:
+                return self._cluster.add_node(wait=False, **settings, **_free_ports())
+            except Exception as error:  # noqa: BLE001 - Ray raises nothing more precise
+                slow = error
+        raise slow
 
     def kill_node(self, place: int) -> None:
         """Kill every process of a node, its agents included."""

@@ -25,7 +25,7 @@ from remora.trace import read_events
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("ignore")]  # ray leaves files and processes open
 pytest.importorskip("ray", reason="row 35: ray is not installed")
-NODES = 3
+NODES = int(os.environ.get("REMORA_RAY_NODES", "3"))
 AGENTS = int(os.environ.get("REMORA_RAY_AGENTS", "24"))
 NODE_KILLS = int(os.environ.get("REMORA_RAY_NODE_KILLS", "10"))
 

@@ -44,7 +44,7 @@ from remora.trace import (
     read_lines,
     without_password,
 )
-from remora.trace.postgres.connection import connect_bare
+from remora.trace.postgres.connection import connect_bare, driver, store_error
 
 STREAM = "traces/01TEST"
 NO_TLS = "sslmode=disable&gssencmode=disable"
@@ -126,6 +126,28 @@ def test_a_parameter_that_postgres_does_not_know_is_an_error_of_the_url() -> Non
     with pytest.raises(ConfigError, match=r"is not valid.*nosuch") as refused:
         connect_bare(address)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ('port 1 failed: FATAL:  password authentication failed for user "me"', ConfigError),
+        ('port 1 failed: FATAL:  database "x" does not exist', ConfigError),
+        ("port 1 failed: FATAL:  the database system is starting up", TraceError),
+        ("port 1 failed: FATAL:  sorry, too many clients already", TraceError),
+        ("port 1 failed: Connection refused", TraceError),
+    ],
+)
+def test_a_server_that_refuses_is_told_from_one_that_is_away(said: str, kind: type[Exception]) -> None:
+    error = store_error(driver().OperationalError(said), parse_address("postgres://me:hunter2@db/x"))
+    assert type(error) is kind
+    assert ("password" in str(error.hint)) == (kind is ConfigError)
+
+
+def test_a_role_that_does_not_exist_is_named(url: str) -> None:
+    with pytest.raises(ConfigError, match='role "nobody_here" does not exist') as refused:
+        make_store(url, writers=["nobody_here"])
+    assert "CREATE ROLE" in str(refused.value.hint)
 
 
 def test_a_path_is_no_store() -> None:

@@ -33,7 +33,11 @@ LEASE_S = 30.0
 """A writer that was silent for so long can lose its streams to another one."""
 MAX_GROUP = 256
 MAX_GROUP_BYTES = 8 * 1024 * 1024
-NOTIFY_EVERY_S = 0.05
+NOTIFY_EVERY_S, NOTIFY_AT_LEAST_S = 0.05, 1.0
+"""How often listeners are told that streams have grown. On a slow server more rarely: a notice takes as long as a
+commit, and appends wait for it. Listeners look every second by themselves."""
+NOTIFY_SHARE = 10
+"""Commits for each notice, at least."""
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -91,6 +95,8 @@ class Committer:
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._changed: set[str] = set()
         self._notified = 0.0
+        self._commit_s = 0.0
+        """How long the last commit took."""
         self.writer = 0
         """Our number among the store's writers; 0 before the first statement."""
 
@@ -147,10 +153,14 @@ class Committer:
                 await self._notify_if_due()
             await self._notify_if_due()
             if self._changed:
-                asyncio.get_running_loop().call_later(NOTIFY_EVERY_S, self._wake.set)
+                asyncio.get_running_loop().call_later(self._notify_every_s, self._wake.set)
+
+    @property
+    def _notify_every_s(self) -> float:
+        return min(max(NOTIFY_EVERY_S, NOTIFY_SHARE * self._commit_s), NOTIFY_AT_LEAST_S)
 
     async def _notify_if_due(self) -> None:
-        if self._changed and asyncio.get_running_loop().time() - self._notified >= NOTIFY_EVERY_S:
+        if self._changed and asyncio.get_running_loop().time() - self._notified >= self._notify_every_s:
             await self._notify()
 
     async def _renew(self) -> None:
@@ -175,7 +185,8 @@ class Committer:
     async def _commit(self, group: Group) -> None:
         """Run the group in one transaction and resolve its answers; repeat it while the server may come back."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience_s
+        began = loop.time()
+        deadline = began + self._patience_s
         pauses = iter(_PAUSES_S)
         while True:
             try:
@@ -194,6 +205,7 @@ class Committer:
                 for each in group:
                     _refuse(each, TraceError("The store was closed before the answer came"))
                 raise
+            self._commit_s = loop.time() - began
             for each in group:
                 if isinstance(each, Append):
                     self._changed.add(each.stream_id)
