@@ -29,7 +29,8 @@ WRITERS = 16
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
     parser.add_argument("--url", help="a database that the figures may fill; default: a server of our own")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each row")
+    parser.add_argument("--events", type=int, default=1_200, help="of each writer")
+    parser.add_argument("--kinds", default="streams,processes", help="what the 16 writers are")
     parser.add_argument("--streams", type=int, default=400, help="to read and search")
     parser.add_argument(
         "--rounds", type=int, default=3, help="of the appends; the best one counts, as others may be busy"
@@ -69,12 +70,13 @@ def _measure(url: str, server: int | None, chosen: argparse.Namespace) -> dict[s
             say(f"fleet: {WRITERS} writers, {batch} events at a time, round {number + 1} of {chosen.rounds}")
             fresh = f"{url}?schema=appends_{int(time.time() * 1000)}"
             make_store(fresh)
-            for row in appends.measure(fresh, appends.Load(WRITERS, chosen.seconds, batch), server):
+            load = appends.Load(WRITERS, chosen.events, batch)
+            for row in appends.measure(fresh, load, chosen.kinds.split(","), server):
                 key = (row["store"], row["as"], row["batch"])
                 rows[key] = max(row, rows.get(key, row), key=lambda each: each["events_s"])
     return {
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": f"python -m benchmarks.fleet --seconds {chosen.seconds:g} --rounds {chosen.rounds}",
+        "command": " ".join(["python -m benchmarks.fleet", *sys.argv[1:]]),
         "machine": machine(),
         "versions": versions() | {"psycopg": version("psycopg"), "postgres": describe_store(fresh).server},
         "busy_before": busy,

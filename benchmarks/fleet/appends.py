@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +41,28 @@ class Taken:
 
 @dataclass(frozen=True)
 class Load:
-    """How many writers append how much for how long."""
+    """How many writers append how many events, and how many at a time."""
 
     writers: int
-    seconds: float
+    events: int
+    """Of each writer."""
     batch: int
 
 
-def measure(url: str, load: Load, server: int | None = None) -> list[dict[str, Any]]:
+def measure(url: str, load: Load, kinds: Sequence[str], server: int | None = None) -> list[dict[str, Any]]:
     """One row for each way to write. `server` is the process of the database, if it is on this machine."""
+    ways: dict[str, Callable[[str], Sequence[Taken]]] = {
+        "streams": lambda where: [_run(where, load)],
+        "processes": lambda where: _processes(where, load),
+    }
     with tempfile.TemporaryDirectory() as folder:
         return [
-            _row("postgres", "streams", load, lambda: [_run(url, load)], server),
-            _row("postgres", "processes", load, lambda: _processes(url, load), server),
-            _row("files", "streams", load, lambda: [_run(folder, load)]),
-            _row("files", "processes", load, lambda: _processes(folder, load)),
+            row
+            for kind in kinds
+            for row in (
+                _row("postgres", kind, load, partial(ways[kind], url), server),
+                _row("files", kind, load, partial(ways[kind], folder)),
+            )
         ]
 
 
@@ -64,7 +72,7 @@ def _row(
     before = cpu_below(server) if server else 0.0
     taken = write()
     events = sum(each.events for each in taken)
-    row = {"store": store, "writers": load.writers, "as": kind, "batch": load.batch, "seconds": load.seconds}
+    row = {"store": store, "writers": load.writers, "as": kind, "batch": load.batch, "events": events}
     row |= {"events_s": round(sum(each.events / each.wall for each in taken))}
     row |= {"writer_us": round(1e6 * sum(each.cpu for each in taken) / events)}
     return row | ({"server_us": round(1e6 * (cpu_below(server) - before) / events)} if server else {})
@@ -90,7 +98,7 @@ def _processes(where: str, load: Load) -> list[Taken]:
     children = [context.Process(target=_child, args=(barrier, queue, where, load)) for _ in range(load.writers)]
     for child in children:
         child.start()
-    found = [queue.get(timeout=load.seconds + 600) for _ in children]
+    found = [queue.get(timeout=3600) for _ in children]
     for child in children:
         child.join()
     return found
@@ -105,7 +113,7 @@ def _run(where: str, load: Load, barrier: Any = None) -> Taken:
 
 
 async def _write(where: str, load: Load, barrier: Any) -> Taken:
-    """Append for some seconds; return the acknowledged events and what they took."""
+    """Append; return the acknowledged events and what they took."""
     clock = SystemClock()
     writer = PostgresTrace(where, clock=clock) if "://" in where else FileTrace(Path(where), clock=clock)
     draft = ToolResultEvent(call_id="c1", tool="run_linter", outcome="success", raw=RAW)
@@ -118,7 +126,7 @@ async def _write(where: str, load: Load, barrier: Any) -> Taken:
 
         async def one(name: str) -> int:
             done = 0
-            while time.perf_counter() - start < load.seconds:
+            while done < load.events:
                 done += len(await trace.append(name, [draft] * load.batch))
             return done
 
