@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -137,10 +138,25 @@ class LocalCluster:
         """Start a node, again if it was too slow: Ray gives its helper processes 15 s."""
         for _ in range(STARTS):
             try:
-                return self._cluster.add_node(wait=False, **settings, **_free_ports())
+                return self._cluster.add_node(wait=False, **settings, **self._known_ports())
             except Exception as error:  # noqa: BLE001 - Ray raises nothing more precise
                 slow = error
         raise slow
+
+    def _known_ports(self) -> dict[str, Any]:
+        """Settings of a node whose ports stand where its raylet looks for them: it waits only 15 s for its helpers."""
+        from ray import NodeID
+
+        node_id, ports = NodeID.from_random().hex(), _free_ports()
+        if self._cluster.head_node is None:
+            name = f"session_remora_{os.getpid()}_{node_id[:8]}"
+            folder, more = Path(tempfile.gettempdir()) / "ray" / name, {"session_name": name}
+        else:
+            folder, more = Path(self._cluster.head_node.get_session_dir_path()), {}
+        folder.mkdir(parents=True, exist_ok=True)
+        for port, number in ports.items():
+            (folder / f"{port}_{node_id}").write_text(str(number if port == "runtime_env_agent_port" else -1))
+        return {**ports, **more, "env_vars": {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": node_id}}
 
     def kill_node(self, place: int) -> None:
         """Kill every process of a node, its agents included."""
