@@ -158,6 +158,14 @@ async def test_a_node_that_cannot_open_the_project_is_left_out_and_alone_it_is_a
         await run(cluster, 1)
 
 
+async def test_a_node_on_which_no_worker_can_be_made_is_an_error_that_says_why() -> None:
+    cluster = ScriptedCluster("a")
+    cluster.starting = lambda node_id: ValueError("cannot be pickled")
+    with pytest.raises(ConfigError, match="ValueError: cannot be pickled"):
+        await run(cluster, 1)
+    assert cluster.killed == ["a"]
+
+
 async def test_a_run_without_any_node_ends_with_an_error() -> None:
     async with Workers(ScriptedCluster(), look_s=0.001, patience_s=0.01) as workers:
         with pytest.raises(ConfigError, match="no node is alive"):

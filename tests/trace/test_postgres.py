@@ -44,6 +44,7 @@ from remora.trace import (
     read_lines,
     without_password,
 )
+from remora.trace.postgres.committer import Committer
 from remora.trace.postgres.connection import connect_bare, driver, store_error
 
 STREAM = "traces/01TEST"
@@ -148,6 +149,16 @@ def test_a_role_that_does_not_exist_is_named(url: str) -> None:
     with pytest.raises(ConfigError, match='role "nobody_here" does not exist') as refused:
         make_store(url, writers=["nobody_here"])
     assert "CREATE ROLE" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(("commit_s", "every_s"), [(0.0, 0.05), (0.004, 0.05), (0.02, 0.2), (3.0, 1.0)])
+def test_notices_are_at_most_a_tenth_of_the_commits_and_come_every_second(commit_s: float, every_s: float) -> None:
+    async def pause() -> float:
+        committer = Committer(parse_address("postgres://db/x"))
+        committer._commit_s = commit_s
+        return committer._notify_every_s
+
+    assert asyncio.run(pause()) == pytest.approx(every_s)
 
 
 def test_a_path_is_no_store() -> None:

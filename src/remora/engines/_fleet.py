@@ -105,7 +105,7 @@ class Workers:
         self._patience_s = patience_s
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._starts: dict[str, int] = {}
-        self._unfit: dict[str, str] = {}
+        self._unfit: set[str] = set()
         self._problem = "no node is alive"
         self._watching: asyncio.Task[None] | None = None
         self.ready: dict[str, _Ready] = {}
@@ -157,20 +157,22 @@ class Workers:
             await asyncio.sleep(self._look_s)
 
     async def _start(self, node_id: str) -> None:
-        worker = self._cluster.worker(node_id)
+        """Start a worker on a node; remember a node on which that cannot be done."""
         try:
-            self.ready[node_id] = _Ready(node_id, worker, await worker.start())
+            worker = self._cluster.worker(node_id)
+            try:
+                self.ready[node_id] = _Ready(node_id, worker, await worker.start())
+            except BaseException:
+                worker.kill()
+                raise
         except WorkerLost as error:
             self._problem = str(error)
             self._starts[node_id] = self._starts.get(node_id, 0) + 1
             if self._starts[node_id] >= STARTS:
-                self._unfit[node_id] = self._problem
-        except RemoraError as error:  # it would be the same again
-            self._problem = self._unfit[node_id] = error.message
-            worker.kill()
-        except asyncio.CancelledError:
-            worker.kill()
-            raise
+                self._unfit.add(node_id)
+        except Exception as error:  # noqa: BLE001 - it would be the same again; if no node is left, the error says why
+            self._problem = error.message if isinstance(error, RemoraError) else f"{type(error).__name__}: {error}"
+            self._unfit.add(node_id)
         finally:
             del self._starting[node_id]
             self.changed.set()
