@@ -34,8 +34,8 @@ LEASE_S = 30.0
 MAX_GROUP = 256
 MAX_GROUP_BYTES = 8 * 1024 * 1024
 NOTIFY_EVERY_S, NOTIFY_AT_LEAST_S = 0.05, 1.0
-"""How often listeners are told that streams have grown. On a slow server more rarely: a notice takes as long as a
-commit, and appends wait for it. Listeners look every second by themselves."""
+"""How often listeners are told that streams have grown. While appends follow each other on a slow server, more rarely:
+a notice takes as long as a commit, and appends wait for it. Listeners look every second by themselves."""
 NOTIFY_SHARE = 10
 """Commits for each notice, at least."""
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -97,6 +97,8 @@ class Committer:
         self._notified = 0.0
         self._commit_s = 0.0
         """How long the last commit took."""
+        self._is_committing = self._is_quiet = False
+        self._timer: asyncio.TimerHandle | None = None
         self.writer = 0
         """Our number among the store's writers; 0 before the first statement."""
 
@@ -134,6 +136,8 @@ class Committer:
             with contextlib.suppress(driver().Error, TraceError, TimeoutError, OSError):
                 goodbye = self.run("SELECT @.renew(%s, interval '0')", [self.writer])
                 await asyncio.wait_for(goodbye, self._attempt_s)
+        if self._timer is not None:
+            self._timer.cancel()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -149,11 +153,25 @@ class Committer:
             await self._wake.wait()
             self._wake.clear()
             while group := self._take():
+                self._is_committing, self._is_quiet = True, False
                 await self._commit(group)
+                self._is_committing = False
                 await self._notify_if_due()
-            await self._notify_if_due()
-            if self._changed:
-                asyncio.get_running_loop().call_later(self._notify_every_s, self._wake.set)
+            await (self._notify() if self._is_quiet else self._notify_if_due())
+            self._look_later()
+
+    def _look_later(self) -> None:
+        """If listeners have not been told, tell them as soon as nothing is being committed."""
+        if self._changed and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(NOTIFY_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._is_committing:
+            self._look_later()
+        else:
+            self._is_quiet = True
+            self._wake.set()
 
     @property
     def _notify_every_s(self) -> float:
@@ -244,6 +262,7 @@ class Committer:
 
     async def _notify(self) -> None:
         """Tell listeners which streams have grown. Outside of the appends: a commit with a notice excludes others."""
+        self._is_quiet = False
         changed, self._changed = self._changed, set()
         self._notified = asyncio.get_running_loop().time()
         if not changed or self._connection is None or self._connection.closed:
