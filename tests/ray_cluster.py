@@ -195,11 +195,12 @@ def thaw(pids: list[int]) -> None:
 
 @contextmanager
 def local_cluster(nodes: int, storage: Path) -> Iterator[LocalCluster]:
-    """A cluster that this process is connected to. The head keeps its state in `storage`."""
+    """A cluster that this process is connected to. The head keeps its state in `storage`; all trust the same agents."""
     import ray
 
     tests = str(Path(__file__).parent)
-    kept = {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(storage), "PYTHONPATH": tests}
+    kept = {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(storage / "head"), "PYTHONPATH": tests}
+    kept["REMORA_CONFIG_DIR"] = str(storage / "own")
     before = {name: os.environ.get(name) for name in PATIENT | kept}
     os.environ.update(PATIENT | kept)
     try:

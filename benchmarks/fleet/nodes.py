@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,15 @@ def _row(url: str, server: int | None, nodes: int, rounds: int, agent_s: float, 
     say(f"fleet: {nodes or 'no'} nodes, {AT_ONCE} agents at once on each")
     agents = max(nodes, 1) * AT_ONCE * rounds
     (folder / "head").mkdir(parents=True)
-    make_project(folder / "project", folder / "effects", agents=agents, wait_s=agent_s / (TURNS - 1))
+    make = partial(make_project, folder / "project", folder / "effects", agents=agents, wait_s=agent_s / (TURNS - 1))
     store = f"{url}?schema=nodes_{int(time.time() * 1000)}"
     make_store(store)
     settings = {"server.server": "scripted", "runner.max_concurrent": AT_ONCE}
     if nodes == 0:
+        make()
         return {"nodes": 0} | _run(open_project(folder / "project", settings, state_dir=store), server, [])
     with local_cluster(nodes, folder / "head") as cluster:
+        make()
         pids = [node.all_processes["raylet"][0].process.pid for node in cluster.nodes]
         project = open_project(folder / "project", settings | {"engine.name": "ray"}, state_dir=store)
         return {"nodes": nodes} | _run(project, server, pids)

@@ -65,7 +65,6 @@ class Posts:
 
 @pytest.fixture
 def posts(cluster: LocalCluster, postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Posts:
-    monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setattr(_fleet, "open_node", open_marked_node)
     root = tmp_path / "project"
     make_project(root, tmp_path / "effects", agents=AGENTS, wait_s=1.0)
@@ -75,22 +74,26 @@ def posts(cluster: LocalCluster, postgres: Server, tmp_path: Path, monkeypatch: 
     return Posts(open_project(root, settings, state_dir=store), root / "a.py", tmp_path / "effects")
 
 
-def run_during(posts: Posts, fault: Callable[[], None]) -> str:
-    """Run all agents while the fault happens in another thread."""
-    thread = threading.Thread(target=fault)
+def run_during(posts: Posts, count: int, fault: Callable[[], None]) -> str:
+    """Run all agents; once so many effects have happened, the fault happens in another thread."""
+    over, happened = threading.Event(), []
+
+    def wait() -> None:
+        while not over.wait(0.05):
+            if posts.effects.exists() and len(posts.effects.read_text().splitlines()) >= count:
+                fault()
+                happened.append(True)
+                return
+
+    thread = threading.Thread(target=wait)
     thread.start()
     try:
         run_id, _ = run(posts.project, posts.file)
     finally:
+        over.set()
         thread.join()
+    assert happened
     return run_id
-
-
-def after_first_effects(posts: Posts, count: int, then: Callable[[], None]) -> None:
-    """Once so many effects have happened, do something."""
-    while not posts.effects.exists() or len(posts.effects.read_text().splitlines()) < count:
-        time.sleep(0.05)
-    then()
 
 
 def test_every_agent_ends_once_though_nodes_are_killed(
@@ -104,8 +107,7 @@ def test_every_agent_ends_once_though_nodes_are_killed(
             cluster.kill_node(chance.randrange(len(cluster.nodes)))
             cluster.add_node()
 
-        at = chance.randrange(1, AGENTS)
-        run_id = run_during(posts, partial(after_first_effects, posts, at, kill))
+        run_id = run_during(posts, chance.randrange(1, AGENTS), kill)
         kills += 1
         record_property("row 35", f"node {kills} killed: {posts.check(run_id)}")
 
@@ -113,8 +115,7 @@ def test_every_agent_ends_once_though_nodes_are_killed(
 def test_a_run_goes_on_though_the_head_is_restarted(
     cluster: LocalCluster, posts: Posts, record_property: Callable[..., None]
 ) -> None:
-    restart = partial(cluster.restart_head, after_s=5)
-    run_id = run_during(posts, partial(after_first_effects, posts, AGENTS // 2, restart))
+    run_id = run_during(posts, AGENTS // 2, partial(cluster.restart_head, after_s=5))
     record_property("row 35", f"head restarted: {posts.check(run_id)}")
 
 
@@ -122,8 +123,8 @@ def test_a_node_that_was_cut_off_repeats_nothing_when_it_comes_back(
     cluster: LocalCluster, posts: Posts, record_property: Callable[..., None]
 ) -> None:
     frozen: list[int] = []
-    freeze = partial(after_first_effects, posts, AGENTS // 2, lambda: frozen.extend(cluster.freeze(0)))
-    run_id = run_during(posts, freeze)  # ends without the node: its agents go on elsewhere once its lease is over
+    # The run ends without the node: its agents go on elsewhere once its lease is over.
+    run_id = run_during(posts, AGENTS // 2, lambda: frozen.extend(cluster.freeze(0)))
     thaw(frozen)
     time.sleep(2)  # what wakes may try to go on; its appends are refused
     record_property("row 35", f"a node cut off: {posts.check(run_id)}")
