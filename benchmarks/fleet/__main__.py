@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import appends
+from benchmarks.fleet import appends, nodes
 from benchmarks.fleet.page import write_page
 from benchmarks.measure import ROOT, business, machine, say, versions
 from remora.app import SystemClock, describe_store, make_store
@@ -35,15 +35,20 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=3, help="of the appends; the best one counts, as others may be busy"
     )
+    parser.add_argument("--nodes", default="", help="numbers of Ray nodes to run agents on, such as 1,2,4,8")
+    parser.add_argument("--agent-seconds", type=float, default=10.0, help="how long each agent waits")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks/fleet.md too")
     chosen = parser.parse_args()
     with _database(chosen.url) as (url, server):
         stored = _measure(url, server, chosen)
+        if chosen.nodes:
+            counts = [int(count) for count in chosen.nodes.split(",")]
+            stored["nodes"] = nodes.measure(url, server, counts, agent_s=chosen.agent_seconds, rounds=2)
     chosen.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     if chosen.page:
         write_page(stored)
-    print(json.dumps({"appends": stored["appends"], "reading": stored["reading"]}, indent=1))
+    print(json.dumps({name: stored.get(name) for name in ("appends", "reading", "nodes")}, indent=1))
 
 
 @contextmanager

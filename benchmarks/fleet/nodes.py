@@ -30,8 +30,7 @@ def measure(url: str, server: int | None, nodes: Sequence[int], *, agent_s: floa
     """One row for the engine of one process, and one for each number of nodes."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"REMORA_CONFIG_DIR": f"{folder}/own", "REMORA_CACHE_DIR": f"{folder}/cache"}
-        rows = [_row(url, server, 0, rounds, agent_s, Path(folder) / "0")]
-        return rows + [_row(url, server, count, rounds, agent_s, Path(folder) / str(count)) for count in nodes]
+        return [_row(url, server, count, rounds, agent_s, Path(folder) / str(count)) for count in (0, *nodes)]
 
 
 def _row(url: str, server: int | None, nodes: int, rounds: int, agent_s: float, folder: Path) -> dict[str, Any]:
