@@ -27,10 +27,10 @@ TURNS = 5
 
 
 def measure(url: str, server: int | None, nodes: Sequence[int], *, agent_s: float, rounds: int) -> list[dict[str, Any]]:
-    """One row for the engine of one process, and one for each number of nodes."""
+    """One row for each number of nodes; 0 is the engine of one process, without Ray."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"REMORA_CONFIG_DIR": f"{folder}/own", "REMORA_CACHE_DIR": f"{folder}/cache"}
-        return [_row(url, server, count, rounds, agent_s, Path(folder) / str(count)) for count in (0, *nodes)]
+        return [_row(url, server, count, rounds, agent_s, Path(folder) / str(count)) for count in nodes]
 
 
 def _row(url: str, server: int | None, nodes: int, rounds: int, agent_s: float, folder: Path) -> dict[str, Any]:
