@@ -35,9 +35,7 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=3, help="of the appends; the best one counts, as others may be busy"
     )
-    parser.add_argument(
-        "--nodes", default="", help="numbers of Ray nodes to run agents on, such as 0,1,2,4,8; 0: no Ray"
-    )
+    parser.add_argument("--nodes", default="", help="numbers of Ray nodes, such as 0,1,2,4,8; 0: no Ray")
     parser.add_argument("--agent-seconds", type=float, default=10.0, help="how long each agent waits")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks/fleet.md too")

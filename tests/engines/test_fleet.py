@@ -166,6 +166,21 @@ async def test_a_node_on_which_no_worker_can_be_made_is_an_error_that_says_why()
     assert cluster.killed == ["a"]
 
 
+async def test_a_worker_that_takes_long_to_start_is_waited_for() -> None:
+    class Slow(ScriptedWorker):
+        async def start(self) -> str:
+            await asyncio.sleep(0.1)  # far longer than the patience
+            return await super().start()
+
+    class SlowCluster(ScriptedCluster):
+        def worker(self, node_id: str) -> ScriptedWorker:
+            return Slow(self, node_id)
+
+    async with Workers(SlowCluster("a"), look_s=0.001, patience_s=0.002) as workers:
+        await workers.wait_for_one()
+        assert list(workers.ready) == ["a"]
+
+
 async def test_a_run_without_any_node_ends_with_an_error() -> None:
     async with Workers(ScriptedCluster(), look_s=0.001, patience_s=0.01) as workers:
         with pytest.raises(ConfigError, match="no node is alive"):

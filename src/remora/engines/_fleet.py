@@ -23,8 +23,10 @@ STARTS = 10
 """How often a worker that dies while it starts is started again on its node."""
 LOOK_S = 2.0
 """How often the cluster is asked for nodes without a worker."""
+START_S = 600.0
+"""How long a worker may take to open the project and its model."""
 PATIENCE_S = 60.0
-"""How long a run waits for the first node, and for another one when all are lost."""
+"""How long a run waits for the first node, and for another one when all are lost. A worker that starts is waited for."""
 STOP_S = 20.0
 """How long a worker may take to close."""
 
@@ -127,11 +129,14 @@ class Workers:
 
     async def wait_for_one(self) -> None:
         """Until a worker is ready. Raises `ConfigError` if none can be, or none was for too long."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._patience_s):
-                while not self.ready and not self._hopeless():
+        waited = 0.0
+        while not (self.ready or self._hopeless() or waited >= self._patience_s):
+            try:
+                async with asyncio.timeout(self._look_s):
                     await self.changed.wait()
-                    self.changed.clear()
+                self.changed.clear()
+            except TimeoutError:  # a worker that loads its model is waited for
+                waited = 0.0 if self._starting else waited + self._look_s
         if not self.ready:
             raise ConfigError(
                 f"No node of the Ray cluster can run agents: {self._problem}",
@@ -161,12 +166,13 @@ class Workers:
         try:
             worker = self._cluster.worker(node_id)
             try:
-                self.ready[node_id] = _Ready(node_id, worker, await worker.start())
+                async with asyncio.timeout(START_S):
+                    self.ready[node_id] = _Ready(node_id, worker, await worker.start())
             except BaseException:
                 worker.kill()
                 raise
-        except WorkerLost as error:
-            self._problem = str(error)
+        except (WorkerLost, TimeoutError) as error:
+            self._problem = str(error) or f"a worker did not open the project within {START_S:g} s"
             self._starts[node_id] = self._starts.get(node_id, 0) + 1
             if self._starts[node_id] >= STARTS:
                 self._unfit.add(node_id)
