@@ -26,7 +26,7 @@ LOOK_S = 2.0
 START_S = 600.0
 """How long a worker may take to open the project and its model."""
 PATIENCE_S = 60.0
-"""How long a run waits for the first node, and for another one when all are lost. A worker that starts is waited for."""
+"""How long a run waits for the first node, and for another one when all are lost, while no worker starts."""
 STOP_S = 20.0
 """How long a worker may take to close."""
 
