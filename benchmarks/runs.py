@@ -183,6 +183,7 @@ def embedded(turns: int) -> dict[str, Any]:
     """A run of the lint agent on the embedded model: where its time went, by its own stream."""
     say(f"runs: {turns} turns on the embedded model")
     settings = {"server.server": "embedded", "runner.max_turns": turns, "runner.max_repeats": 999}
+    settings |= {"runner.by_rule": False}  # what rules decide takes no time of a model
     with folder() as root:
         (root / "remora.yaml").touch()
         (root / "ruff.toml").write_text('lint.select = ["E", "F", "UP"]\n')

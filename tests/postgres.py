@@ -73,6 +73,12 @@ class Server:
                     raise
                 time.sleep(0.02)
 
+    @property
+    def pid(self) -> int:
+        """The server's process. Those of its connections are its children."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kill the server and everything it started, as a power cut of the process would."""
         self._signal(signal.SIGQUIT)  # the immediate stop: no checkpoint, no goodbye

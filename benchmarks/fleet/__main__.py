@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import appends
+from benchmarks.fleet import appends, nodes
 from benchmarks.fleet.page import write_page
 from benchmarks.measure import ROOT, business, machine, say, versions
 from remora.app import SystemClock, describe_store, make_store
@@ -29,38 +29,45 @@ WRITERS = 16
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
     parser.add_argument("--url", help="a database that the figures may fill; default: a server of our own")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each row")
+    parser.add_argument("--events", type=int, default=1_200, help="of each writer")
+    parser.add_argument("--kinds", default="streams,processes", help="what the 16 writers are")
     parser.add_argument("--streams", type=int, default=400, help="to read and search")
     parser.add_argument(
         "--rounds", type=int, default=3, help="of the appends; the best one counts, as others may be busy"
     )
+    parser.add_argument("--nodes", default="", help="numbers of Ray nodes, such as 0,1,2,4,8; 0: no Ray")
+    parser.add_argument("--agent-seconds", type=float, default=10.0, help="how long each agent waits")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks/fleet.md too")
     chosen = parser.parse_args()
-    with _url(chosen.url) as url:
-        stored = _measure(url, chosen)
+    with _database(chosen.url) as (url, server):
+        stored = _measure(url, server, chosen)
+        if chosen.nodes:
+            counts = [int(count) for count in chosen.nodes.split(",")]
+            stored["nodes"] = nodes.measure(url, server, counts, agent_s=chosen.agent_seconds, rounds=2)
     chosen.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     if chosen.page:
         write_page(stored)
-    print(json.dumps({"appends": stored["appends"], "reading": stored["reading"]}, indent=1))
+    print(json.dumps({name: stored.get(name) for name in ("appends", "reading", "nodes")}, indent=1))
 
 
 @contextmanager
-def _url(given: str | None) -> Iterator[str]:
+def _database(given: str | None) -> Iterator[tuple[str, int | None]]:
+    """The URL, and the process of a server of our own."""
     if given:
-        yield given
+        yield given, None
         return
     sys.path.insert(0, str(ROOT / "tests"))
     from postgres import make_server
 
     server = make_server()
     try:
-        yield server.url()
+        yield server.url(), server.pid
     finally:
         server.remove()
 
 
-def _measure(url: str, chosen: argparse.Namespace) -> dict[str, Any]:
+def _measure(url: str, server: int | None, chosen: argparse.Namespace) -> dict[str, Any]:
     busy = business()
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for number in range(chosen.rounds):
@@ -68,12 +75,13 @@ def _measure(url: str, chosen: argparse.Namespace) -> dict[str, Any]:
             say(f"fleet: {WRITERS} writers, {batch} events at a time, round {number + 1} of {chosen.rounds}")
             fresh = f"{url}?schema=appends_{int(time.time() * 1000)}"
             make_store(fresh)
-            for row in appends.measure(fresh, writers=WRITERS, seconds=chosen.seconds, batch=batch):
+            load = appends.Load(WRITERS, chosen.events, batch)
+            for row in appends.measure(fresh, load, chosen.kinds.split(","), server):
                 key = (row["store"], row["as"], row["batch"])
                 rows[key] = max(row, rows.get(key, row), key=lambda each: each["events_s"])
     return {
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": f"python -m benchmarks.fleet --seconds {chosen.seconds:g} --rounds {chosen.rounds}",
+        "command": " ".join(["python -m benchmarks.fleet", *sys.argv[1:]]),
         "machine": machine(),
         "versions": versions() | {"psycopg": version("psycopg"), "postgres": describe_store(fresh).server},
         "busy_before": busy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import shutil
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pytest
 
 from postgres import Server
 from remora.app import _fleet, open_project
-from remora.app._fleet import Described, describe_placement, open_node, pack_sources, ray_engine, unpack_sources
+from remora.app._fleet import Described, describe_placement, open_node, pack_sources, unpack_sources
+from remora.cli._analyze import engine_flags
 from remora.engines import Placement
-from remora.errors import ConfigError
+from remora.errors import ConfigError, MissingExtra
 from remora.events import AgentEndEvent
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
@@ -70,17 +72,29 @@ def test_a_node_without_the_project_runs_and_resumes_agents_into_the_store(shop:
 
 def test_other_machines_need_a_store_that_all_reach(shop: Path) -> None:
     project = open_project(shop, {"engine.name": "ray", "engine.address": "auto"})
-    plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
     with pytest.raises(ConfigError, match="need a store that all of them reach"):
-        asyncio.run(ray_engine(project, plan))
+        project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
 
 
 def test_a_ladder_is_refused_with_ray(shop: Path) -> None:
     settings = {"engine.name": "ray", "escalation": ["scripted", "first-candidate"]}
-    project = open_project(shop, settings)
-    plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
     with pytest.raises(ConfigError, match="ladder"):
-        asyncio.run(ray_engine(project, plan))
+        open_project(shop, settings).runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+
+
+def test_a_missing_ray_is_said_before_anything_is_planned(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="ray, which runs agents on many machines"):
+        open_project(shop, {"engine.name": "ray"}).runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+
+
+@pytest.mark.parametrize(
+    ("engine", "address", "said"),
+    [("nosuch", None, "There is no engine `nosuch`: expected `local` or `ray`"), ("local", "auto", "`--engine ray`")],
+)
+def test_a_wrong_engine_is_named_by_its_flag(engine: str, address: str | None, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        engine_flags(engine, address)
 
 
 def test_the_run_says_who_did_what_where() -> None:

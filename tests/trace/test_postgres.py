@@ -10,6 +10,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -43,6 +44,8 @@ from remora.trace import (
     read_lines,
     without_password,
 )
+from remora.trace.postgres.committer import Committer
+from remora.trace.postgres.connection import connect_bare, driver, store_error
 
 STREAM = "traces/01TEST"
 NO_TLS = "sslmode=disable&gssencmode=disable"
@@ -101,6 +104,61 @@ def test_a_bad_address_is_refused_without_its_password(url: str) -> None:
         parse_address(url.replace("://", "://me:hunter2secret@", 1))
     assert "hunter2secret" not in str(refused.value)
     assert "hunter2secret" not in without_password(url.replace("://", "://me:hunter2secret@", 1))
+
+
+@pytest.mark.parametrize("password", ["hun/ter2", "hun#ter2", "hun?ter2", "123/ter2", "123?a=ter2", "%zzter2"])
+def test_a_password_that_is_not_escaped_is_refused_and_no_part_of_it_is_shown(password: str) -> None:
+    url = f"postgres://me:{password}@db/x"
+    with pytest.raises(ConfigError, match="not valid") as refused:
+        parse_address(url)
+    for part in ("hun", "ter2", "123"):
+        assert part not in f"{refused.value} {refused.value.hint} {without_password(url)}"
+    assert parse_address(f"postgres://me:{quote(password, safe='')}@db/x").password == password
+
+
+def test_a_database_without_a_host_is_one_on_this_machine() -> None:
+    assert parse_address("postgres:///x?sslmode=disable").url == "postgresql:///x?sslmode=disable"
+    with pytest.raises(ConfigError, match="neither a host nor a database"):
+        parse_address("postgres://")
+
+
+def test_a_parameter_that_postgres_does_not_know_is_an_error_of_the_url() -> None:
+    address = parse_address("postgres://me:hunter2@127.0.0.1:1/x?nosuch=1")
+    with pytest.raises(ConfigError, match=r"is not valid.*nosuch") as refused:
+        connect_bare(address)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ('port 1 failed: FATAL:  password authentication failed for user "me"', ConfigError),
+        ('port 1 failed: FATAL:  database "x" does not exist', ConfigError),
+        ("port 1 failed: FATAL:  the database system is starting up", TraceError),
+        ("port 1 failed: FATAL:  sorry, too many clients already", TraceError),
+        ("port 1 failed: Connection refused", TraceError),
+    ],
+)
+def test_a_server_that_refuses_is_told_from_one_that_is_away(said: str, kind: type[Exception]) -> None:
+    error = store_error(driver().OperationalError(said), parse_address("postgres://me:hunter2@db/x"))
+    assert type(error) is kind
+    assert ("password" in str(error.hint)) == (kind is ConfigError)
+
+
+def test_a_role_that_does_not_exist_is_named(url: str) -> None:
+    with pytest.raises(ConfigError, match='role "nobody_here" does not exist') as refused:
+        make_store(url, writers=["nobody_here"])
+    assert "CREATE ROLE" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(("commit_s", "every_s"), [(0.0, 0.05), (0.004, 0.05), (0.02, 0.2), (3.0, 1.0)])
+def test_notices_are_at_most_a_tenth_of_the_commits_and_come_every_second(commit_s: float, every_s: float) -> None:
+    async def pause() -> float:
+        committer = Committer(parse_address("postgres://db/x"))
+        committer._commit_s = commit_s
+        return committer._notify_every_s
+
+    assert asyncio.run(pause()) == pytest.approx(every_s)
 
 
 def test_a_path_is_no_store() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
@@ -21,20 +22,23 @@ from remora.app._project import Project, environment_secrets
 from remora.app._session import Session, open_session
 from remora.config import Config
 from remora.context.text import number
-from remora.errors import ConfigError, TraceLocked, TraceNotFound
+from remora.errors import ConfigError, MissingExtra, TraceLocked, TraceNotFound
 from remora.events import NoticeEvent
 from remora.ports import AgentResult, Job
 
 if TYPE_CHECKING:
-    from remora.engines import Placement, RayEngine
+    from remora.engines import FleetEngine, Placement
     from remora.orchestrator import Plan
 
 MAX_SOURCES = 512 * 1024 * 1024
 """Bytes of a project's files that travel to a node."""
 MAX_NAMED = 2_000
 """Agents that the run's stream names with their workers; more would not fit into one event."""
-FREE_S = 90.0
-"""How long a resumed agent waits until the store lets go of the writer that was lost: longer than a lease."""
+FREE_S = 180.0
+"""How long a resumed agent waits until the store lets go of the writer that was lost.
+
+Ray ends a worker that is cut off from the cluster after about a minute, and its lease ends 30 s later.
+"""
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,11 @@ async def open_node(described: Described, sources: bytes) -> AsyncIterator[NodeH
             yield NodeHost(session)
 
 
-async def ray_engine(project: Project, plan: Plan) -> RayEngine:
-    """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
-    from remora.engines import RayEngine
-
+def check_engine(project: Project) -> None:
+    """Raises `ConfigError` if the engine that the settings name cannot be used, before anything is planned."""
     settings = project.config.engine
+    if settings.name == "local":
+        return
     if len(project.config.escalation) > 1:
         raise ConfigError("A ladder of models cannot be used with the engine `ray`: its limits count in one process")
     if settings.address and project.store is None:
@@ -107,19 +111,31 @@ async def ray_engine(project: Project, plan: Plan) -> RayEngine:
             "Agents on other machines need a store that all of them reach",
             hint="Name one with `--store postgres://…`, or leave `--address` out",
         )
+    if importlib.util.find_spec("ray") is None:
+        raise MissingExtra("ray, which runs agents on many machines,", extra="fleet")
+
+
+@asynccontextmanager
+async def ray_engine(project: Project, plan: Plan) -> AsyncIterator[FleetEngine]:
+    """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
+    from remora.engines import open_ray_engine
+
+    check_engine(project)
+    settings = project.config.engine
     sources = b"" if not settings.address else await pack_sources(project)
     digest = hashlib.sha256(sources).hexdigest()
     described = Described(
         socket.gethostname(), str(project.root), str(project.own_state_dir), project.config, plan.operations, digest
     )
-    return RayEngine(
+    async with open_ray_engine(
         open_node,
         described,
         sources=sources,
         address=settings.address,
         at_once=project.config.runner.max_concurrent,
         resumed=plan.taken_up,
-    )
+    ) as engine:
+        yield engine
 
 
 def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:

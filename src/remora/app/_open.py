@@ -9,6 +9,7 @@ from typing import Any
 
 from remora.app._project import Project, default_state_dir, environment_secrets, project_root
 from remora.app._settings import read_settings
+from remora.trace import parse_address
 
 STORE_SETTING = "runner.memory.trace_store"
 
@@ -24,6 +25,7 @@ def open_project(
     root = project_root(Path(start))
     settings = dict(settings or {})
     if isinstance(state_dir, str) and "://" in state_dir:
+        parse_address(state_dir)  # a wrong one is said by itself, not as a setting
         settings[STORE_SETTING], state_dir = state_dir, None
     state = (Path(state_dir) if state_dir else default_state_dir(root)).absolute()
     merged = read_settings(root, os.environ, settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._retention import carry_out_retention
 from remora.app._session import Session, open_session
-from remora.errors import ConfigError, MissingExtra
+from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
 from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
@@ -59,7 +58,7 @@ class Runs:
         With `answer`, a larger model's recorded answer, only the agent that it is about is planned, and starts with it.
         """
         check_ladder(self._project.config)
-        self.check_engine()
+        self._check_engine()
         wanted = [name for name in operations if self._project.operation(name).enabled]
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
@@ -145,7 +144,7 @@ class Runs:
             return
         from remora.app._fleet import describe_placement, ray_engine
 
-        async with await ray_engine(self._project, plan) as engine:
+        async with ray_engine(self._project, plan) as engine:
             yield engine
             if event := describe_placement(engine.placed, plan.run_id):
                 await session.writer.append(f"runs/{plan.run_id}", [event])
@@ -160,14 +159,9 @@ class Runs:
         """The settings of a run, or of the latest one. Raises `ConfigError` for an unknown remote server."""
         return Interrupted(self._project).settings_of(run)
 
-    def check_engine(self) -> None:
-        """Raises `MissingExtra` if the engine of the settings is not installed."""
-        if self._project.config.engine.name == "ray" and importlib.util.find_spec("ray") is None:
-            raise MissingExtra("ray, which runs agents on many machines,", extra="fleet")
-
     def resume(self, run: str | None = None) -> tuple[Plan, AsyncIterator[AgentResult]]:
         """The plan of what is left of a run, or of the latest one, and the results of running it."""
-        self.check_engine()
+        self._check_engine()
         return Interrupted(self._project).resume(run)
 
     def plan_fork(self, agent: str, at: int, *, say: str = "", knowledge: Mapping[str, Any] | None = None) -> ForkPlan:
@@ -287,6 +281,13 @@ class Runs:
 
     def _rank(self, name: str) -> int:
         return -self._project.operation(name).priority
+
+    def _check_engine(self) -> None:
+        """Raises `ConfigError` if the engine of the settings cannot be used, before anything is planned."""
+        if self._project.config.engine.name != "local":
+            from remora.app._fleet import check_engine
+
+            check_engine(self._project)
 
     def _check_state_dir(self) -> None:
         """Raises `ConfigError` if the state folder is not writable."""

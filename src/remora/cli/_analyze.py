@@ -116,7 +116,7 @@ def analyze(
     """
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns, escalate)
-        flags |= {"engine.name": engine, "engine.address": address}
+        flags |= engine_flags(engine, address)
         project = open_project(Named.of(paths[0]).path, state_dir=state_dir, settings=flags)
         if not dry_run:
             project.changes.settle()
@@ -167,7 +167,7 @@ def resume(
         if given["server.server"] is None and escalate is None:
             recorded = opened.streams.settings_of_agent(again) if again else opened.runs.settings_of(run_id)
             given = recorded | {name: value for name, value in given.items() if value is not None}
-        given |= {"engine.name": engine, "engine.address": address}
+        given |= engine_flags(engine, address)
         opened = open_project(project, state_dir=state_dir, settings=given)
         plan, results = _again(opened, again, words) if again else opened.runs.resume(run_id)
         if plan.is_over:
@@ -212,6 +212,15 @@ def run_flags(
         "runner.memory.enabled": False if no_memory else None,
         "runner.max_turns": max_turns,
     }
+
+
+def engine_flags(engine: str | None, address: str | None) -> dict[str, Any]:
+    """Translate the flags of the engine into settings."""
+    if engine not in (None, "local", "ray"):
+        raise ConfigError(f"There is no engine `{engine}`: expected `local` or `ray`")
+    if address is not None and engine == "local":
+        raise ConfigError("`--address` names a Ray cluster: expected `--engine ray` with it")
+    return {"engine.name": engine, "engine.address": address}
 
 
 def _ladder(escalate: str | None, *, names_model: bool) -> list[str] | None:

@@ -33,7 +33,11 @@ LEASE_S = 30.0
 """A writer that was silent for so long can lose its streams to another one."""
 MAX_GROUP = 256
 MAX_GROUP_BYTES = 8 * 1024 * 1024
-NOTIFY_EVERY_S = 0.05
+NOTIFY_EVERY_S, NOTIFY_AT_LEAST_S = 0.05, 1.0
+"""How often listeners are told that streams have grown. While appends follow each other on a slow server, more rarely:
+a notice takes as long as a commit, and appends wait for it. Listeners look every second by themselves."""
+NOTIFY_SHARE = 10
+"""Commits for each notice, at least."""
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -91,6 +95,10 @@ class Committer:
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._changed: set[str] = set()
         self._notified = 0.0
+        self._commit_s = 0.0
+        """How long the last commit took."""
+        self._is_committing = self._is_quiet = False
+        self._timer: asyncio.TimerHandle | None = None
         self.writer = 0
         """Our number among the store's writers; 0 before the first statement."""
 
@@ -128,6 +136,8 @@ class Committer:
             with contextlib.suppress(driver().Error, TraceError, TimeoutError, OSError):
                 goodbye = self.run("SELECT @.renew(%s, interval '0')", [self.writer])
                 await asyncio.wait_for(goodbye, self._attempt_s)
+        if self._timer is not None:
+            self._timer.cancel()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -143,14 +153,32 @@ class Committer:
             await self._wake.wait()
             self._wake.clear()
             while group := self._take():
+                self._is_committing, self._is_quiet = True, False
                 await self._commit(group)
+                self._is_committing = False
                 await self._notify_if_due()
-            await self._notify_if_due()
-            if self._changed:
-                asyncio.get_running_loop().call_later(NOTIFY_EVERY_S, self._wake.set)
+            await (self._notify() if self._is_quiet else self._notify_if_due())
+            self._look_later()
+
+    def _look_later(self) -> None:
+        """If listeners have not been told, tell them as soon as nothing is being committed."""
+        if self._changed and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(NOTIFY_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._is_committing:
+            self._look_later()
+        else:
+            self._is_quiet = True
+            self._wake.set()
+
+    @property
+    def _notify_every_s(self) -> float:
+        return min(max(NOTIFY_EVERY_S, NOTIFY_SHARE * self._commit_s), NOTIFY_AT_LEAST_S)
 
     async def _notify_if_due(self) -> None:
-        if self._changed and asyncio.get_running_loop().time() - self._notified >= NOTIFY_EVERY_S:
+        if self._changed and asyncio.get_running_loop().time() - self._notified >= self._notify_every_s:
             await self._notify()
 
     async def _renew(self) -> None:
@@ -175,7 +203,8 @@ class Committer:
     async def _commit(self, group: Group) -> None:
         """Run the group in one transaction and resolve its answers; repeat it while the server may come back."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience_s
+        began = loop.time()
+        deadline = began + self._patience_s
         pauses = iter(_PAUSES_S)
         while True:
             try:
@@ -194,6 +223,7 @@ class Committer:
                 for each in group:
                     _refuse(each, TraceError("The store was closed before the answer came"))
                 raise
+            self._commit_s = loop.time() - began
             for each in group:
                 if isinstance(each, Append):
                     self._changed.add(each.stream_id)
@@ -232,6 +262,7 @@ class Committer:
 
     async def _notify(self) -> None:
         """Tell listeners which streams have grown. Outside of the appends: a commit with a notice excludes others."""
+        self._is_quiet = False
         changed, self._changed = self._changed, set()
         self._notified = asyncio.get_running_loop().time()
         if not changed or self._connection is None or self._connection.closed:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from remora.errors import ConfigError, MissingExtra, TraceError
 from remora.trace.postgres.schema import check_version, found_version, in_schema, migrate
@@ -22,6 +24,17 @@ _SETTINGS = (
 """The last one: a transaction whose client vanished must not hold its rows."""
 _PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57014", "25P03"})
 """Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
+_CREDENTIALS = "Check user, database and password; a password can also stand in `~/.pgpass`"
+_HINTS = {
+    "42501": "Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`",
+    "42704": "Create the role first: `CREATE ROLE name LOGIN`",
+    "28000": _CREDENTIALS,
+    "28P01": _CREDENTIALS,
+    "3D000": _CREDENTIALS,
+}
+_REFUSED = re.compile(r"FATAL:\s+(.+)")
+"""A refused connection has no SQLSTATE in the driver, only the server's words."""
+_PASSES = re.compile("starting up|shutting down|recovery|too many|remaining connection slots|terminating")
 _FULL = ("53100", "53200", "53400")
 
 
@@ -150,15 +163,15 @@ def store_error(error: BaseException, address: Address) -> TraceError | ConfigEr
     """An error for users: what happened, and what to look at."""
     state = getattr(error, "sqlstate", None)
     said = reason(error)
-    if address.password:
-        said = said.replace(address.password, "[password]")
-    if state in ("42501", "28000", "28P01", "3D000"):
-        return ConfigError(
-            f"The trace store at {address} refused: {said}",
-            hint="Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`"
-            if state == "42501"
-            else "Check user, database and password; a password can also stand in `~/.pgpass`",
-        )
+    for secret in {address.password, quote(address.password, safe="")} - {""}:
+        said = said.replace(secret, "[password]")
+    if state is None and isinstance(error, driver().ProgrammingError):  # the driver cannot read the URL
+        return ConfigError(f"The URL of the trace store at {address} is not valid: {said}")
+    if state in _HINTS:
+        return ConfigError(f"The trace store at {address} refused: {said}", hint=_HINTS[state])
+    refused = _REFUSED.search(said)
+    if refused and not _PASSES.search(said):
+        return ConfigError(f"The server of {address} refused: {refused[1]}", hint=_CREDENTIALS)
     return TraceError(
         f"The trace store at {address} cannot be used: {said}", hint="Is the server running and reachable?"
     )

@@ -1,0 +1,78 @@
+"""Agents on 1, 2, 4 and 8 nodes of a Ray cluster on this machine, with tracks in Postgres.
+
+The agents mostly wait, as for a model on another machine, so that eight nodes fit on few cores. The figures are agents
+and events a second, and the CPU that an agent takes: of the worker and of the engine beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fleet.appends import cpu_below
+from benchmarks.measure import ROOT, say
+from remora.app import Project, make_store, open_project
+
+AT_ONCE = 8
+TURNS = 5
+"""Waits of each agent."""
+
+
+def measure(url: str, server: int | None, nodes: Sequence[int], *, agent_s: float, rounds: int) -> list[dict[str, Any]]:
+    """One row for each number of nodes; 0 is the engine of one process, without Ray."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"REMORA_CONFIG_DIR": f"{folder}/own", "REMORA_CACHE_DIR": f"{folder}/cache"}
+        return [_row(url, server, count, rounds, agent_s, Path(folder) / str(count)) for count in nodes]
+
+
+def _row(url: str, server: int | None, nodes: int, rounds: int, agent_s: float, folder: Path) -> dict[str, Any]:
+    sys.path.insert(0, str(ROOT / "tests"))
+    from ray_cluster import local_cluster, make_project
+
+    say(f"fleet: {nodes or 'no'} nodes, {AT_ONCE} agents at once on each")
+    agents = max(nodes, 1) * AT_ONCE * rounds
+    (folder / "head").mkdir(parents=True)
+    make = partial(make_project, folder / "project", folder / "effects", agents=agents, wait_s=agent_s / (TURNS - 1))
+    store = f"{url}?schema=nodes_{int(time.time() * 1000)}"
+    make_store(store)
+    settings = {"server.server": "scripted", "runner.max_concurrent": AT_ONCE}
+    if nodes == 0:
+        make()
+        return {"nodes": 0} | _run(open_project(folder / "project", settings, state_dir=store), server, [])
+    with local_cluster(nodes, folder / "head") as cluster:
+        make()
+        pids = [node.all_processes["raylet"][0].process.pid for node in cluster.nodes]
+        project = open_project(folder / "project", settings | {"engine.name": "ray"}, state_dir=store)
+        return {"nodes": nodes} | _run(project, server, pids)
+
+
+def _run(project: Project, server: int | None, raylets: Sequence[int]) -> dict[str, Any]:
+    plan = project.runs.plan([project.root / "a.py"], ["poster"])
+
+    async def ends() -> list[float]:
+        return [time.perf_counter() async for _ in project.runs.run(plan)]
+
+    before, database = _own_cpu(), cpu_below(server) if server else 0.0
+    workers = sum(map(cpu_below, raylets))
+    began = time.perf_counter()
+    found = asyncio.run(ends())
+    took = found[-1] - began
+    events = sum(info.events for info in project.library.agents())
+    row: dict[str, Any] = {"agents": len(found), "wall_s": round(took, 2), "agents_s": round(len(found) / took, 2)}
+    row |= {"events": events, "events_s": round(events / took, 1)}
+    row |= {"driver_ms": round(1000 * (_own_cpu() - before) / len(found), 1)}
+    row |= {"nodes_ms": round(1000 * (sum(map(cpu_below, raylets)) - workers) / len(found), 1)}
+    return row | ({"server_ms": round(1000 * (cpu_below(server) - database) / len(found), 1)} if server else {})
+
+
+def _own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,213 @@
+"""The fleet engine on a scripted cluster: workers are lost, nodes come and go. No Ray is needed for these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from remora.engines import FleetEngine, WorkerLost, Workers
+from remora.engines._fleet import LOSSES
+from remora.errors import ConfigError, TraceLocked
+from remora.nodes import CodeNode, LineRange, NodeType
+from remora.ports import AgentResult, Job
+
+LINES = LineRange(first=1, last=1)
+
+
+def job(number: int) -> Job:
+    node = CodeNode(
+        node_id=f"a.py:f{number}",
+        node_type=NodeType.FUNCTION,
+        name=f"f{number}",
+        file_path=Path("a.py"),
+        lines=LINES,
+        owned=(LINES,),
+        text="",
+    )
+    return Job("R", f"A{number}", "lint", node)
+
+
+class ScriptedCluster:
+    """Nodes as the test says. A worker runs an agent until the test lets it end, loses it or fails it."""
+
+    def __init__(self, *alive: str) -> None:
+        self.alive = list(alive)
+        self.asked: list[tuple[str, str, bool]] = []
+        """Node, agent and whether it was resumed."""
+        self.killed: list[str] = []
+        self.stopped: list[str] = []
+        self.behave: Callable[[str, Job], BaseException | None] = lambda node_id, job: None
+        self.starting: Callable[[str], BaseException | None] = lambda node_id: None
+        self.most: Counter[str] = Counter()
+        self.running: Counter[str] = Counter()
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.two_asked = asyncio.Event()
+
+    async def nodes(self) -> Sequence[str]:
+        return list(self.alive)
+
+    def worker(self, node_id: str) -> ScriptedWorker:
+        return ScriptedWorker(self, node_id)
+
+
+class ScriptedWorker:
+    def __init__(self, cluster: ScriptedCluster, node_id: str) -> None:
+        self._cluster = cluster
+        self._node_id = node_id
+
+    async def start(self) -> str:
+        if error := self._cluster.starting(self._node_id):
+            raise error
+        return f"{self._node_id}:1"
+
+    async def run(self, job: Job, *, resumed: bool) -> AgentResult:
+        at = self._cluster
+        at.asked.append((self._node_id, job.agent_id, resumed))
+        if len(at.asked) == 2:
+            at.two_asked.set()
+        at.running[self._node_id] += 1
+        at.most[self._node_id] = max(at.most[self._node_id], at.running[self._node_id])
+        try:
+            await at.hold.wait()
+            await asyncio.sleep(0)
+            if error := at.behave(self._node_id, job):
+                raise error
+        finally:
+            at.running[self._node_id] -= 1
+        return AgentResult(job.agent_id, job.node.node_id, job.operation, "success")
+
+    async def stop(self) -> None:
+        self._cluster.stopped.append(self._node_id)
+
+    def kill(self) -> None:
+        self._cluster.killed.append(self._node_id)
+
+
+async def run(cluster: ScriptedCluster, jobs: int, at_once: int = 2) -> tuple[list[AgentResult], FleetEngine]:
+    async with Workers(cluster, look_s=0.001, patience_s=5) as workers:
+        engine = FleetEngine(workers, at_once=at_once)
+        return [result async for result in engine.run([job(number) for number in range(jobs)])], engine
+
+
+async def test_every_node_runs_its_share_and_never_more_than_allowed_at_once() -> None:
+    cluster = ScriptedCluster("a", "b", "c")
+    results, engine = await run(cluster, 30)
+    assert sorted(result.agent_id for result in results) == sorted(f"A{number}" for number in range(30))
+    assert max(cluster.most.values()) <= 2
+    assert sorted(agent_id for ran in engine.placed.agents.values() for agent_id in ran) == sorted(
+        result.agent_id for result in results
+    )
+    assert sorted(cluster.stopped) == ["a", "b", "c"]
+
+
+async def test_an_agent_of_a_lost_worker_goes_on_elsewhere_as_resumed_and_ends_once() -> None:
+    cluster = ScriptedCluster("a", "b")
+    lost = []
+
+    def behave(node_id: str, job: Job) -> BaseException | None:
+        if node_id == "a" and not lost:
+            lost.append(job.agent_id)
+            cluster.alive.remove("a")
+            return WorkerLost("the node died")
+        return None
+
+    cluster.behave = behave
+    results, engine = await run(cluster, 8)
+    assert Counter(result.agent_id for result in results) == Counter({f"A{number}": 1 for number in range(8)})
+    assert ("b", lost[0], True) in cluster.asked
+    assert engine.placed.moved == lost
+    assert "a" in cluster.killed
+
+
+async def test_a_node_that_joins_or_comes_back_gets_work() -> None:
+    cluster = ScriptedCluster("a")
+    cluster.hold.clear()
+    async with Workers(cluster, look_s=0.001, patience_s=5) as workers:
+        engine = FleetEngine(workers, at_once=1)
+        results = engine.run([job(0), job(1)])
+        running = asyncio.ensure_future(anext(results))
+        await asyncio.sleep(0)
+        cluster.alive.append("b")
+        await cluster.two_asked.wait()
+        cluster.hold.set()
+        await running
+        assert [result.outcome async for result in results] == ["success"]
+    assert {node_id for node_id, _, _ in cluster.asked} == {"a", "b"}
+
+
+async def test_a_worker_that_dies_while_it_starts_is_started_again() -> None:
+    cluster = ScriptedCluster("a")
+    deaths = [WorkerLost("killed"), WorkerLost("killed")]
+    cluster.starting = lambda node_id: deaths.pop() if deaths else None
+    results, _ = await run(cluster, 1)
+    assert [result.outcome for result in results] == ["success"]
+
+
+async def test_a_node_that_cannot_open_the_project_is_left_out_and_alone_it_is_an_error() -> None:
+    cluster = ScriptedCluster("a", "b")
+    cluster.starting = lambda node_id: ConfigError("no sandbox here") if node_id == "a" else None
+    results, engine = await run(cluster, 4)
+    assert list(engine.placed.agents) == ["b:1"] and len(results) == 4
+    cluster.alive = ["a"]
+    with pytest.raises(ConfigError, match="No node of the Ray cluster can run agents: no sandbox here"):
+        await run(cluster, 1)
+
+
+async def test_a_node_on_which_no_worker_can_be_made_is_an_error_that_says_why() -> None:
+    cluster = ScriptedCluster("a")
+    cluster.starting = lambda node_id: ValueError("cannot be pickled")
+    with pytest.raises(ConfigError, match="ValueError: cannot be pickled"):
+        await run(cluster, 1)
+    assert cluster.killed == ["a"]
+
+
+async def test_a_worker_that_takes_long_to_start_is_waited_for() -> None:
+    class Slow(ScriptedWorker):
+        async def start(self) -> str:
+            await asyncio.sleep(0.1)  # far longer than the patience
+            return await super().start()
+
+    class SlowCluster(ScriptedCluster):
+        def worker(self, node_id: str) -> ScriptedWorker:
+            return Slow(self, node_id)
+
+    async with Workers(SlowCluster("a"), look_s=0.001, patience_s=0.002) as workers:
+        await workers.wait_for_one()
+        assert list(workers.ready) == ["a"]
+
+
+async def test_a_run_without_any_node_ends_with_an_error() -> None:
+    async with Workers(ScriptedCluster(), look_s=0.001, patience_s=0.01) as workers:
+        with pytest.raises(ConfigError, match="no node is alive"):
+            await workers.wait_for_one()
+
+
+async def test_an_agent_that_loses_its_worker_too_often_fails_and_the_others_end() -> None:
+    cluster = ScriptedCluster("a", "b")
+    cluster.behave = lambda node_id, job: WorkerLost("died") if job.agent_id == "A0" else None
+    results, _ = await run(cluster, 4)
+    assert Counter(result.reason for result in results) == {"node_lost": 1, "": 3}
+    assert sum(agent_id == "A0" for _, agent_id, _ in cluster.asked) == LOSSES + 1
+
+
+async def test_what_an_agent_raises_is_its_result_and_is_not_repeated() -> None:
+    cluster = ScriptedCluster("a")
+    cluster.behave = lambda node_id, job: TraceLocked("busy") if job.agent_id == "A0" else None
+    results, _ = await run(cluster, 2)
+    assert {result.agent_id: result.reason for result in results} == {"A0": "TraceLocked", "A1": ""}
+    assert len(cluster.asked) == 2
+
+
+async def test_stopping_early_cancels_what_runs() -> None:
+    cluster = ScriptedCluster("a")
+    async with Workers(cluster, look_s=0.001, patience_s=5) as workers:
+        results = FleetEngine(workers, at_once=2).run([job(number) for number in range(9)])
+        await anext(results)
+        await results.aclose()
+    assert sum(cluster.running.values()) == 0
+    assert len(cluster.asked) < 9
