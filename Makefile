@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
+# Most tests wait for processes and disks: two for each core.
+TEST_JOBS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PARTS := .[agents,embedded,view]
 
 .PHONY: help demo test test-faults test-fleet test-frameworks test-browser bench fix docs screenshots golden clean
@@ -37,7 +39,7 @@ test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs,
 	@PYTHONPATH=src:lab/src $(BIN)/lint-imports --no-logo --no-cache
 	@echo "test: pytest, and mypy --strict beside it" >&2
 	@{ $(BIN)/mypy >$(VENV)/mypy.txt 2>&1 || { printf '\nmypy:\n'; cat $(VENV)/mypy.txt; exit 1; } >&2; } & \
-		status=0; $(BIN)/pytest -q -n $(JOBS) --dist worksteal || status=$$?; \
+		status=0; $(BIN)/pytest -q -n $(TEST_JOBS) --dist worksteal || status=$$?; \
 		wait $$! || { echo "test: mypy found errors (above, and in $(VENV)/mypy.txt)" >&2; exit 1; }; \
 		cat $(VENV)/mypy.txt; exit $$status
 
