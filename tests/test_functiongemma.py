@@ -144,8 +144,11 @@ async def test_the_projects_secrets_never_reach_its_stream(monkeypatch: pytest.M
     assert b"hunter2" not in (tmp_path / ".agentfs" / "traces" / "01TESTAGENT.jsonl").read_bytes()
 
 
-async def test_what_is_not_kept_leaves_no_record_of_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_what_is_not_kept_leaves_no_record_of_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     (tmp_path / "remora.yaml").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("home")))  # other tests use the common one
     patch_openai(monkeypatch, responses=[tool_call_message("submit_result", {"summary": "Done"})])
     before = states()
     await runner(grail_executor=Executor(), root=tmp_path).run()

@@ -216,8 +216,6 @@ def run_flags(
 
 def engine_flags(engine: str | None, address: str | None) -> dict[str, Any]:
     """Translate the flags of the engine into settings."""
-    if engine not in (None, "local", "ray"):
-        raise ConfigError(f"There is no engine `{engine}`: expected `local` or `ray`")
     if address is not None and engine == "local":
         raise ConfigError("`--address` names a Ray cluster: expected `--engine ray` with it")
     return {"engine.name": engine, "engine.address": address}
