@@ -24,7 +24,7 @@ SHOP = Path(__file__).parents[2] / "examples" / "shop"
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path / "cache"))
-    return Path(shutil.copytree(SHOP, tmp_path / "shop"))
+    return Path(shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__")))
 
 
 def steps(project: object, run: str) -> list[list[tuple[str, int]]]:

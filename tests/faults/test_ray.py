@@ -85,7 +85,7 @@ def analyze(project: Project, path: Path, kills: int, seed: int) -> tuple[str, i
 def test_every_agent_ends_once_though_its_worker_is_killed(
     cluster: None, postgres: Server, tmp_path: Path, kind: str, record_property: Callable[..., None]
 ) -> None:
-    shop = Path(shutil.copytree(SHOP, tmp_path / "shop"))
+    shop = Path(shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__")))
     store = postgres.new_url() if kind == "postgres" else None
     if store:
         make_store(store)
@@ -112,7 +112,7 @@ def check(project: Project, run_id: str) -> None:
 
 
 def test_a_run_that_is_stopped_seals_what_had_begun(cluster: None, tmp_path: Path) -> None:
-    shop = Path(shutil.copytree(SHOP, tmp_path / "shop"))
+    shop = Path(shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__")))
     project = open_project(shop, {"engine.name": "ray"})
     plan = project.runs.plan([shop / "shop"], ["lint"])
 
