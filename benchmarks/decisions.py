@@ -103,6 +103,8 @@ def medians(asked: list[Asked], took: dict[str, list[float]]) -> list[dict[str, 
     rows = []
     for operation in ("all", *sorted({each.operation for each in asked})):
         places = [place for place, each in enumerate(asked) if each.turn > 1 and operation in ("all", each.operation)]
+        if not places:  # its runs end with their first turn
+            continue
         slow, fast = ([took[name][place] for place in places] for name in ("as fetched", "as served"))
         rows.append(
             {
