@@ -66,6 +66,17 @@ async def test_types_are_added_if_mypy_accepts_them(agent_tools: Make) -> None:
     assert made["knowledge_delta"]["missing_types"] == 1
 
 
+@needs_sandbox
+async def test_a_mypy_plugin_of_the_project_reaches_nothing_outside(agent_tools: Make, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    plugin = f"try:\n    open({str(outside)!r}, 'w')\nexcept OSError:\n    pass\nraise RuntimeError('the plugin ran')\n"
+    files = {"a.py": f"{TYPED}def name(x: int):\n    return str(x)\n", "evil.py": plugin}
+    tools = agent_tools("annotations", files | {"mypy.ini": "[mypy]\nplugins = ./evil.py\n"}, "a.py")
+    value = await value_of(tools, "add_types")
+    assert "the plugin ran" in str(value)
+    assert not outside.exists()
+
+
 async def test_without_mypy_no_type_is_added(agent_tools: Make) -> None:
     tools = agent_tools(
         "annotations", {"a.py": f"{TYPED}def name(x: int):\n    return str(x)\n"}, "a.py", sandbox=False
