@@ -33,7 +33,7 @@ from remora.ports import Decision, Prompt
 
 Mode = Literal["json", "tools"]
 KEY = "sk-canary-5f0c8d1e"
-DEADLINES = {"decision_late": 0.4, "server_unreachable": 1.0}
+DEADLINES = {"decision_late": 0.4}
 PLENTY_S = 30.0
 FIX = ToolSpec(
     name="apply_fix",
@@ -198,6 +198,18 @@ async def test_every_fault_ends_in_a_typed_error_or_a_decision_within_the_deadli
         assert await asyncio.wait_for(answered, PLENTY_S + 10) == expected
     if name == list(FAULTS)[-1]:
         record_property("row 31", f"{len(FAULTS)} server faults: a typed error or a decision, each within its deadline")
+
+
+async def test_a_deadline_in_the_middle_of_the_retries_names_what_the_server_answered_last() -> None:
+    asked: list[int] = []
+
+    def fails_then_hangs(wire: Wire) -> None:
+        asked.append(1)
+        (answer({"error": {"message": "boom"}}, 500) if len(asked) == 1 else says_nothing)(wire)
+
+    with FakeServer(fails_then_hangs) as server:
+        assert await outcome(server.url, deadline_s=5.0) == "server_unreachable"
+    assert len(asked) == 2
 
 
 @pytest.fixture

@@ -68,17 +68,20 @@ class ServerPolicy:
 
         A cancelled call closes the connection, which stops the server's work too.
         """
-        reply, refused = Reply(), len(self._left_out)
+        reply, refused, failed = Reply(), len(self._left_out), list[ServerUnreachable]()
         try:
             async with asyncio.timeout(self.endpoint.deadline_s):
                 while True:
                     try:
-                        await self._ask(prompt, reply)
+                        await self._ask(prompt, reply, failed)
                         break
                     except ServerRefused as error:
                         if not self._leave_out(error, prompt):
                             raise
         except TimeoutError as error:
+            if failed and not reply.began:
+                # The deadline cut a retry short. What the server answered says more than "late".
+                raise failed[-1] from error
             late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
             raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
         return self._read(prompt, reply, self._left_out[refused:])
@@ -95,8 +98,11 @@ class ServerPolicy:
                 return True
         return False
 
-    async def _ask(self, prompt: Prompt, reply: Reply) -> None:
-        """Send the request, and retry until there is output. Waits in between, as long as the server asks for."""
+    async def _ask(self, prompt: Prompt, reply: Reply, failed: list[ServerUnreachable]) -> None:
+        """Send the request, and retry until there is output. Waits in between, as long as the server asks for.
+
+        Every failed attempt is added to `failed`.
+        """
         from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, stop_before_delay
 
         again = AsyncRetrying(
@@ -107,7 +113,11 @@ class ServerPolicy:
         )
         async for attempt in again:
             with attempt:
-                await self._stream(prompt, reply)
+                try:
+                    await self._stream(prompt, reply)
+                except ServerUnreachable as error:
+                    failed.append(error)
+                    raise
 
     async def _stream(self, prompt: Prompt, reply: Reply) -> None:
         async with self._translate_errors(reply):
