@@ -1,7 +1,7 @@
 """The real command at a fraction of its start: a process that has imported Remora forks one for every call.
 
-Each call is a process of its own, with its own arguments, folder, environment, input and end; only the import is
-shared. Tests of the start itself, and of signals, start their own.
+Each call is a process of its own, with its own arguments, folder, environment, input and end; only the import and
+the parsed bundled agents are shared. Tests of the start itself, and of signals, start their own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ import remora.discovery, remora.engines, remora.hub.client, remora.scripts, remo
 import remora.inference._policies, remora.inference._server_policy, remora.inference._weights
 import remora.sandbox._probe, remora.sandbox._ruff_settings, remora.sandbox._spawner
 from remora.cli import main
+
+for source in remora.app._agents.bundled_agents().iterdir():
+    if (source / "subagent.yaml").is_file():
+        remora.scripts.agent_from(remora.app._agents.AgentSource(source.name, source, "bundled").read())
 
 def job():
     # By hand: what a buffer holds, the process that is forked would hold too.

@@ -176,8 +176,13 @@ def test_an_undefined_name_is_found_when_the_script_is_loaded(tmp_path: Path) ->
     ],
 )
 def test_names_that_python_finds_are_no_problem(tmp_path: Path, code: str) -> None:
-    undefined = [node.id for node in free_names(ast.parse(code)) if not hasattr(builtins, node.id)]
+    tree = ast.parse(code)
+    undefined = [node.id for node in free_names(tree, names_of(tree)) if not hasattr(builtins, node.id)]
     assert undefined == []
+
+
+def names_of(tree: ast.Module) -> set[str]:
+    return set(top_level_names(tree, ast.walk(tree)))
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -188,8 +193,8 @@ def test_what_is_free_is_what_is_used_and_bound_nowhere(bound: set[str], used: l
     lines = [f"{name} = 1" for name in sorted(bound)]
     lines += [f"def f({', '.join(sorted(inner))}):", f"    return [{', '.join(used)}]"]
     tree = ast.parse("\n".join(lines))
-    assert set(top_level_names(tree)) == {*bound, "f"}
-    assert {node.id for node in free_names(tree)} == set(used) - bound - inner
+    assert names_of(tree) == {*bound, "f"}
+    assert {node.id for node in free_names(tree, names_of(tree))} == set(used) - bound - inner
 
 
 # A name means the same in all files that run together.

@@ -127,7 +127,8 @@ class _Reader:
         self.within = within
         self.lines = text.split("\n")
         self.parsed = Parsed(description=(ast.get_docstring(tree) or "").strip())
-        self.top_level = top_level_names(tree)
+        self.nodes = list(ast.walk(tree))
+        self.top_level = top_level_names(tree, self.nodes)
         self.from_modules: dict[str, str] = {}
         self.modules = set(within)
         self.imported: set[str] = set()
@@ -138,7 +139,7 @@ class _Reader:
         for statement in self.tree.body:
             self.statement(statement)
         self.misplaced()
-        for node, what, hint in unsupported(self.tree, self.modules):
+        for node, what, hint in unsupported(self.nodes, self.modules):
             self.problem(node, what, hint)
         self.awaited()
         self.defined()
@@ -218,7 +219,7 @@ class _Reader:
 
     def defined(self) -> None:
         """Each file can be read alone: it defines or imports every name that it uses, other than builtins."""
-        for node in free_names(self.tree, skip=self.declarations):
+        for node in free_names(self.tree, self.top_level, self.declarations):
             if node.id in _BUILTINS:
                 self.parsed.builtins.add(node.id)
             else:
@@ -327,14 +328,14 @@ class _Reader:
     def misplaced(self) -> None:
         """Declarations that are not at the top level would be taken for code."""
         mine = {id(node) for declaration in self.declarations for node in ast.walk(declaration)}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Name) and node.id in NAMES and id(node) not in mine and node.id in self.imported:
                 self.problem(node, f"`{node.id}` is used inside the code", "declare at the top level of the file")
 
     def awaited(self) -> None:
         """A host function that nobody awaits does nothing, and says so nowhere."""
         names = {spec.name for spec in self.parsed.externals}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if (
                 isinstance(node, ast.Expr)
                 and isinstance(node.value, ast.Call)

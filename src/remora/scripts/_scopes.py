@@ -9,6 +9,8 @@ Scopes = tuple[frozenset[str], ...]
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*_DEFINITIONS, *_COMPREHENSIONS, ast.Lambda)
+_NOTHING: tuple[frozenset[str], list[ast.AST]] = (frozenset(), [])
 
 
 def bound_names(nodes: Iterable[ast.AST]) -> dict[str, list[ast.AST]]:
@@ -27,27 +29,27 @@ def bound_names(nodes: Iterable[ast.AST]) -> dict[str, list[ast.AST]]:
     return found
 
 
-def top_level_names(tree: ast.Module) -> dict[str, list[ast.AST]]:
-    """The names that a module has once it has run, each with the nodes that bind it."""
+def top_level_names(tree: ast.Module, nodes: Iterable[ast.AST]) -> dict[str, list[ast.AST]]:
+    """The names that a module has once it has run, each with the nodes that bind it. `nodes`: all of its nodes."""
     found = bound_names(tree.body)
-    for node in ast.walk(tree):
+    for node in nodes:
         for name in node.names if isinstance(node, ast.Global) else ():
             found.setdefault(name, []).append(node)
     return found
 
 
-def free_names(tree: ast.Module, *, skip: Iterable[ast.stmt] = ()) -> Iterator[ast.Name]:
+def free_names(tree: ast.Module, top_level: Iterable[str], skip: Iterable[ast.stmt] = ()) -> Iterator[ast.Name]:
     """Names that the code reads and never binds, builtins among them. Annotations do not count: nothing reads them."""
     skipped = {id(statement) for statement in skip}
-    outer: Scopes = (frozenset(top_level_names(tree)),)
+    outer: Scopes = (frozenset(top_level),)
     todo: list[tuple[ast.AST, Scopes]] = [(node, outer) for node in tree.body if id(node) not in skipped]
     while todo:
         node, scopes = todo.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            if not any(node.id in scope for scope in scopes):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and not any(node.id in scope for scope in scopes):
                 yield node
             continue
-        names, inside = _opened(node)
+        names, inside = _opened(node) if isinstance(node, _SCOPES) else _NOTHING
         todo += [(part, (*scopes, names) if names else scopes) for part in inside]
         todo += [(part, scopes) for part in _outside(node, inside)]
 
@@ -79,7 +81,7 @@ def _opened(node: ast.AST) -> tuple[frozenset[str], list[ast.AST]]:
             return frozenset(bound_names(body)), list(body)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return frozenset(bound_names(part.target for part in node.generators)), list(ast.iter_child_nodes(node))
-    return frozenset(), []
+    return _NOTHING
 
 
 def _outside(node: ast.AST, body: list[ast.AST]) -> list[ast.AST]:
@@ -90,6 +92,8 @@ def _outside(node: ast.AST, body: list[ast.AST]) -> list[ast.AST]:
         return [*node.decorator_list, *_defaults(node.args)]
     if isinstance(node, ast.Lambda):
         return [*_defaults(node.args)]
+    if not body:
+        return list(ast.iter_child_nodes(node))
     inside = {id(part) for part in body}
     return [part for part in ast.iter_child_nodes(node) if id(part) not in inside]
 

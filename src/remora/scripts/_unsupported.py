@@ -33,18 +33,21 @@ _DECLARED_ELSEWHERE = ("grail", "remora.scripts")
 _USABLE = "use one of " + ", ".join(sorted(MODULES - {"__future__"})) + ", a host function, or a module of your own"
 
 
-def unsupported(tree: ast.Module, modules: Collection[str] = ()) -> Iterator[Found]:
-    """Everything in the script that would fail only when it runs. `modules`: those that it imports from files."""
-    nodes = list(ast.walk(tree))
+def unsupported(nodes: Collection[ast.AST], modules: Collection[str] = ()) -> Iterator[Found]:
+    """Everything among a script's nodes that would fail only when it runs. `modules`: those imported from files."""
     defined = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     for node in nodes:
-        yield from _statements(node)
-        yield from _imports(node, modules)
-        yield from _names(node, defined)
-        yield from _calls(node, functions)
+        if isinstance(node, ast.Name):
+            yield from _names(node, defined)
+        elif isinstance(node, ast.Call):
+            yield from _calls(node, functions)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imports(node, modules)
+        elif not isinstance(node, ast.Constant | ast.Attribute | ast.expr_context):
+            yield from _statements(node)
 
 
 def _statements(node: ast.AST) -> Iterator[Found]:
