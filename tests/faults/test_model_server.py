@@ -208,7 +208,7 @@ async def test_a_deadline_in_the_middle_of_the_retries_names_what_the_server_ans
         (answer({"error": {"message": "boom"}}, 500) if len(asked) == 1 else says_nothing)(wire)
 
     with FakeServer(fails_then_hangs) as server:
-        assert await outcome(server.url, deadline_s=5.0) == "server_unreachable"
+        assert await outcome(server.url, deadline_s=10.0) == "server_unreachable"
     assert len(asked) == 2
 
 
