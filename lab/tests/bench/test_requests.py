@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
+from remora.events import Call
 from remora.inference import EstimatedCounter
-from remora.ports import Call, Decision, Prompt
+from remora.ports import Decision, Prompt
 from remora_lab.bench._prompt_parts import read_prompt
 from remora_lab.bench.requests import Asked, ask_requests, figures
 from remora_lab.cli._requests import _plain
