@@ -62,7 +62,7 @@ test-browser: $(VENV)/.dev ## the viewer in a real browser; installs Debian's Ch
 		echo "test-browser: no Chromium was found; installing Debian's" >&2; \
 		{ command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -q && apt-get install -qy chromium; } >&2 \
 		|| { echo "test-browser: install Chromium yourself: apt-get install chromium" >&2; exit 1; }
-	@$(BIN)/pytest -q -n $(JOBS) tests/view
+	@$(BIN)/pytest -q -n $(JOBS) tests/view -m "not fleet and not frameworks"
 
 bench: $(VENV)/.dev ## measure speed, as ratios in one run
 	@echo "bench: results go to benchmarks/results" >&2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -39,6 +40,12 @@ settings.register_profile("remora", deadline=None)
 # Where a change is judged, the same examples every time; new ones are looked for at home.
 settings.register_profile("remora-ci", deadline=None, derandomize=True)
 settings.load_profile("remora-ci" if os.environ.get("CI") else "remora")
+
+
+def pytest_collection_finish() -> None:
+    """Everything imported and collected stays to the end: collecting garbage need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class TickingClock:

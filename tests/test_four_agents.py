@@ -57,6 +57,7 @@ def test_the_four_agents_leave_code_that_parses_and_streams_that_verify(shop: Pa
     assert (shop / "shop" / "report.py").read_bytes() != before[shop / "shop" / "report.py"]
 
 
+@pytest.mark.faults
 def test_the_embedded_model_runs_an_agent_within_the_limit_by_its_own_count(shop: Path) -> None:
     settings = {"server.server": "embedded", "server.gguf": smollm2(), "runner.max_turns": 2}
     project = remora.open_project(shop, settings | {"event_stream.sync": "off"})

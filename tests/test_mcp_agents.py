@@ -194,6 +194,7 @@ def servers_of(process: subprocess.Popen[bytes]) -> list[int]:
     return [int(pid) for pid in children if b"servers.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
+@pytest.mark.faults
 def test_a_call_that_was_killed_is_never_repeated(project: Path) -> None:
     process = start_and_wait_for_the_call(project)
     (server,) = servers_of(process)

@@ -117,7 +117,7 @@ def states(project: Path, tmp_path: Path, stride: int) -> Iterator[tuple[int, Pa
         yield keep, copy, result, events
 
 
-@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.faults)])
 def test_killed_after_any_event_it_ends_with_the_same_packet_files_and_verdict(
     project: Path, tmp_path: Path, stride: int
 ) -> None:

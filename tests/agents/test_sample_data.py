@@ -43,7 +43,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", ["typical", "edge"])
+@pytest.mark.parametrize("variant", ["typical", pytest.param("edge", marks=pytest.mark.faults)])
 async def test_every_case_binds_to_the_real_signature(agent_tools: Make, tmp_path: Path, variant: str) -> None:
     module = runpy.run_path(str(CORPUS))
     for name in [name for name in WRITTEN if "." not in name]:

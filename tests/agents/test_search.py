@@ -92,12 +92,14 @@ async def test_cases_stand_at_the_edges_that_the_code_has(tools: Callable[[str],
     assert list(tmp_path.rglob("*_remora_*")) == []
 
 
+@pytest.mark.faults
 async def test_a_text_is_found_that_the_code_can_read(tools: Callable[[str], ScriptTools]) -> None:
     value = await _written(tools("minutes"))
     assert value["result"]["search"]["missed"] == []
     assert any("value" in seen and seen["value"] for seen in value["result"]["seen"])
 
 
+@pytest.mark.faults
 async def test_members_of_an_enumeration_are_written_as_members(tools: Callable[[str], ScriptTools]) -> None:
     text = (await _written(tools("heavy")))["result"]["text"]
     assert "size=Size.SMALL" in text
@@ -124,6 +126,7 @@ async def test_calls_that_do_not_end_are_no_cases(tools: Callable[[str], ScriptT
     assert "spins(10)" not in value["result"]["text"]
 
 
+@pytest.mark.faults
 async def test_what_the_code_prints_is_not_taken_for_an_answer(tools: Callable[[str], ScriptTools]) -> None:
     value = await _written(tools("noisy"))
     search = value["result"]["search"]

@@ -121,6 +121,7 @@ async def test_a_test_that_depends_on_the_machine_is_discarded_and_says_on_what(
     assert f"it depends on the {kind} of the machine" in value["error"]
 
 
+@pytest.mark.faults
 async def test_what_the_clock_says_through_a_helper_is_not_pinned(agent_tools: Make) -> None:
     tools = agent_tools("test", {"shop.py": SHOP}, "shop.py:age")
     text = (await tools.call("write_test_file", {})).value["result"]["text"]
@@ -159,13 +160,10 @@ async def test_what_the_time_zone_the_language_or_the_hash_seed_decides_is_not_p
     ("settings", "plugin"),
     [
         ('[tool.pytest.ini_options]\naddopts = "--nosuchcov=shop"\n', "--nosuchcov=shop needs a plugin that"),
-        pytest.param(
-            '[tool.pytest.ini_options]\nrequired_plugins = "pytest-not-there"\n',
-            "pytest-not-there is required and",
-            marks=pytest.mark.faults,
-        ),
+        ('[tool.pytest.ini_options]\nrequired_plugins = "pytest-not-there"\n', "pytest-not-there is required and"),
     ],
 )
+@pytest.mark.faults
 async def test_options_that_need_a_missing_plugin_are_left_out_and_named(
     agent_tools: Make, settings: str, plugin: str
 ) -> None:

@@ -132,6 +132,7 @@ async def test_functiongemma_is_asked_as_its_documentation_says(own: Path) -> No
     assert server.asked[0].body["stop"] == ["<start_function_response>"]
 
 
+@pytest.mark.faults
 def test_a_measurement_is_kept_and_told_again(own: Path) -> None:
     own.write_text(f"models: {{tiny: {{path: {smollm2()}, window: 1024}}}}\n")
     (before,) = [model for model in models_here() if model.path]

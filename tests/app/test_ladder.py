@@ -340,6 +340,7 @@ async def test_an_agent_that_is_running_is_not_asked_about(root: Path) -> None:
     assert chats(large) == []
 
 
+@pytest.mark.faults
 async def test_the_real_small_model_hands_its_stuck_step_on(root: Path) -> None:
     gguf = smollm2()
     project = opened(

@@ -24,7 +24,7 @@ def shop(tmp_path: Path, **retention: Any) -> Project:
 
 
 async def run(project: Project) -> set[str]:
-    done = await project.runs.analyze([project.root / "shop" / "pricing.py"])
+    done = await project.runs.analyze([project.root / "shop" / "pricing.py"], ["lint"])
     return {result.agent_id for result in done}
 
 

@@ -58,6 +58,7 @@ def test_a_terminal_that_is_closed_seals_what_runs(long_run: Path, gone: Callabl
     gone(run.pid)
 
 
+@pytest.mark.faults
 def test_a_run_under_nohup_goes_on(shop: Path) -> None:
     argv = ["nohup", *COMMAND, "shop/cart.py", "shop/pricing.py", "--quiet"]
     run = subprocess.Popen(argv, cwd=shop, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

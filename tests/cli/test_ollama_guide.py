@@ -7,19 +7,17 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from cli.warm import WarmCommand
 from inference.fakes import DONE, FakeServer, LikeOllama, Wire, chunk, stream
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/your-code-with-ollama.md"
-STARTED = """
-import dataclasses, sys
+ELSEWHERE = """
+import dataclasses
 from remora.inference import PRESETS
-PRESETS["ollama"] = dataclasses.replace(PRESETS["ollama"], url=sys.argv.pop(1))
-from remora.cli import main
-main()
+PRESETS["ollama"] = dataclasses.replace(PRESETS["ollama"], url={url!r})
 """
 
 
@@ -40,7 +38,9 @@ def commands() -> list[str]:
     return [line.removeprefix("$ remora ") for text in shells for line in text.splitlines() if "$ remora " in line]
 
 
-def test_every_command_of_the_guide_works_as_written_up_to_an_accepted_change(tmp_path: Path) -> None:
+def test_every_command_of_the_guide_works_as_written_up_to_an_accepted_change(
+    tmp_path: Path, warm: WarmCommand
+) -> None:
     file = tmp_path / "src" / "cart.py"
     file.parent.mkdir()
     file.write_text("import os\n\n\ndef total(prices):\n    import sys\n    return sum(prices)\n")
@@ -48,7 +48,7 @@ def test_every_command_of_the_guide_works_as_written_up_to_an_accepted_change(tm
     texts = [file.read_text()]
     with FakeServer(SensibleModel(reply=lambda wire: None)) as ollama:
         for command in commands():
-            done = run(command, ollama.url, tmp_path)
+            done = run(warm, command, ollama.url, tmp_path)
             assert done.returncode == 0, (command, done.stderr)
             assert done.stdout, command
             texts += [file.read_text()] if file.read_text() != texts[-1] else []
@@ -59,10 +59,9 @@ def test_every_command_of_the_guide_works_as_written_up_to_an_accepted_change(tm
     assert "import" not in texts[-1]
 
 
-def run(command: str, url: str, project: Path) -> subprocess.CompletedProcess[str]:
+def run(warm: WarmCommand, command: str, url: str, project: Path) -> subprocess.CompletedProcess[str]:
     argv = shlex.split(command)
     if "AGENT" in argv:
         argv[argv.index("AGENT")] = max((project / ".agentfs" / "traces").glob("*.jsonl")).stem
     settings = os.environ | {"REMORA_CONFIG_DIR": str(project / "settings")}
-    whole = [sys.executable, "-c", STARTED, url, *argv]
-    return subprocess.run(whole, cwd=project, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    return warm.run(tuple(argv), project, settings, "", before=ELSEWHERE.format(url=url))

@@ -59,6 +59,7 @@ os.environ.update(asked["env"])
 sys.argv = ["-c", *asked["args"]]
 status = 0
 try:
+    exec(asked["before"])
     main()
 except SystemExit as end:
     assert end.code is None or isinstance(end.code, int), end.code
@@ -83,13 +84,15 @@ class WarmCommand:
             [sys.executable, "-c", _CODE], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
-    def run(self, args: tuple[str, ...], cwd: Path, env: dict[str, str], text: str) -> subprocess.CompletedProcess[str]:
-        """What the command said and how it ended, as `subprocess.run` tells it."""
+    def run(
+        self, args: tuple[str, ...], cwd: Path, env: dict[str, str], text: str, *, before: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """What the command said and how it ended, as `subprocess.run` tells it. `before`: code that is run first."""
         with tempfile.TemporaryDirectory() as folder:
             files = {name: str(Path(folder) / name) for name in ("stdin", "stdout", "stderr")}
             for name, file in files.items():
                 Path(file).write_text(text if name == "stdin" else "")
-            status = self._ask({"args": args, "cwd": str(cwd), "env": env, **files})
+            status = self._ask({"args": args, "cwd": str(cwd), "env": env, "before": before, **files})
             said = [Path(files[name]).read_bytes().decode() for name in ("stdout", "stderr")]
         return subprocess.CompletedProcess(list(args), status, *said)
 

@@ -30,6 +30,7 @@ On an idle machine it is 72 MB. On a busy one Monty decodes more calls before on
 CANARY = "canary-5d41402a"
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(sys.platform != "linux", reason="row 26 measures memory through /proc")
 def test_bombs_are_stopped_in_time_and_escapes_reach_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None]

@@ -109,6 +109,7 @@ def test_other_tensors_and_what_the_file_says_of_itself_are_copied(tmp_path: Pat
     assert (tmp_path / "faster.gguf").read_bytes()[:end] == source.read_bytes()[:end]
 
 
+@pytest.mark.faults
 def test_the_default_weights_become_the_same_file_everywhere_once_and_again_where_it_was_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inference.real import qwen
 from inference.test_embedded import TOOLS
 from remora.app._models import model_deciders
@@ -18,6 +20,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.faults
 async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_with_a_valid_call() -> None:
     gguf = qwen()
     async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024)) as found:

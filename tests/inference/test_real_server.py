@@ -126,6 +126,7 @@ async def test_a_cancelled_decision_frees_its_slot(url: str) -> None:
         assert time.monotonic() < until
 
 
+@pytest.mark.faults
 def test_all_bundled_agents_start_and_finish_with_nothing_but_the_url(url: str, tmp_path: Path) -> None:
     (tmp_path / "cart.py").write_text("import os\n\n\ndef total(prices: list[int]) -> int:\n    return sum(prices)\n")
     (tmp_path / ".git").mkdir()

@@ -28,6 +28,7 @@ def pip_for(python: Path) -> list[str]:
     return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
 
 
+@pytest.mark.faults
 def test_the_bare_wheel_imports_with_nothing_but_pydantic_and_orjson(bare: Path) -> None:
     code = "import remora, remora.context, remora.events, remora.trace; remora.TwoTrack; remora.context.ContextManager"
     subprocess.run([bare, "-c", code], check=True)

@@ -144,6 +144,7 @@ def test_a_live_run_appears_without_a_reload(page: Any, running: Any, write: Any
     page.wait_for_selector("text=another goal")
 
 
+@pytest.mark.faults
 def test_a_large_output_is_read_by_windows_and_searched(page: Any, running: Any, write: Any, folder: Path) -> None:
     data = "".join(f"line {n} of many that a tool has printed\n" for n in range(30_000)).encode()
     ref = BlobRef(blob=finish(FileBlobs(folder / ".agentfs").put(data)), size=len(data), encoding="utf-8")
@@ -161,6 +162,7 @@ def test_a_large_output_is_read_by_windows_and_searched(page: Any, running: Any,
     assert page.inner_text("mark") == "line 29999 of many"
 
 
+@pytest.mark.faults
 def test_no_payload_runs_in_the_browser(page: Any, running: Any, write: Any) -> None:
     texts = [" ".join(PAYLOADS[at : at + 12]) for at in range(0, len(PAYLOADS), 12)]
     change = FileChange(path=texts[0])
@@ -196,6 +198,7 @@ def test_an_exported_page_needs_no_server_and_no_network(
     assert "find_order" in page.inner_text(".card.flash")
 
 
+@pytest.mark.faults
 def test_every_page_fits_from_400_to_2560_pixels_and_names_what_can_be_used(page: Any, running: Any, run: Any) -> None:
     one, other = run(), run("account")
     page.emulate_media(color_scheme="dark")
