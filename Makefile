@@ -43,8 +43,8 @@ test: $(VENV)/.dev ## everything that must pass: ruff, mypy, import order, docs,
 		wait $$! || { echo "test: mypy found errors (above, and in $(VENV)/mypy.txt)" >&2; exit 1; }; \
 		cat $(VENV)/mypy.txt; exit $$status
 
-test-faults: $(VENV)/.dev ## the long fault-injection runs (under an hour)
-	@echo "test-faults: kills, bit flips, failing disks" >&2
+test-faults: $(VENV)/.dev ## the long runs: injected faults, real models, whole agents (under an hour)
+	@echo "test-faults: kills, bit flips, failing disks, real models, whole agents" >&2
 	@$(BIN)/pytest -q -n $(JOBS) -m faults
 
 test-fleet: $(VENV)/.dev ## Postgres and Ray under faults: every cut, kills, a full disk (installs Ray)
