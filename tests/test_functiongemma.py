@@ -86,7 +86,7 @@ async def test_no_result_is_an_agent_error_with_its_reason(monkeypatch: pytest.M
     assert caught.value.code == "max_turns"
 
 
-BUNDLED = ("lint", "docstring", "test", "sample_data")
+BUNDLED = ("lint", "docstring", "sample_data", pytest.param("test", marks=pytest.mark.faults))
 
 
 @pytest.mark.parametrize("name", BUNDLED)

@@ -41,7 +41,7 @@ main()
 """The command, with a user who saves when a program that it started for the nth time has just ended."""
 
 
-@pytest.mark.parametrize("nth", [2, 7])
+@pytest.mark.parametrize("nth", [2, pytest.param(7, marks=pytest.mark.faults)])
 def test_a_save_while_analyze_runs_is_kept_or_is_a_conflict(tmp_path: Path, nth: int) -> None:
     (tmp_path / "remora.yaml").write_text("runner: {max_concurrent: 1}\n")
     (tmp_path / "ruff.toml").write_text('lint.select = ["E", "F"]\n')

@@ -93,6 +93,7 @@ async def test_a_decision_in_either_mode_is_a_valid_call_or_an_answer(url: str, 
         assert decision.usage["prompt_tokens"] <= counted
 
 
+@pytest.mark.faults
 async def test_agents_share_the_slots_and_each_finds_its_own_prompt_in_the_cache(url: str) -> None:
     found = await probed(url, max_tokens=48)
     prompts = [lint_prompt(GgufCounter(smollm2()), errors)[0] for errors in (3, 700)]

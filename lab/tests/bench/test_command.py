@@ -180,7 +180,8 @@ def served(answers: int) -> Reply:
     return by_path(v1__models=answer({"data": [{"id": "tiny"}]}), v1__chat__completions=decide)
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.faults), signal.SIGINT])
+@pytest.mark.faults
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_blindness_check_that_was_ended_keeps_what_was_asked_and_goes_on(
     how: signal.Signals, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
