@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from remora.analysis.logs import AssistantTurn, Conversation
 from remora.errors import ToolError
-from remora.events import AgentEndEvent, Call, ToolCallEvent, TurnStartEvent
+from remora.events import AgentEndEvent, Call, Event, ToolCallEvent, TurnStartEvent
 from remora.ports import Decision
 from remora.twotrack import Track
 
 _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 """The log's counts are of the prompts that were really sent. Under these names reports do not take them for ours."""
 
+BATCH = 64
+"""Events that are written with one append."""
+
 
 class ImportTrack(Track):
-    """A track whose model and tools have already run elsewhere."""
+    """A track whose model and tools have already run elsewhere.
+
+    Nothing waits for the disk before it acts, so that events are folded first and written in batches.
+    """
 
     call_seqs: dict[str, int]
     """By the id of a call that started another agent, the seq of its record."""
+    _batch: list[Event]
+    """Events that are numbered and not yet written."""
 
     async def record(self, found: Conversation, parent: Mapping[str, Any], *, packets: bool) -> None:
         """Record every step of a conversation, and seal the stream."""
-        self.call_seqs = {}
+        self.call_seqs, self._batch = {}, []
         self.context.only_turns = not packets
         await self.start(parent=parent, model={"name": found.model} if found.model else None)
         for kind, count in found.unknown.items():
             await self.notice("not_understood", f"{count} × `{kind}` in the log was not understood and is left out")
         for step in found.steps():
-            await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C needs its turn
+            if len(self._batch) >= BATCH:
+                await self._flush()
             if isinstance(step, AssistantTurn):
                 await self._turn(step, found, packets)
             else:
                 await self.user(step.text)
+        await self._flush()
         await self.end(AgentEndEvent(reason="imported"))
 
     async def _turn(self, step: AssistantTurn, found: Conversation, packets: bool) -> None:
@@ -53,6 +63,25 @@ class ImportTrack(Track):
                 await self.unanswered(call, "The log holds no result of this call")
             else:
                 await self._past_call(call, _result(step.results[index], failed=index in step.failed))
+
+    async def _append(self, drafts: Sequence[Event]) -> Sequence[Event]:
+        """Number the drafts as the writer will, for the fold, and write them with the next batch."""
+        identity, turn = self.identity.fields(), self.packet.turn
+        numbered = []
+        for draft in drafts:
+            self.last_seq += 1
+            stamp = identity | {"turn": draft.turn or turn, "seq": self.last_seq}
+            numbered.append(self._offloader.redact(draft).model_copy(update=stamp))
+        self._batch += numbered
+        if isinstance(numbered[-1], AgentEndEvent):
+            await self._flush()
+        return numbered
+
+    async def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        if batch:
+            await self._writer.append(self.identity.stream_id, batch)
+        await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C needs its turn
 
     async def _past_call(self, call: Call, use: Callable[..., Any]) -> None:
         """Record a call and its result. Unlike a live call, it has a result even if its arguments are large."""

@@ -18,7 +18,7 @@ from remora.app._import_known import EarlierImports
 from remora.app._import_track import ImportTrack
 from remora.app._log_files import LogPath, archived, find_logs, is_archive, open_log
 from remora.app._project import Project, counter_of
-from remora.context.render import reserved_tokens
+from remora.context.render import Style, reserved_tokens
 from remora.context.text import number
 from remora.errors import ConfigError, TraceError
 from remora.events import ids_behind
@@ -199,23 +199,25 @@ class LogImport:
         agent_id: str,
         tokens: int,
     ) -> None:
-        identity = Identity(agent_id, operation="import")
+        identity, packets = Identity(agent_id, operation="import"), self._settings.packets
+        style: Style = "account" if packets else "json"
         wiring = Wiring(
             identity=identity,
             goal=found.goal,
             tools=found.tools,
             system_prompt=found.system,
-            prompts=PromptSettings(0, style="account", calling="native", are_sent=False),
+            prompts=PromptSettings(0, style=style, calling="native", are_sent=False),
             writer=writer,
             blobs=self._project.blobs,
             counter=counter,
             clock=ZeroDurationClock(self._project.clock),
             secrets=self._project.secrets,
+            evidence=packets,
         )
         track = ImportTrack.of(wiring.with_packet_budget(tokens))
         parent = self._parent(found, file)
         try:
-            await track.record(found, parent, packets=self._settings.packets)
+            await track.record(found, parent, packets=packets)
             await writer.close(identity.stream_id)
         except asyncio.CancelledError:
             await writer.discard(identity.stream_id)  # the log still has all of it

@@ -75,6 +75,7 @@ class ToolResultBuilder:
         self.goal = wiring.goal
         self._shows_all = wiring.prompts.style in CHRONOLOGICAL
         """Whether every result becomes evidence. If not, only results without a summary do."""
+        self._keeps_evidence = wiring.evidence
         self._repeats = RepeatGuard()
 
     async def build(
@@ -108,7 +109,8 @@ class ToolResultBuilder:
         """Distill a result that has no secrets, and derive its delta. `changed` says that the call changed files."""
         distilled = await self.distill(call.tool, safe)
         proposed = self._add_candidates(distilled.delta, known)
-        if self._shows_all or not (states_outcome(safe) or call.tool in self._summarizers):
+        told = not self._shows_all and (states_outcome(safe) or call.tool in self._summarizers)
+        if self._keeps_evidence and not told:
             args = self._secrets.clean(call.args)
             proposed = with_evidence(proposed, call_evidence(call, args, safe, distilled, self.goal))
         delta = checked(proposed, self.tools, self._extensions, notes)

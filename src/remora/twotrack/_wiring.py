@@ -65,6 +65,8 @@ class Wiring:
     secrets: Secrets = field(default_factory=Secrets)
     extensions: Mapping[str, Extension] = field(default_factory=dict)
     rules: Sequence[CandidateRule] = ()
+    evidence: bool = True
+    """Whether results without a summary of their own are read as evidence. Without it, a delta has only a summary."""
     name: str = ""
     """A name of the run, for lists."""
     recall: bool = True
