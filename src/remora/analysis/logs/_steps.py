@@ -88,6 +88,8 @@ class Assembler:
     def __init__(self) -> None:
         self._steps: deque[UserMessage | Turn] = deque()
         self._numbers = 0
+        self.answered = ""
+        """The id of the call that got a result last."""
 
     @property
     def last(self) -> UserMessage | Turn | None:
@@ -124,6 +126,7 @@ class Assembler:
             at = _open_call(step.calls, step.results, call_id)
             if at is not None:
                 step.results[at] = value
+                self.answered = step.calls[at].call_id
                 if failed:
                     step.failed.add(at)
                 return True

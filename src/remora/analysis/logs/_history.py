@@ -1,0 +1,108 @@
+"""Which messages of a request are new: most requests repeat the conversation so far."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from remora.analysis.logs._blocks import kind_of, part_words
+
+ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
+"""Roles of other libraries, by ours."""
+_CALLS = ("tool_use", "tool_call", "server_tool_use", "mcp_tool_use")
+_RESULTS = ("tool_result", "tool_call_response", "mcp_tool_result")
+_THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
+
+
+def message_key(message: Any) -> bytes:
+    """A digest of what a message says, the same for a reply and for its copy in a later request.
+
+    Empty for what a copy may lack, such as reasoning.
+    """
+    if not isinstance(message, Mapping) or message.get("type") == "reasoning":
+        return b""
+    kind = str(message.get("type") or "")
+    if kind.endswith("_output"):
+        return _digest("tool", "", [], [message.get("call_id") or message.get("id")])
+    if kind.endswith("_call"):
+        return _digest("assistant", "", [message.get("call_id") or message.get("id")], [])
+    role = str(message.get("role") or "")
+    texts, calls, results = _read_parts(message.get("content", message.get("parts")))
+    listed = message.get("tool_calls")
+    calls += [_call_name(call) for call in listed] if isinstance(listed, list) else []
+    if message.get("tool_call_id"):
+        texts, results = [], [message["tool_call_id"]]
+    return _digest(ROLES.get(role, role), "\n".join(texts).strip(), calls, results)
+
+
+def _read_parts(content: Any) -> tuple[list[str], list[Any], list[Any]]:
+    texts: list[str] = []
+    calls: list[Any] = []
+    results: list[Any] = []
+    for part in content if isinstance(content, list) else [content]:
+        kind = kind_of(part)
+        if isinstance(part, str):
+            texts.append(part)
+        elif kind in _CALLS:
+            calls.append(_call_name(part))
+        elif kind in _RESULTS or kind.endswith("_tool_result"):
+            results.append(part.get("tool_use_id") or part.get("id"))
+        elif kind not in _THOUGHTS:
+            texts.append(part_words(part) or "")
+    return texts, calls, results
+
+
+def _call_name(call: Any) -> Any:
+    """The id of a call, or its name if it has no id."""
+    if not isinstance(call, Mapping):
+        return None
+    function = call.get("function")
+    return call.get("id") or call.get("name") or (function.get("name") if isinstance(function, Mapping) else function)
+
+
+def _digest(role: str, text: str, calls: list[Any], results: list[Any]) -> bytes:
+    said = orjson.dumps([role, text.encode(errors="replace").decode(), list(map(str, calls)), list(map(str, results))])
+    return hashlib.blake2b(said, digest_size=12).digest()
+
+
+class History:
+    """The messages of one conversation so far, as digests."""
+
+    def __init__(self) -> None:
+        self._keys: list[bytes] = []
+
+    def fresh(self, sent: list[Any]) -> list[Any]:
+        """The messages of a request that are not in the history. They are added to it."""
+        keys = [message_key(message) for message in sent]
+        if self._keys and keys and keys[0] == self._keys[0]:
+            new = self._not_repeated(sent, keys)
+        else:
+            # Where a server keeps the conversation, a request has only its end, which may overlap.
+            most = min(len(keys), len(self._keys))
+            known = next((size for size in range(most, 0, -1) if keys[:size] == self._keys[-size:]), 0)
+            new = sent[known:]
+        self.add(new)
+        return new
+
+    def _not_repeated(self, sent: list[Any], keys: list[bytes]) -> list[Any]:
+        """A request that begins like the history repeats it in order, as a whole or with parts left out."""
+        at, new = 0, []
+        places: dict[bytes, list[int]] = {}
+        for place in range(len(self._keys) - 1, -1, -1):
+            places.setdefault(self._keys[place], []).append(place)
+        for message, key in zip(sent, keys, strict=True):
+            found = places.get(key, [])
+            while found and found[-1] < at:
+                found.pop()
+            if key and found:
+                at = found.pop() + 1
+            elif key or message not in new:
+                new.append(message)
+        return new
+
+    def add(self, messages: Iterable[Any]) -> None:
+        """Add messages, such as a reply."""
+        self._keys += [key for key in map(message_key, messages) if key]

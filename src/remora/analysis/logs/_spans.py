@@ -1,0 +1,277 @@
+"""Spans of model calls, agents and tools in the conventions that are in use.
+
+- OpenTelemetry's for generative AI: messages as attributes, as span events, or as one event with all of them
+- OpenLLMetry's: one attribute for each field of a message (`gen_ai.prompt.0.role`)
+- OpenInference's: the same with other names (`llm.input_messages.0.message.role`)
+- Pydantic AI's older ones: a list of events in an attribute
+
+A span is read as OTLP JSON, or as the JSON of an SDK's span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from remora.analysis.logs._history import ROLES
+
+MODEL, AGENT, TOOL = "model", "agent", "tool"
+MAX_DEPTH = 64
+_OPERATIONS = {
+    **dict.fromkeys(("chat", "text_completion", "generate_content", "completion", "LLM"), MODEL),
+    **dict.fromkeys(("invoke_agent", "create_agent", "AGENT", "agent"), AGENT),
+    **dict.fromkeys(("execute_tool", "TOOL", "tool"), TOOL),
+}
+_OPERATION_KEYS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "llm.request.type")
+_MESSAGE_EVENTS = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+    "gen_ai.choice": "assistant",
+}
+_WHOLE = (
+    ("gen_ai.input.messages", "gen_ai.output.messages"),
+    ("gen_ai.prompt", "gen_ai.completion"),
+    ("pydantic_ai.all_messages", ""),
+)
+_FLAT = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm.output_messages"))
+_RESULTS = ("gen_ai.tool.call.result", "tool_response", "traceloop.entity.output", "output.value")
+_FAILED = (2, "STATUS_CODE_ERROR", "ERROR")
+
+
+@dataclass(frozen=True)
+class GenSpan:
+    """One span, whatever wrote it."""
+
+    trace: str
+    id: str
+    parent: str
+    start: int
+    given: Mapping[str, Any]
+    """Its attributes by name."""
+    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    failed: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Whether it is a call of a model, an agent or a tool; empty for anything else."""
+        for key in _OPERATION_KEYS:
+            if kind := _OPERATIONS.get(str(self.given.get(key) or "")):
+                return kind
+        if "gen_ai.prompt.0.role" in self.given or "llm.input_messages.0.message.role" in self.given:
+            return MODEL
+        if "pydantic_ai.all_messages" in self.given or "all_messages_events" in self.given:
+            return AGENT
+        return TOOL if "tool_response" in self.given and "gen_ai.tool.name" in self.given else ""
+
+    @property
+    def model(self) -> str:
+        return self.text("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+
+    def text(self, *names: str) -> str:
+        """The first of these attributes that is set."""
+        return next((str(self.given[name]) for name in names if self.given.get(name)), "")[:200]
+
+    def count(self, *names: str) -> int | None:
+        found = next((self.given[name] for name in names if name in self.given), None)
+        return nanos(found) if found is not None else None
+
+    def result(self) -> tuple[bool, Any]:
+        """Whether a tool's span has its result, and the result."""
+        found = next((name for name in _RESULTS if name in self.given), "")
+        return bool(found), json_of(self.given.get(found))
+
+
+def read_span(raw: Any) -> GenSpan | None:
+    """A span of OTLP JSON, or of an SDK; None if it is none."""
+    if not isinstance(raw, Mapping):
+        return None
+    context = raw.get("context")
+    if isinstance(context, Mapping) and isinstance(raw.get("attributes"), Mapping):
+        ids = (context.get("trace_id"), context.get("span_id"), raw.get("parent_id"))
+        trace, own, parent = (str(each or "").removeprefix("0x")[:64] for each in ids)
+        events = [each for each in raw.get("events") or () if isinstance(each, Mapping)]
+        named = [(str(each.get("name")), _mapping(each.get("attributes"))) for each in events]
+        status = _mapping(raw.get("status")).get("status_code")
+        return GenSpan(trace, own, parent, _moment(raw.get("start_time")), raw["attributes"], named, status in _FAILED)
+    named = [(str(each.get("name")), attributes(each.get("attributes"))) for each in raw.get("events") or ()
+             if isinstance(each, Mapping)]  # fmt: skip
+    trace, own, parent = (str(_either(raw, *names) or "")[:64] for names in _IDS)
+    start, status = nanos(_either(raw, "startTimeUnixNano", "start_time_unix_nano")), _mapping(raw.get("status"))
+    return GenSpan(trace, own, parent, start, attributes(raw.get("attributes")), named, status.get("code") in _FAILED)
+
+
+_IDS = (("traceId", "trace_id"), ("spanId", "span_id"), ("parentSpanId", "parent_span_id"))
+
+
+def is_sdk_span(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a span as an SDK writes it, on a line of its own."""
+    context = record.get("context")
+    return isinstance(context, Mapping) and "trace_id" in context and isinstance(record.get("attributes"), Mapping)
+
+
+def messages_of(span: GenSpan) -> tuple[list[Any], list[Any]]:
+    """The messages that a model call sent, and those that came back."""
+    for found in (_whole(span.given), *(_whole(given) for _, given in span.events), _of_events(span)):
+        if found[0] or found[1]:
+            return _clean(found[0]), _clean(found[1])
+    for asked, answered in _FLAT:
+        sent, came = ([_flat_message(each) for each in _unflattened(span.given, way)] for way in (asked, answered))
+        if sent or came:
+            return _clean(sent), [{"role": "assistant", **each} for each in _clean(came)]
+    return [], []
+
+
+def _whole(given: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    for asked, answered in _WHOLE:
+        sent, came = json_of(given.get(asked)), json_of(given.get(answered))
+        if isinstance(sent, list) or isinstance(came, list):
+            return sent if isinstance(sent, list) else [], came if isinstance(came, list) else []
+    return [], []
+
+
+def _of_events(span: GenSpan) -> tuple[list[Any], list[Any]]:
+    """Messages as events: of the span, or in an attribute."""
+    listed = list(span.events)
+    for name in ("events", "all_messages_events"):
+        inner = json_of(span.given.get(name))
+        events = [event for event in inner if isinstance(event, Mapping)] if isinstance(inner, list) else []
+        listed += [(str(event.get("event.name")), event) for event in events]
+    asked: list[Any] = []
+    replies: list[Any] = []
+    for name, given in listed:
+        if name not in _MESSAGE_EVENTS:
+            continue
+        body = {key.removeprefix("gen_ai."): json_of(value) for key, value in given.items()}
+        inner = body.get("message")
+        message = dict(inner if isinstance(inner, Mapping) else body) | {"role": _MESSAGE_EVENTS[name]}
+        if name == "gen_ai.tool.message" and "tool_call_id" not in message:
+            message["tool_call_id"] = message.get("id")
+        (replies if name == "gen_ai.choice" else asked).append(message)
+    return asked, replies
+
+
+def _unflattened(given: Mapping[str, Any], prefix: str) -> list[Any]:
+    """Objects whose fields are attributes of their own, such as `gen_ai.prompt.0.tool_calls.0.name`."""
+    root: dict[str, Any] = {}
+    for key, value in given.items():
+        path = key.removeprefix(f"{prefix}.").split(".")
+        if not key.startswith(f"{prefix}.") or not path[0].isdigit() or len(path) > MAX_DEPTH:
+            continue
+        at = root
+        for name in path[:-1]:
+            below = at.setdefault(name, {})
+            at = below if isinstance(below, dict) else {}
+        at[path[-1]] = value
+    return _numbered(root)
+
+
+def _flat_message(fields: Any) -> Any:
+    given = _mapping(fields)
+    given = _mapping(given.get("message")) or given
+    message = {key: value for key, value in given.items() if isinstance(value, str)}
+    parts = [_mapping(each).get("message_content", each) for each in _numbered(given.get("contents"))]
+    if parts:
+        message["content"] = parts
+    elif isinstance(message.get("content"), str) and message["content"].startswith("[{"):
+        message["content"] = json_of(message["content"])
+    calls = [_mapping(each).get("tool_call", each) for each in _numbered(given.get("tool_calls"))]
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def _numbered(fields: Any) -> list[Any]:
+    """The values of an object whose keys are numbers, in their order."""
+    pairs = [(int(key), value) for key, value in _mapping(fields).items() if key.isdigit() and len(key) < 7]
+    return [value for _, value in sorted(pairs, key=lambda pair: pair[0])]
+
+
+def _clean(messages: list[Any]) -> list[Any]:
+    return [
+        {**each, "role": ROLES[each["role"]]} if isinstance(each, Mapping) and each.get("role") in _OTHERS else each
+        for each in messages
+    ]
+
+
+_OTHERS = tuple(ROLES)
+
+
+def attributes(listed: Any) -> dict[str, Any]:
+    """OTLP attributes as plain values by key."""
+    pairs = listed if isinstance(listed, list) else ()
+    return {str(each.get("key")): _plain(each.get("value")) for each in pairs if isinstance(each, Mapping)}
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    if not isinstance(value, Mapping) or depth > MAX_DEPTH:
+        return value
+    for key, held in value.items():
+        if key in _SIMPLE:
+            return held
+        inner = held.get("values") if isinstance(held, Mapping) else None
+        items = [each for each in inner if isinstance(each, Mapping)] if isinstance(inner, list) else []
+        if key in ("arrayValue", "array_value"):
+            return [_plain(each, depth + 1) for each in items]
+        if key in ("kvlistValue", "kvlist_value"):
+            return {str(each.get("key")): _plain(each.get("value"), depth + 1) for each in items}
+    return None
+
+
+_SIMPLE = frozenset(
+    f"{kind}{ending}" for kind in ("string", "bool", "double", "int", "bytes") for ending in ("Value", "_value")
+)
+
+
+def json_of(value: Any) -> Any:
+    """A value that may be written as JSON text."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+
+
+def nanos(value: Any) -> int:
+    """A number that OTLP may write as text."""
+    text = isinstance(value, str) and value.isdigit() and len(value) < 25
+    return int(value) if text or (isinstance(value, int) and not isinstance(value, bool)) else 0
+
+
+def _moment(value: Any) -> int:
+    try:
+        return int(datetime.fromisoformat(str(value)).timestamp() * 1e9)
+    except ValueError:
+        return nanos(value)
+
+
+def _either(raw: Mapping[str, Any], *names: str) -> Any:
+    return next((raw[name] for name in names if name in raw), None)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def request_facts(spans: Iterator[GenSpan]) -> dict[str, Any]:
+    """What the first model call or agent says about the request: system text, tools, model, name."""
+    facts: dict[str, Any] = {"system": "", "tools": None, "model": "", "title": ""}
+    for span in spans:
+        facts["system"] = facts["system"] or json_of(span.given.get("gen_ai.system_instructions")) or ""
+        facts["tools"] = facts["tools"] or json_of(span.given.get("gen_ai.tool.definitions")) or _flat_tools(span.given)
+        facts["model"] = facts["model"] or span.model
+        names = ("gen_ai.agent.name", "agent_name", "traceloop.entity.name")
+        facts["title"] = facts["title"] or span.text(*names)[:80]
+        if span.kind == MODEL:
+            break
+    return facts
+
+
+def _flat_tools(given: Mapping[str, Any]) -> list[Any]:
+    functions = map(_mapping, _unflattened(given, "llm.request.functions"))
+    schemas = [_mapping(_mapping(each).get("tool")).get("json_schema") for each in _unflattened(given, "llm.tools")]
+    return [*({**each, "parameters": json_of(each.get("parameters"))} for each in functions), *map(json_of, schemas)]

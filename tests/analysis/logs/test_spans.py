@@ -1,0 +1,204 @@
+"""Spans are read in the conventions that programs use: OpenTelemetry, OpenLLMetry, OpenInference, Pydantic AI."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from remora.analysis.logs import AssistantTurn, Conversation, LogFile, LogProblem, UserMessage, read_log
+
+Span = dict[str, Any]
+
+
+def value(given: Any) -> Any:
+    """An attribute's value as OTLP writes it."""
+    if isinstance(given, bool):
+        return {"boolValue": given}
+    return {"intValue": str(given)} if isinstance(given, int) else {"stringValue": given}
+
+
+def span(own: str, parent: str, start: int, given: dict[str, Any], trace: str = "t", **more: Any) -> Span:
+    pairs = [{"key": key, "value": value(each)} for key, each in given.items()]
+    ids = {"traceId": trace, "spanId": own, "parentSpanId": parent, "startTimeUnixNano": str(start)}
+    return {**ids, "name": own, "attributes": pairs, **more}
+
+
+def read(*spans: Span) -> list[Conversation | LogProblem]:
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
+    return list(read_log(LogFile("spans.json", io.BytesIO(json.dumps(document).encode()))))
+
+
+def only(found: list[Conversation | LogProblem]) -> Conversation:
+    (conversation,) = found
+    assert isinstance(conversation, Conversation), conversation
+    return conversation
+
+
+def turns(conversation: Conversation) -> list[AssistantTurn]:
+    return [step for step in conversation.steps() if isinstance(step, AssistantTurn)]
+
+
+def parts(role: str, *given: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": list(given)}
+
+
+ASKED = parts("user", {"type": "text", "content": "What is the weather in Portland?"})
+CALLED = parts("assistant", {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": {"location": "P"}})
+RESULT = parts("tool", {"type": "tool_call_response", "id": "c1", "response": "stormy"})
+SAID = parts("assistant", {"type": "text", "content": "Stormy."})
+
+
+def chat(own: str, start: int, sent: list[Any], answered: list[Any], **more: Any) -> Span:
+    given = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}
+    messages = {"gen_ai.input.messages": json.dumps(sent), "gen_ai.output.messages": json.dumps(answered)}
+    return span(own, "agent", start, given | messages | more)
+
+
+def test_a_request_that_holds_only_the_end_of_the_conversation_loses_no_result() -> None:
+    agent = span("agent", "", 0, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "weather"})
+    usage = {"gen_ai.usage.input_tokens": 631, "gen_ai.usage.output_tokens": 35}
+    found = only(read(agent, chat("b", 2, [CALLED, RESULT], [SAID], **usage), chat("a", 1, [ASKED], [CALLED])))
+    first, last = turns(found)
+    assert (found.goal, found.title, found.unknown) == ("What is the weather in Portland?", "weather", {})
+    assert (first.calls[0].args, first.results) == ({"location": "P"}, {0: "stormy"})
+    assert (last.text, dict(last.usage)) == ("Stormy.", {"prompt_tokens": 631, "completion_tokens": 35})
+
+
+def test_a_request_that_repeats_everything_adds_only_what_is_new() -> None:
+    again = parts("user", {"type": "text", "content": "What is the weather in Portland?"})
+    spans = [
+        chat("a", 1, [ASKED], [CALLED]),
+        chat("b", 2, [ASKED, CALLED, RESULT], [SAID]),
+        chat("c", 3, [ASKED, CALLED, RESULT, SAID, again], [SAID]),
+    ]
+    found = only(read(*spans))
+    assert [(turn.text, turn.results) for turn in turns(found)] == [
+        ("", {0: "stormy"}),
+        ("Stormy.", {}),
+        ("Stormy.", {}),
+    ]
+    assert [step.text for step in found.steps() if isinstance(step, UserMessage)] == [
+        "What is the weather in Portland?"
+    ]
+
+
+def test_a_tools_own_span_gives_the_result_once_also_without_the_id_of_its_call() -> None:
+    tool = span("tool", "agent", 2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": "stormy"})
+    found = only(read(chat("a", 1, [ASKED], [CALLED]), tool, chat("b", 3, [ASKED, CALLED, RESULT], [SAID])))
+    assert turns(found)[0].results == {0: "stormy"}
+    assert not found.unknown
+
+
+def test_traces_of_one_conversation_are_one_stream_and_a_sub_agent_stays_its_own() -> None:
+    same = {"gen_ai.conversation.id": "conversation-1"}
+    question = parts("user", {"type": "text", "content": "And in Oslo?"})
+    spans = [
+        chat("a", 1, [ASKED], [SAID], **same) | {"traceId": "one"},
+        chat("b", 5, [ASKED, SAID, question], [SAID], **same) | {"traceId": "two"},
+        span("sub", "agent", 6, {"gen_ai.operation.name": "invoke_agent"}, trace="two"),
+        chat("c", 7, [question], [SAID], **same) | {"traceId": "two", "parentSpanId": "sub"},
+        span("agent", "", 4, {"gen_ai.operation.name": "invoke_agent"}, trace="two"),
+    ]
+    whole, sub = [each for each in read(*spans) if isinstance(each, Conversation)]
+    assert [turn.text for turn in turns(whole)] == ["Stormy.", "Stormy."]
+    assert (len(turns(sub)), sub.goal) == (1, "And in Oslo?")
+
+
+def test_an_agents_own_span_is_read_where_no_model_call_was_recorded() -> None:
+    given = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": json.dumps([ASKED])}
+    found = only(read(span("agent", "", 1, given | {"gen_ai.output.messages": json.dumps([CALLED, RESULT, SAID])})))
+    assert [(turn.text, turn.results) for turn in turns(found)] == [("", {0: "stormy"}), ("Stormy.", {})]
+
+
+FLAT = {
+    "llm.request.type": "chat",
+    "gen_ai.request.model": "gpt-4o",
+    "gen_ai.prompt.0.role": "system",
+    "gen_ai.prompt.0.content": "You help.",
+    "gen_ai.prompt.1.role": "user",
+    "gen_ai.prompt.1.content": "What is the weather?",
+    "gen_ai.usage.prompt_tokens": 15,
+}
+
+
+def test_openllmetry_has_an_attribute_for_every_field_of_a_message() -> None:
+    call = {"id": "c1", "name": "get_weather", "arguments": '{"location": "P"}'}
+    first = FLAT | {f"gen_ai.completion.0.tool_calls.0.{key}": each for key, each in call.items()}
+    second = FLAT | {f"gen_ai.prompt.2.tool_calls.0.{key}": each for key, each in call.items()}
+    second |= {
+        "gen_ai.prompt.2.role": "assistant",
+        "gen_ai.prompt.3.role": "tool",
+        "gen_ai.prompt.3.tool_call_id": "c1",
+    }
+    second |= {"gen_ai.prompt.3.content": "stormy", "gen_ai.completion.0.content": "Stormy."}
+    functions = {"llm.request.functions.0.name": "get_weather", "llm.request.functions.0.parameters": "{}"}
+    found = only(read(span("a", "", 1, first | functions), span("b", "", 2, second)))
+    called, said = turns(found)
+    assert (found.system, found.goal, found.model) == ("You help.", "What is the weather?", "gpt-4o")
+    assert [tool.name for tool in found.tools] == ["get_weather"]
+    assert (called.calls[0].args, called.results, dict(called.usage)) == (
+        {"location": "P"},
+        {0: "stormy"},
+        {"prompt_tokens": 15},
+    )
+    assert said.text == "Stormy."
+
+
+def test_openinference_names_messages_and_calls_its_own_way() -> None:
+    asked = {"openinference.span.kind": "LLM", "llm.model_name": "m", "llm.input_messages.0.message.role": "user"}
+    asked |= {"llm.input_messages.0.message.contents.0.message_content.type": "text"}
+    asked |= {"llm.input_messages.0.message.contents.0.message_content.text": "What is the weather?"}
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    asked |= {f"{call}.id": "c1", f"{call}.function.name": "get_weather", f"{call}.function.arguments": "{}"}
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "get_weather", "output.value": "stormy"}
+    said = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.content": "Stormy."}
+    said |= {"llm.output_messages.0.message.role": "assistant", "llm.token_count.completion": 3}
+    found = only(read(span("a", "", 1, asked), span("b", "", 2, tool), span("c", "", 3, said)))
+    first, last = turns(found)
+    assert (found.goal, first.calls[0].tool, first.results, first.model) == (
+        "What is the weather?",
+        "get_weather",
+        {0: "stormy"},
+        "m",
+    )
+    assert (last.text, dict(last.usage)) == ("Stormy.", {"completion_tokens": 3})
+
+
+def test_messages_may_be_a_list_of_events_in_an_attribute() -> None:
+    events = [
+        {"event.name": "gen_ai.user.message", "role": "user", "content": "What is the weather?"},
+        {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "content": "Stormy."}},
+    ]
+    found = only(read(span("a", "", 1, {"gen_ai.operation.name": "chat", "events": json.dumps(events)})))
+    assert (found.goal, [turn.text for turn in turns(found)]) == ("What is the weather?", ["Stormy."])
+
+
+def test_spans_of_an_sdk_stand_on_lines_of_their_own() -> None:
+    line = {
+        "name": "chat",
+        "context": {"trace_id": "0x1", "span_id": "0x2", "trace_state": "[]"},
+        "parent_id": None,
+        "start_time": "2026-11-17T10:00:00.000000Z",
+        "status": {"status_code": "UNSET"},
+        "attributes": {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps([ASKED]),
+            "gen_ai.output.messages": json.dumps([SAID]),
+        },
+    }
+    found = list(read_log(LogFile("spans.jsonl", io.BytesIO(json.dumps(line).encode()))))
+    assert [turn.text for turn in turns(only(found))] == ["Stormy."]
+
+
+def test_spans_without_messages_say_what_to_switch_on() -> None:
+    (problem,) = read(span("a", "", 1, {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}))
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in str(problem)
+
+
+@pytest.mark.parametrize("given", [None, [], "text", {"role": 7}, {"role": "user", "content": {"a": 1}}])
+def test_a_message_that_is_none_is_counted_and_the_others_are_read(given: Any) -> None:
+    found = only(read(chat("a", 1, [given, ASKED], [SAID])))
+    assert (found.goal, found.unknown) == ("What is the weather in Portland?", {"message of a span": 1})
