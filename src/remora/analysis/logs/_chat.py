@@ -11,6 +11,7 @@ from remora.analysis.logs._atif import atif_conversations, is_atif
 from remora.analysis.logs._blocks import action_of, text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, checked
 from remora.analysis.logs._document import Document
+from remora.analysis.logs._exchanges import conversation_of, exchange_of
 from remora.analysis.logs._inspect import inspect_samples, is_inspect, resolve_attachments
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._source import LogProblem
@@ -65,9 +66,8 @@ def _conversation(source: str, document: Document) -> Conversation:
     around = document.small()
     if "role" in around:
         raise LogProblem("a single message; expected a whole conversation a line, as a list of messages")
-    if isinstance(around.get("request"), Mapping):
-        around = {**around["request"], "_reply": around.get("response")}
-        fields = {key: document.beside(value) for key, value in around.items()}
+    if (exchange := exchange_of(around)) is not None and (exchange.sent or exchange.answered):
+        return conversation_of(source, exchange.format, exchange, lambda: iter([exchange]))
     trajectory = fields.get("trajectory")
     for key in _LISTS:
         if key in fields and fields[key].is_list and next(fields[key].elements(), None) is not None:
@@ -135,18 +135,11 @@ def _read_messages(
 
 
 def _reply(key: str, around: Mapping[str, Any]) -> list[Any]:
-    """The messages of the reply that is beside the request in the log."""
-    reply = around.get("_reply") or around
-    if not isinstance(reply, Mapping):
-        return []
-    choices = reply.get("choices")
+    """The messages of the reply that is in the same object as the request."""
+    choices, output = around.get("choices"), around.get("output")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         return [choices[0]["message"]] if isinstance(choices[0].get("message"), Mapping) else []
-    if isinstance(reply.get("output"), list) and key == "input":
-        return list(reply["output"])
-    if reply is not around and reply.get("role") == "assistant":
-        return [reply]
-    return []
+    return list(output) if isinstance(output, list) and key == "input" else []
 
 
 def _complete(steps: Assembler, trajectory: Document) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from remora.analysis.logs._blocks import kind_of, text_of
 from remora.analysis.logs._conversation import Conversation, Link, checked
-from remora.analysis.logs._messages import MessageReader
+from remora.analysis.logs._messages import SILENT_ITEMS, MessageReader
 from remora.analysis.logs._records import records
 from remora.analysis.logs._source import LogFile, LogProblem
 from remora.analysis.logs._steps import Assembler, Step
@@ -18,7 +18,6 @@ FORMAT = "Codex"
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _SILENT = frozenset(["event_msg", "turn_context", "session_meta", "world_state"])
 """`event_msg` repeats what the items say, for a screen."""
-_SILENT_ITEMS = frozenset(["ghost_snapshot", "compaction", "compaction_summary", "item_reference", "mcp_list_tools"])
 _OLD_ITEMS = ("message", "reasoning", "function_call", "function_call_output", "local_shell_call")
 
 
@@ -91,11 +90,11 @@ def _item(record: Mapping[str, Any], steps: Assembler, unknown: Counter[str]) ->
     """The item of a record, if it is one."""
     kind, payload = record.get("type"), record.get("payload")
     if kind == "response_item" and isinstance(payload, Mapping):
-        return None if payload.get("type") in _SILENT_ITEMS else payload
+        return None if payload.get("type") in SILENT_ITEMS else payload
     if kind == "compacted" and isinstance(payload, Mapping):
         steps.user(text_of(payload.get("message")), meta=True)
         return None
-    if kind in _SILENT or "record_type" in record or kind in _SILENT_ITEMS or is_codex(record):
+    if kind in _SILENT or "record_type" in record or kind in SILENT_ITEMS or is_codex(record):
         return None
     if isinstance(kind, str) and payload is None:
         return record

@@ -14,6 +14,7 @@ from remora.analysis.logs._claude import claude_conversations, is_claude
 from remora.analysis.logs._codex import codex_conversations, is_codex, is_items
 from remora.analysis.logs._conversation import Conversation, checked
 from remora.analysis.logs._document import Document
+from remora.analysis.logs._exchanges import exchange_conversations, is_exchange
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._otel import is_otlp, otel_conversations, otlp_documents
 from remora.analysis.logs._records import records
@@ -46,6 +47,8 @@ def _look(log: LogFile) -> Callable[[LogFile], Found]:
     for matches, read in _BY_RECORD:
         if any(map(matches, firsts)):
             return read
+    if len(firsts) > 1 and all(map(is_exchange, firsts)):
+        return exchange_conversations
     if len(firsts) > 1 and all(_is_message(record) for record in firsts):
         return _message_lines
     if not firsts and _is_object(log, root) and any(is_otlp({key: None}) for key in _first_keys(log, root)):
@@ -145,5 +148,6 @@ FORMATS: Mapping[str, Callable[[LogFile], Found]] = {
     "otel": _otlp,
     "chat": _documents,
     "messages": _message_lines,
+    "exchanges": exchange_conversations,
 }
 """Readers by name. `chat` reads every document: chat logs, trajectories, tau-bench, Inspect, ATIF."""

@@ -77,6 +77,10 @@ class History:
     def fresh(self, sent: list[Any]) -> list[Any]:
         """The messages of a request that are not in the history. They are added to it."""
         keys = [message_key(message) for message in sent]
+        if self._keys:
+            # What has no key is a copy of a part of an earlier reply.
+            sent = [message for message, key in zip(sent, keys, strict=True) if key]
+            keys = list(filter(None, keys))
         if self._keys and keys and keys[0] == self._keys[0]:
             new = self._not_repeated(sent, keys)
         else:
@@ -97,9 +101,9 @@ class History:
             found = places.get(key, [])
             while found and found[-1] < at:
                 found.pop()
-            if key and found:
+            if found:
                 at = found.pop() + 1
-            elif key or message not in new:
+            else:
                 new.append(message)
         return new
 

@@ -7,7 +7,7 @@ own. Each is known by its shape, so logs that mix them are read too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remora.analysis.logs._blocks import (
@@ -40,7 +40,20 @@ _ITEM_CALLS = {
     "file_search_call": ("", "queries"),
     "code_interpreter_call": ("", "code"),
     "mcp_call": ("name", "arguments"),
+    "image_generation_call": ("", "prompt"),
 }
+SILENT_ITEMS = frozenset(
+    [
+        "ghost_snapshot",
+        "compaction",
+        "compaction_summary",
+        "item_reference",
+        "mcp_list_tools",
+        "mcp_approval_request",
+        "mcp_approval_response",
+    ]
+)
+"""Items of OpenAI's Responses that hold no part of the conversation."""
 _OUTPUT = "_output"
 
 
@@ -54,24 +67,36 @@ class MessageReader:
         results begin with the command's exit code.
         """
         self._steps, self._unknown, self._strict, self._fenced = steps, unknown, strict, fenced
+        self._reply: Turn | None = None
+        """The turn that all items of one reply belong to."""
 
     def take(self, message: Any, place: str) -> None:
         """Read one message or item. Raises `LogProblem` if it is none."""
         if not isinstance(message, Mapping):
             raise LogProblem(f"{place}: expected an object with `role`")
         if message.get("object") == "response" and isinstance(message.get("output"), list):
-            for item in message["output"]:
-                self.take(item, place)
+            self.take_reply(message["output"], place)
         elif message.get("type") in _ITEM_CALLS or str(message.get("type")).endswith(_OUTPUT):
             self._item(message, place)
         elif message.get("type") == "reasoning" and "role" not in message:
             self._current().thoughts.append(text_of(message.get("summary") or message.get("content") or []))
         elif isinstance(message.get("role"), str):
             self._message(message, place)
-        elif "type" in message and not self._strict:
+        elif message.get("type") in SILENT_ITEMS:
+            return
+        elif "type" in message:
             self._unknown[kind_of(message)] += 1
         else:
             raise LogProblem(f"{place}: expected an object with `role`")
+
+    def take_reply(self, items: Sequence[Any], place: str) -> None:
+        """Read all items of one reply into one turn, also those after the result of a call that the server made."""
+        self._reply = self._steps.turn()
+        try:
+            for item in items:
+                self.take(item, place)
+        finally:
+            self._reply = None
 
     def _message(self, message: Mapping[str, Any], place: str) -> None:
         role, content = message["role"], message.get("content", message.get("parts"))
@@ -119,7 +144,8 @@ class MessageReader:
         if not isinstance(listed, list | tuple):
             raise LogProblem(f"{place}.tool_calls: expected a list")
         # The items of one reply in OpenAI's Responses: messages, reasoning and calls, one after another.
-        turn = self._current() if message.get("type") == "message" else self._steps.turn()
+        one = self._reply is not None or message.get("type") == "message"
+        turn = self._current() if one else self._steps.turn()
         turn.model = str(message.get("model") or turn.model)
         _note_response(turn, message)
         if isinstance(message.get("reasoning_content"), str):
@@ -146,6 +172,8 @@ class MessageReader:
 
     def _current(self) -> Any:
         """The turn that items belong to: the last one, until a result or a person's message closes it."""
+        if self._reply is not None:
+            return self._reply
         last = self._steps.last
         if last is None or isinstance(last, UserMessage) or last.results or last.key != "items":
             made = self._steps.turn()
