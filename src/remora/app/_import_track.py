@@ -35,6 +35,8 @@ class ImportTrack(Track):
         self.call_seqs, self._batch = {}, []
         self.context.only_turns = not packets
         await self.start(parent=parent, model={"name": found.model} if found.model else None)
+        for code, sentence in found.notices:
+            await self.notice(code, sentence)
         for kind, count in found.unknown.items():
             await self.notice("not_understood", f"{count} × `{kind}` in the log was not understood and is left out")
         for step in found.steps():

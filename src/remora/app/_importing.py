@@ -108,6 +108,7 @@ class LogImport:
         self._unknown: Counter[tuple[str, str]] = Counter()
         self._others: Counter[str] = Counter()
         self._sessions: dict[str, _Session] = {}
+        self._notes: list[str] = []
         self._grown = 0
         """Sessions that were imported before, from an earlier state of their log."""
 
@@ -247,6 +248,7 @@ class LogImport:
         if found.session:
             launched = {found.launches[call]: seq for call, seq in track.call_seqs.items() if call in found.launches}
             self._sessions[found.session] = _Session(track.identity.agent_id, launched)
+        self._notes += [f"{found.source}: {sentence}" for _, sentence in found.notices]
         for kind, count in found.unknown.items():
             self._unknown[found.format, kind] += count
         self._done.streams.append(
@@ -272,7 +274,11 @@ class LogImport:
             notices.append(f"{number(grown, 'session')} imported before, from a shorter log: now also as a new stream")
         notices += [f"{count} {kind} files hold no conversation" for kind, count in sorted(self._others.items())]
         unknown = sorted(self._unknown.items())
-        return notices + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
+        return (
+            notices
+            + self._notes
+            + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
+        )
 
 
 def _digest(stream: BinaryIO) -> str:

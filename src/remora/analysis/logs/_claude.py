@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from remora.analysis.logs._blocks import args_of, kind_of, part_text, result_of, text_of
+from remora.analysis.logs._claude_branches import Branches
 from remora.analysis.logs._conversation import Conversation, Link, checked
 from remora.analysis.logs._records import records
 from remora.analysis.logs._source import LogFile, LogProblem
@@ -89,6 +91,7 @@ class _Survey:
     prompts: dict[str, str] = field(default_factory=dict)
     """By the digest of its prompt, a call that starts a sub-agent."""
     unknown: Counter[str] = field(default_factory=Counter)
+    branches: Branches = field(default_factory=Branches)
 
 
 class _Grouping:
@@ -122,27 +125,54 @@ def claude_conversations(log: LogFile) -> Iterator[Conversation | LogProblem]:
             calls[group.key] = survey.prompts[group.prompt]
     if not survey.groups:
         yield LogProblem(f"{log.name}: no conversation: the session holds no message")
+    left = survey.branches.abandoned() if MAIN in survey.groups else []
+    live = survey.branches.live() if left else None
     for group in sorted(survey.groups.values(), key=lambda each: each.key != MAIN):
+        main = group.key == MAIN
         draft = Conversation(
-            log.name if group.key == MAIN or len(survey.groups) == 1 else f"{log.name}#{group.key}",
+            log.name if main or len(survey.groups) == 1 else f"{log.name}#{group.key}",
             FORMAT,
-            partial(_read, log, group),
-            session=survey.session if group.key == MAIN else f"{survey.session}/{group.key}",
-            parent=None if group.key == MAIN else Link(survey.session, calls.get(group.key, "")),
-            title=survey.title if group.key == MAIN else "",
+            partial(_read, log, group, live if main else None),
+            session=survey.session if main else f"{survey.session}/{group.key}",
+            parent=None if main else Link(survey.session, calls.get(group.key, "")),
+            title=survey.title if main else "",
             started=group.started,
-            launches={call: f"{survey.session}/{key}" for key, call in calls.items()} if group.key == MAIN else {},
+            launches={call: f"{survey.session}/{key}" for key, call in calls.items()} if main else {},
+            notices=(("rewound", _rewound(len(left))),) if main and left else (),
         )
         try:
             yield checked(draft, "session")
         except LogProblem as problem:
             yield LogProblem(f"{draft.source}: {problem}")
+        if main:
+            yield from _abandoned(log, group, survey.session, left)
+
+
+def _rewound(count: int) -> str:
+    left = "1 branch was" if count == 1 else f"{count} branches were"
+    return f"The session was rewound, and {left} left. Each with a reply is a stream of its own"
+
+
+def _abandoned(log: LogFile, group: _Group, session: str, left: list[frozenset[int]]) -> Iterator[Conversation]:
+    """The branches that a person left by going back. One without a reply says nothing."""
+    for number, segments in enumerate(left, 1):
+        draft = Conversation(
+            f"{log.name}#rewound-{number}",
+            FORMAT,
+            partial(_read, log, group, segments),
+            session=f"{session}/rewound-{number}",
+            parent=Link(session),
+            title=f"branch {number} that was left by a rewind",
+        )
+        with suppress(LogProblem):
+            yield checked(draft, "session")
 
 
 def _survey(log: LogFile) -> _Survey:
     found, grouping = _Survey(), _Grouping()
     for line, record in records(log, found.unknown):
         kind = record.get("type")
+        found.branches.segment(record)
         if kind in ("summary", "ai-title", "custom-title"):
             words = record.get("summary") or record.get("aiTitle") or record.get("customTitle") or record.get("title")
             found.title = text_of(words)[:200] or found.title
@@ -192,11 +222,16 @@ def _note_prompts(found: _Survey, message: Mapping[str, Any]) -> None:
                 found.prompts[_prompt(prompt)] = str(part.get("id") or "")
 
 
-def _read(log: LogFile, group: _Group, unknown: Counter[str]) -> Iterator[Step]:
-    """The steps of one group. Its first record is where the group begins, so grouping can begin there too."""
-    steps, grouping = Assembler(), _Grouping()
+def _read(log: LogFile, group: _Group, only: frozenset[int] | None, unknown: Counter[str]) -> Iterator[Step]:
+    """The steps of one group. Its first record is where the group begins, so grouping can begin there too.
+
+    With `only`, the steps of these segments of a session that was rewound.
+    """
+    steps, grouping, branches = Assembler(), _Grouping(), Branches()
     first = grouping_key = ""
-    for line, record in records(log, unknown, group.start, group.end):
+    for line, record in records(log, unknown, group.start if only is None else 0, group.end):
+        if only is not None and branches.segment(record) not in only:
+            continue
         kind = record.get("type")
         if kind not in ("user", "assistant"):
             if kind not in _SILENT:

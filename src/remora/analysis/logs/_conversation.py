@@ -48,6 +48,8 @@ class Conversation:
     """By the id of a call, the sessions that it started."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Kinds of records that were not understood, with their number."""
+    notices: tuple[tuple[str, str], ...] = ()
+    """What a reader of the stream should know about the log: codes and sentences."""
     turns: int = 0
     calls: int = 0
 
