@@ -220,16 +220,21 @@ def explained(found: Explanation, raw: str) -> None:
         say(f"  … {len(lines) - RAW_LINES} more lines in `remora trace show --json`")
 
 
-def verified(found: Verification) -> None:
-    """Print one line for each stream, then the blobs, then what could not be checked."""
+def verified(found: Verification, store: str = "") -> None:
+    """Print one line for each stream, then the blobs, then what could not be checked.
+
+    The streams of a `store` are named by their ids: their files are only copies in a cache.
+    """
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
     for report in found:
         mark, style = marks[report.status]
         place = f":{report.line}  " if report.seq is None else f":{report.line}  seq {report.seq}: "
         problem = f"{place}{report.problem}" if report.problem else ""
-        out.print(
-            Text(visible(f"{mark} {_status(report):<8} {report.events:>6} events  {report.file}{problem}"), style=style)
-        )
+        name = f"{report.kind}/{report.file.stem}" if store else report.file
+        text = f"{mark} {_status(report):<8} {report.events:>6} events  {name}{problem}"
+        out.print(Text(visible(text), style=style))
+    if store:
+        say(f"In the store {store}")
     counts = Counter(map(_status, found))
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
     if counts["open run"]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WIDE = ("agent", "run", "started", "operation", "what", "events", "bytes", "outcome")
 _NARROW = ("agent", "started", "operation", "what", "events", "outcome")
-_NUMBERS = ("events", "bytes")
+_NUMBERS = ("events", "bytes", "turns", "tokens")
 WIDE = 110
 LEAST = 12
 """Columns that the description of a stream always has."""
@@ -33,7 +33,7 @@ def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
         return
     titles = _WIDE if out.width >= WIDE else _NARROW
     cells = [[visible(_cell(row, title)) for title in titles] for row in rows]
-    lines = _aligned([list(titles), *cells], titles, out.width if out.is_terminal else 0)
+    lines = aligned([list(titles), *cells], titles, out.width if out.is_terminal else 0)
     out.out("\n".join(lines), highlight=False)
     if older:
         tell([f"{number(older, 'older stream')} not shown: `--all` shows every one, `--limit` changes the number"])
@@ -57,7 +57,7 @@ def _cell(row: StreamInfo, title: str) -> str:
             return str(getattr(row, title))
 
 
-def _aligned(rows: Sequence[Sequence[str]], titles: Sequence[str], room: int) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], titles: Sequence[str], room: int) -> list[str]:
     """Rows as lines, with columns as wide as their widest cell. With `room`, `what` gets what the others leave."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     what = titles.index("what")

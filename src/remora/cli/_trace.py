@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remora import analysis, app
+from remora import analysis
 from remora.cli import _render as render
 from remora.cli._console import (
     HERE,
@@ -27,6 +27,7 @@ from remora.cli._import import import_
 from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
 from remora.cli._render_transcript import transcript as render_transcript
+from remora.cli._show import show
 from remora.cli._what_if import what_if
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
@@ -90,68 +91,7 @@ def ls(
         print_json(rows) if json else render.streams(rows, older=total - len(rows))
 
 
-@trace.command()
-def show(
-    stream: StreamId,
-    turn: Annotated[
-        int | None, typer.Option("--turn", "-t", min=0, help="Both tracks of this turn: the prompt, and what happened")
-    ] = None,
-    full: Annotated[bool, typer.Option("--full", help="With --turn: everything, however long")] = False,
-    events: Annotated[bool, typer.Option("--events", help="Print every event in one line")] = False,
-    json: JsonFlag = False,
-    project: ProjectDir = HERE,
-    state_dir: StateDir = None,
-) -> None:
-    """Show an agent's run on both tracks, turn by turn, or one of its turns, or every event of a stream.
-
-    For a damaged stream, print everything before the damage, then the damage, and exit with code 1.
-
-    \b
-    Examples:
-      remora trace show 7GX2KQF
-      remora trace show 7GX2KQF --turn 3
-      remora trace show 7GX2KQF --turn 3 --full
-      remora trace show 7GX2KQF --events
-    """
-    with errors_as_sentences():
-        opened = open_to_read(project, state_dir)
-        if turn is not None:
-            _show_turn(opened, stream, turn, full=full, events=events, json=json)
-            return
-        if full:
-            raise ConfigError("`--full` shows one turn in full: expected `--turn` with it")
-        library = opened.library
-        found = library.intact(stream)
-        if json:
-            print_json(list(map(render.event_values, found)))
-        elif events or library.is_run(stream):
-            for event in found:
-                render.event_line(event)
-        elif (summary := analysis.summarize(found)).events:
-            tell(summary.notices)
-            render.both_tracks(summary, {})
-        if found.damage:
-            raise found.damage
-
-
-def _show_turn(opened: app.Project, stream: str, turn: int, *, full: bool, events: bool, json: bool) -> None:
-    """Show one turn of an agent."""
-    from remora.cli._render_turn import find_turn, one_turn  # loads events and prompts, which lists do not need
-
-    if opened.library.is_run(stream):
-        raise ConfigError("A run's own stream has no turns: expected an agent", hint="`remora trace ls` lists them")
-    viewing = app.Viewing(opened)
-    outline = viewing.open(stream)
-    index = find_turn(outline, turn)
-    if not (json or events):
-        one_turn(viewing, outline, index, full=full)
-    elif json:
-        print_json(list(map(render.event_values, viewing.turn(outline, index).events)))
-    else:
-        for event in viewing.turn(outline, index).events:
-            render.event_line(event)
-    if outline.damage:
-        raise outline.damage
+trace.command()(show)
 
 
 @trace.command()
@@ -302,10 +242,10 @@ def verify(
       remora trace verify --quick
     """
     with errors_as_sentences():
-        library = open_to_read(project, state_dir).library
+        opened = open_to_read(project, state_dir)
         with slow_progress("streams", quiet=json) as progress:
-            found = library.verify(stream, quick=quick, progress=progress)
-        print_json(found) if json else render.verified(found)
+            found = opened.library.verify(stream, quick=quick, progress=progress)
+        print_json(found) if json else render.verified(found, str(opened.store.address) if opened.store else "")
     raise typer.Exit(SOME_FAILED if found.damaged else 0)
 
 

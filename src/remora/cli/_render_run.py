@@ -1,0 +1,70 @@
+"""Print a run: what it was asked, a row for each of its agents, and commands to go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from remora.cli._console import out, say
+from remora.cli._render_streams import aligned
+from remora.context.text import one_line, visible
+from remora.events import RunEndEvent, RunStartEvent, short_id
+
+if TYPE_CHECKING:
+    from remora.events import Event
+    from remora.trace import StreamInfo
+
+_TITLES = ("agent", "operation", "what", "verdict", "turns", "tokens")
+
+
+def run_agents(run_id: str, events: Iterable[Event], rows: Sequence[StreamInfo]) -> None:
+    """Print a run's agents as a table."""
+    start, end, last = RunStartEvent(), None, ""
+    for event in events:
+        start = event if isinstance(event, RunStartEvent) else start
+        end = event if isinstance(event, RunEndEvent) else end
+        last = event.ts
+    say(_headline(run_id, start, end, last), "bold")
+    if rows:
+        cells = [[visible(_cell(row, title)) for title in _TITLES] for row in rows]
+        room = out.width if out.is_terminal else 0
+        out.out("\n".join(aligned([list(_TITLES), *cells], _TITLES, room)), highlight=False)
+    else:
+        say("The run has no agent")
+    _next(run_id, rows)
+
+
+def _headline(run_id: str, start: RunStartEvent, end: RunEndEvent | None, last: str) -> str:
+    """The run in one line: its operations, who decided, when it began, and how it ended."""
+    counts = ", ".join(f"{count} {word}" for word, count in (end.counts if end else {}).items() if count)
+    ended = (
+        " ".join(filter(None, (end.outcome, f"({counts})" if counts else ""))) if end else f"not ended at {last[:19]}"
+    )
+    parts = (", ".join(start.operations), start.policy, start.ts[:19].replace("T", " "), ended)
+    return " · ".join([f"run {short_id(run_id)}", *filter(None, parts)])
+
+
+def _cell(row: StreamInfo, title: str) -> str:
+    match title:
+        case "agent":
+            return short_id(row.agent_id)
+        case "what":
+            return row.node_id or one_line(" · ".join(filter(None, (row.name, row.goal))), 80)
+        case "verdict":
+            return row.problem or row.verdict or (row.outcome if row.sealed else "unsealed")
+        case "turns" | "tokens":
+            return f"{getattr(row, title):,}"
+        case _:
+            return str(getattr(row, title))
+
+
+def _next(run_id: str, rows: Sequence[StreamInfo]) -> None:
+    short = short_id(run_id)
+    steps = [(f"trace show {short_id(rows[0].agent_id)}", "both tracks of an agent, turn by turn")] if rows else []
+    if any(row.changes for row in rows):
+        steps.append((f"diff {short}", "its open changes"))
+    steps += [(f"trace report {short}", "verdicts, tokens, failures"), (f"trace show {short} --events", "every event")]
+    wide = max(len(command) for command, _ in steps)
+    say("Next:")
+    for command, what in steps:
+        say(f"  remora {command:<{wide}}  {what}")
