@@ -16,8 +16,9 @@ import remora as library
 from cli.conftest import Remora
 from remora.analysis import explain, summarize
 from remora.app import open_project
-from remora.cli import _console, _render, _render_streams, _render_turns
-from remora.events import Call, Event
+from remora.cli import _console, _render, _render_run, _render_streams, _render_turns
+from remora.cli._render_run import run_agents
+from remora.events import Call, Event, RunEndEvent, RunStartEvent
 from remora.ports import Decision
 from remora.trace import StreamInfo, read_events
 
@@ -31,7 +32,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     def of(width: int) -> io.StringIO:
         shown = io.StringIO()
         console = Console(file=shown, width=width, force_terminal=True, no_color=True, soft_wrap=True, highlight=False)
-        for module in (_console, _render, _render_streams, _render_turns):
+        for module in (_console, _render, _render_run, _render_streams, _render_turns):
             monkeypatch.setattr(module, "out", console)
         return shown
 
@@ -124,6 +125,45 @@ def test_streams_without_a_node_are_listed_by_their_name_and_goal(screen: Screen
     assert "Find the slowest test" in first
     assert "Nightly · Tidy up" in second
     assert "src/a.py:load" in third
+
+
+def test_a_run_is_shown_as_a_table_of_its_agents(screen: Screen) -> None:
+    shown = screen(80)
+    began = RunStartEvent(ts="2026-11-17T10:00:00.000000Z", operations=("lint",), policy="first-candidate")
+    done = RunEndEvent(ts="2026-11-17T10:01:00.000000Z", outcome="finished", counts={"success": 2, "error": 0})
+    fixed = stream(
+        node_id="src/a_module_with_a_long_name.py:load_everything", operation="lint", verdict="fixed", turns=3
+    )
+    rows = [fixed, stream(node_id="src/b.py", operation="lint", verdict="clean", turns=1, tokens=1234, changes=1)]
+    run_agents("01RUN", [began, done], rows)
+    head, titles, first, second, *steps = shown.getvalue().splitlines()
+    assert "run 01RUN · lint · first-candidate · 2026-11-17 10:00:00 · finished (2 success)" in head
+    assert titles.split() == ["agent", "operation", "what", "verdict", "turns", "tokens"]
+    assert first.split()[1:] == ["lint", "src/a_module_with_a_long_name.py:lo…", "fixed", "3", "0"]
+    assert max(map(len, (titles, first, second))) <= 80
+    assert second.split()[3:] == ["clean", "1", "1,234"]
+    assert [step.split("  ")[1] for step in steps[2:]] == [
+        "remora diff 01RUN",
+        "remora trace report 01RUN",
+        "remora trace show 01RUN --events",
+    ]
+
+
+def test_a_run_that_has_not_ended_and_has_no_agent_says_so(screen: Screen) -> None:
+    shown = screen(80)
+    run_agents("01RUN", [RunStartEvent(ts="2026-11-17T10:00:00.000000Z", operations=("lint",))], [])
+    assert "not ended at 2026-11-17T10:00:00" in shown.getvalue()
+    assert "The run has no agent" in shown.getvalue()
+
+
+async def test_verify_names_the_streams_of_a_store_and_not_its_cache(tmp_path: Path, screen: Screen) -> None:
+    events = await a_run(tmp_path)
+    found = open_project(tmp_path, state_dir=tmp_path).library.verify()
+    shown = screen(120)
+    _render.verified(found, "postgres://ci@db/traces")
+    assert str(tmp_path) not in shown.getvalue()
+    assert f"traces/{events[0].agent_id}\n" in shown.getvalue()
+    assert "In the store postgres://ci@db/traces" in shown.getvalue()
 
 
 async def test_the_goal_and_the_title_of_a_log_are_in_the_list_of_streams(tmp_path: Path) -> None:

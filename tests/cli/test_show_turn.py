@@ -90,8 +90,10 @@ def test_escapes_of_a_tool_do_not_reach_the_terminal(show: Callable[..., list[st
 
 
 def test_a_turn_that_is_not_there_is_told_with_those_that_are(show: Callable[..., list[str]]) -> None:
-    with pytest.raises(ConfigError, match="has no turn 9: expected 0 to 3"):
+    with pytest.raises(ConfigError, match="has no turn 9: expected 1 to 3"):
         show(9, 80)
+    with pytest.raises(ConfigError, match="has no turn 0: a run begins with turn 1"):
+        show(0, 80)
 
 
 def test_the_events_of_a_turn_have_their_type_as_json(

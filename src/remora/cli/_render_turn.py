@@ -48,15 +48,15 @@ class Line:
 
 def find_turn(outline: Outline, turn: int) -> int:
     """The place of a turn in its stream. Raises `ConfigError` if the stream has no such turn."""
+    agent = f"Agent `{short_id(outline.path.stem)}`"
+    if turn == 0:
+        hint = "The first event of its stream holds what it was given: `--events` shows it"
+        raise ConfigError(f"{agent} has no turn 0: a run begins with turn 1", hint=hint)
     index = outline.find(turn) if len(outline) else 0
     if len(outline) and outline[index].turn == turn:
         return index
     last = outline[len(outline) - 1].turn if len(outline) else 0
-    raise ConfigError(
-        f"Agent `{short_id(outline.path.stem)}` has no turn {turn}: expected {min(outline[0].turn, 1)} to {last}"
-        if len(outline)
-        else f"Agent `{short_id(outline.path.stem)}` has no turns"
-    )
+    raise ConfigError(f"{agent} has no turn {turn}: expected 1 to {last}" if last else f"{agent} has no turns")
 
 
 def one_turn(viewing: Viewing, outline: Outline, index: int, *, full: bool) -> None:

@@ -82,9 +82,6 @@ def _show_turn(opened: app.Project, stream: str, turn: int, *, full: bool, event
 
     if opened.library.is_run(stream):
         raise ConfigError("A run's own stream has no turns: expected an agent", hint="`remora trace ls` lists them")
-    if turn == 0:
-        hint = "Event 0 of a stream holds what the agent was given: `--events` shows it"
-        raise ConfigError("An agent's run begins with turn 1: there is no turn 0", hint=hint)
     viewing = app.Viewing(opened)
     outline = viewing.open(stream)
     index = find_turn(outline, turn)
