@@ -202,3 +202,19 @@ def test_spans_without_messages_say_what_to_switch_on() -> None:
 def test_a_message_that_is_none_is_counted_and_the_others_are_read(given: Any) -> None:
     found = only(read(chat("a", 1, [given, ASKED], [SAID])))
     assert (found.goal, found.unknown) == ("What is the weather in Portland?", {"message of a span": 1})
+
+
+def test_a_tool_that_no_model_asked_for_is_a_turn_of_its_own() -> None:
+    given = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "check", "gen_ai.tool.call.id": "rule-1"}
+    given |= {"gen_ai.tool.call.arguments": '{"file": "a.py"}', "gen_ai.tool.call.result": "2 errors"}
+    found = only(read(span("tool", "agent", 0, given), chat("a", 1, [ASKED], [CALLED]), chat("b", 3, [RESULT], [SAID])))
+    first, second, _ = turns(found)
+    assert (first.calls[0].tool, first.calls[0].args, first.results) == ("check", {"file": "a.py"}, {0: "2 errors"})
+    assert second.results == {0: "stormy"}
+
+
+def test_agents_that_worked_side_by_side_in_one_trace_stay_apart() -> None:
+    same = {"gen_ai.conversation.id": "run-1"}
+    agents = [span(name, "", 0, {"gen_ai.operation.name": "invoke_agent", **same}) for name in ("one", "two")]
+    chats = [chat(f"{name}-chat", 1, [ASKED], [SAID], **same) | {"parentSpanId": name} for name in ("one", "two")]
+    assert [len(turns(each)) for each in read(*agents, *chats) if isinstance(each, Conversation)] == [1, 1]

@@ -38,6 +38,16 @@ def message_key(message: Any) -> bytes:
     return _digest(ROLES.get(role, role), "\n".join(texts).strip(), calls, results)
 
 
+def call_ids(message: Any) -> list[str]:
+    """The ids of the calls that a message makes, or their names where they have no ids."""
+    if not isinstance(message, Mapping):
+        return []
+    listed = message.get("tool_calls")
+    calls = _read_parts(message.get("content", message.get("parts")))[1]
+    calls += [_call_name(call) for call in listed] if isinstance(listed, list) else []
+    return [str(call) for call in calls if call]
+
+
 def _read_parts(content: Any) -> tuple[list[str], list[Any], list[Any]]:
     texts: list[str] = []
     calls: list[Any] = []

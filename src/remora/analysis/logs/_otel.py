@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from remora.analysis.logs._blocks import result_of, text_of, tools_of
+from remora.analysis.logs._blocks import args_of, result_of, text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, Link, checked
-from remora.analysis.logs._history import History
+from remora.analysis.logs._history import History, call_ids
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._source import LogFile, LogProblem, Span
 from remora.analysis.logs._spans import (
@@ -103,10 +103,15 @@ def _grouped(places: list[_Place], parents: _Parents) -> dict[_Group, list[_Plac
         groups.setdefault((place.trace, owner), []).append(place)
     merged: dict[_Group, list[_Place]] = {}
     first: dict[str, _Group] = {}
+    joined: set[tuple[str, str]] = set()
     for (trace, owner), own in groups.items():
         nested = bool(owner and _owner(trace, parents[trace, owner][0], parents))
         name = "" if nested else next((place.conversation for place in own if place.conversation), "")
-        merged.setdefault(first.setdefault(name, (trace, owner)) if name else (trace, owner), []).extend(own)
+        if name and (name, trace) not in joined:  # several agents of one trace worked side by side
+            joined.add((name, trace))
+            merged.setdefault(first.setdefault(name, (trace, owner)), []).extend(own)
+        else:
+            merged.setdefault((trace, owner), []).extend(own)
     return merged
 
 
@@ -170,9 +175,10 @@ def _read(log: LogFile, own: list[_Place], unknown: Counter[str]) -> Iterator[St
     reader = MessageReader(steps, unknown, strict=False)
     # An agent's own span repeats what the model calls below it say, and has the messages if none was recorded.
     calls = any(place.kind == MODEL for place in own)
+    asked = _asked_calls(_load(log, [place for place in own if place.kind != TOOL]))
     for span in _load(log, [place for place in own if not (calls and place.kind == AGENT)]):
         if span.kind == TOOL:
-            _tool(steps, span, answered_calls)
+            _tool(steps, span, answered_calls, asked)
             continue
         sent, answered = messages_of(span)
         for message in history.fresh(sent):
@@ -184,6 +190,12 @@ def _read(log: LogFile, own: list[_Place], unknown: Counter[str]) -> Iterator[St
         history.add(answered)
         yield from steps.ready()
     yield from steps.rest()
+
+
+def _asked_calls(spans: Iterator[GenSpan]) -> set[str]:
+    """The ids of all calls that models asked for."""
+    messages = (message for span in spans for side in messages_of(span) for message in side)
+    return {call_id for message in messages for call_id in call_ids(message)}
 
 
 def _take(reader: MessageReader, message: Any, span: GenSpan, unknown: Counter[str]) -> None:
@@ -218,12 +230,17 @@ def _note_usage(steps: Assembler, span: GenSpan) -> None:
         last.model = span.model
 
 
-def _tool(steps: Assembler, span: GenSpan, answered: set[str]) -> None:
-    """A tool's span: the result of its call, if the model's span does not give it."""
+def _tool(steps: Assembler, span: GenSpan, answered: set[str], asked: set[str]) -> None:
+    """A tool's span: the result of its call, if the model's span does not give it.
+
+    A call that no model asked for, such as one by a rule, is a turn of its own.
+    """
     given, result = span.result()
-    call_id = span.text("gen_ai.tool.call.id", "tool_call.id")
+    call_id, name = span.text("gen_ai.tool.call.id", "tool_call.id"), span.text("gen_ai.tool.name", "tool.name")
     if not given and not span.failed:
         return
+    if call_id and name and call_id not in asked:
+        steps.call(steps.turn(), call_id, name, args_of(span.given.get("gen_ai.tool.call.arguments")))
     failed = "error.type" in span.given or span.failed
     if steps.result(call_id or None, result_of(result) if given else "failed", failed=failed):
         answered.add(steps.answered)
