@@ -72,7 +72,7 @@ class ImportTrack(Track):
         numbered = []
         for draft in drafts:
             self.last_seq += 1
-            stamp = identity | {"turn": draft.turn or turn, "seq": self.last_seq}
+            stamp = {**identity, "turn": draft.turn or turn, "seq": self.last_seq}
             numbered.append(self._offloader.redact(draft).model_copy(update=stamp))
         self._batch += numbered
         if isinstance(numbered[-1], AgentEndEvent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -24,8 +24,7 @@ class LogProblem(Exception):
     """What is wrong with a log, and where, in one sentence."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of a file."""
 
     number: int
@@ -59,7 +58,8 @@ class LogFile:
         """Every line that begins between `start` and `end` and is not blank."""
         offset = start
         while offset < (self.size if end is None else end):
-            self._stream.seek(offset)
+            if self._stream.tell() != offset:  # a seek costs more than reading a short line
+                self._stream.seek(offset)
             data = self._stream.readline(MAX_RECORD + 1)
             if not data:
                 return
