@@ -52,7 +52,7 @@ class ImportSettings:
     budget: int | None = None
     """Tokens of the packet, without the log's system text and tools."""
     packets: bool = True
-    """Whether to record at every turn the prompt that a packet would have sent."""
+    """Whether to keep a packet with evidence, and to record at every turn the prompt that it would have sent."""
     format: str = ""
     """Which program wrote the logs; empty to find out by looking."""
     again: bool = False

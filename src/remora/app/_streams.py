@@ -145,7 +145,8 @@ class Streams:
         """Record every conversation of these logs as a sealed stream. One that cannot be read leaves none.
 
         `files` may be folders. `budget` is the token limit of the packet, without the log's system text and tools.
-        Without `packets`, no prompts are recorded, which is several times faster. `format` says which program wrote the
+        Without `packets`, results have summaries but no evidence, and no prompts are recorded, which is several times
+        faster. `format` says which program wrote the
         logs; without it, they are looked at. A conversation that was imported before, from a log with the same bytes,
         is imported only with `again`.
         """

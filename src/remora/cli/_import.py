@@ -41,7 +41,11 @@ def import_(
         typer.Option("--budget", min=1, help="Tokens of the packet beside system text and tools; 3,000 by default"),
     ] = None,
     packets: Annotated[
-        bool, typer.Option("--packets/--no-packets", help="Record what a packet would have sent at every turn; slower")
+        bool,
+        typer.Option(
+            "--packets/--no-packets",
+            help="Keep evidence and record what a packet would have sent at every turn; slower",
+        ),
     ] = True,
     format: Annotated[
         str, typer.Option("--format", help="claude-code, codex, otel, chat or messages; default: look at the log")

@@ -174,7 +174,7 @@ def _unflattened(given: Mapping[str, Any], prefix: str) -> list[Any]:
 def _flat_message(fields: Any) -> Any:
     given = _mapping(fields)
     given = _mapping(given.get("message")) or given
-    message = {key: value for key, value in given.items() if isinstance(value, str)}
+    message: dict[str, Any] = {key: value for key, value in given.items() if isinstance(value, str)}
     parts = [_mapping(each).get("message_content", each) for each in _numbered(given.get("contents"))]
     if parts:
         message["content"] = parts
