@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from integrations.environments import python_with
+from remora.analysis import CompleteStream, otlp
+from remora.trace import read_events
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.frameworks
@@ -33,3 +35,16 @@ def test_a_run_is_spans_while_it_happens(tmp_path: Path) -> None:
     assert spans["chat"]["attributes"]["gen_ai.usage.input_tokens"] == 7
     assert spans["execute_tool tool_a"]["attributes"]["remora.seq"] == 5
     assert "hunter2" not in text
+
+
+def test_an_export_is_what_the_schema_of_the_collector_reads(tmp_path: Path) -> None:
+    export = tmp_path / "spans.jsonl"
+    golden = sorted((ROOT / "tests" / "golden").glob("format-1-agent-*.jsonl"))
+    streams = [CompleteStream(list(read_events(path))) for path in golden]
+    export.write_text("".join(json.dumps(otlp([stream], content=True)) + "\n" for stream in streams))
+    script = ROOT / "tests" / "integrations" / "scenarios" / "otlp.py"
+    done = subprocess.run([python_with("otel"), script, export], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = done.stdout.splitlines()
+    assert sum(name.startswith("invoke_agent") for name in names) == len(streams) == 4
+    assert sum(name.startswith("execute_tool") for name in names) > len(streams)
