@@ -191,13 +191,16 @@ def _numbered(fields: Any) -> list[Any]:
 
 
 def _clean(messages: list[Any]) -> list[Any]:
-    return [
-        {**each, "role": ROLES[each["role"]]} if isinstance(each, Mapping) and each.get("role") in _OTHERS else each
-        for each in messages
-    ]
+    """The messages with our roles. A content that is an object is its text again: results are often JSON."""
+    return [_clean_message(each) if isinstance(each, Mapping) else each for each in messages]
 
 
-_OTHERS = tuple(ROLES)
+def _clean_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    role, content = message.get("role"), message.get("content")
+    changed: dict[str, Any] = {"role": ROLES[role]} if isinstance(role, str) and role in ROLES else {}
+    if isinstance(content, Mapping):
+        changed["content"] = orjson.dumps(content).decode()
+    return {**message, **changed}
 
 
 def attributes(listed: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def streamed_reply(text: str) -> dict[str, Any]:
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):  # other line breaks may be inside a text
         if not line.startswith("data:"):
             continue
         try:
