@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from remora.analysis.logs import AssistantTurn, Conversation, Link, LogFile, LogProblem, UserMessage, read_log
+from remora.analysis.logs import (
+    FORMATS,
+    AssistantTurn,
+    Conversation,
+    Link,
+    LogFile,
+    LogProblem,
+    UserMessage,
+    read_log,
+)
 
 SESSION = "5f0c3a52-0000-4000-8000-000000000001"
 
@@ -407,3 +416,11 @@ def test_older_spans_have_their_messages_as_events() -> None:
 def test_a_format_that_is_asked_for_is_taken_instead_of_looked_for() -> None:
     (problem,) = found([{"role": "user", "content": "Q"}], wanted="claude-code")
     assert "holds no message" in str(problem)
+
+
+@pytest.mark.parametrize("wanted", ["", *FORMATS])
+@pytest.mark.parametrize("odd", [[], {}, 7, None, True], ids=repr)
+def test_a_type_that_is_no_word_is_told_or_counted(wanted: str, odd: Any) -> None:
+    around = {"sessionId": "s", "parentUuid": None, "payload": {"type": odd}, "message": {"role": odd, "content": odd}}
+    records = [{"type": odd, **around}, {"type": "response_item", **around}, claude("assistant", odd), {"type": odd}]
+    assert all(isinstance(each, Conversation | LogProblem) for each in found(*records, wanted=wanted))

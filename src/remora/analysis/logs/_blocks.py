@@ -52,6 +52,12 @@ def kind_of(part: Any) -> str:
     return str(part.get("type", "part"))[:40] if isinstance(part, Mapping) else "part"
 
 
+def type_of(record: Mapping[str, Any]) -> str:
+    """The `type` of a record or message; empty if it has none that is a text."""
+    kind = record.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 def args_of(arguments: Any) -> dict[str, Any]:
     """The arguments by name. Text that is not a JSON object is kept as the model wrote it."""
     if isinstance(arguments, str):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from remora.analysis.logs._blocks import args_of, kind_of, part_text, result_of, text_of
+from remora.analysis.logs._blocks import args_of, kind_of, part_text, result_of, text_of, type_of
 from remora.analysis.logs._claude_branches import Branches
 from remora.analysis.logs._conversation import Conversation, Link, checked
 from remora.analysis.logs._records import records
@@ -61,7 +61,7 @@ _COMMANDS = ("<command-", "<local-command-", "Caveat:", "<system-reminder>", "<b
 
 def is_claude(record: Mapping[str, Any]) -> bool:
     """Whether the first record of a file is of Claude Code."""
-    kind = record.get("type")
+    kind = type_of(record)
     if kind in ("user", "assistant"):
         return isinstance(record.get("message"), Mapping) and ("sessionId" in record or "parentUuid" in record)
     return kind in _SILENT and bool({"sessionId", "leafUuid", "messageId", "snapshot"} & record.keys())
@@ -232,7 +232,7 @@ def _read(log: LogFile, group: _Group, only: frozenset[int] | None, unknown: Cou
     for line, record in records(log, unknown, group.start if only is None else 0, group.end):
         if only is not None and branches.segment(record) not in only:
             continue
-        kind = record.get("type")
+        kind = type_of(record)
         if kind not in ("user", "assistant"):
             if kind not in _SILENT:
                 unknown[kind_of(record)] += 1

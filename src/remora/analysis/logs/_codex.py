@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from remora.analysis.logs._blocks import kind_of, text_of
+from remora.analysis.logs._blocks import kind_of, text_of, type_of
 from remora.analysis.logs._conversation import Conversation, Link, checked
 from remora.analysis.logs._messages import SILENT_ITEMS, MessageReader
 from remora.analysis.logs._records import records
@@ -88,15 +88,15 @@ def _read(log: LogFile, unknown: Counter[str]) -> Iterator[Step]:
 
 def _item(record: Mapping[str, Any], steps: Assembler, unknown: Counter[str]) -> Mapping[str, Any] | None:
     """The item of a record, if it is one."""
-    kind, payload = record.get("type"), record.get("payload")
+    kind, payload = type_of(record), record.get("payload")
     if kind == "response_item" and isinstance(payload, Mapping):
-        return None if payload.get("type") in SILENT_ITEMS else payload
+        return None if type_of(payload) in SILENT_ITEMS else payload
     if kind == "compacted" and isinstance(payload, Mapping):
         steps.user(text_of(payload.get("message")), meta=True)
         return None
     if kind in _SILENT or "record_type" in record or kind in SILENT_ITEMS or is_codex(record):
         return None
-    if isinstance(kind, str) and payload is None:
+    if kind and payload is None:
         return record
     unknown[kind_of(record)] += 1
     return None

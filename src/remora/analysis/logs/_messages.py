@@ -20,6 +20,7 @@ from remora.analysis.logs._blocks import (
     part_text,
     result_of,
     text_of,
+    type_of,
 )
 from remora.analysis.logs._source import LogProblem
 from remora.analysis.logs._steps import Assembler, Turn, UserMessage
@@ -74,15 +75,16 @@ class MessageReader:
         """Read one message or item. Raises `LogProblem` if it is none."""
         if not isinstance(message, Mapping):
             raise LogProblem(f"{place}: expected an object with `role`")
+        kind = type_of(message)
         if message.get("object") == "response" and isinstance(message.get("output"), list):
             self.take_reply(message["output"], place)
-        elif message.get("type") in _ITEM_CALLS or str(message.get("type")).endswith(_OUTPUT):
+        elif kind in _ITEM_CALLS or kind.endswith(_OUTPUT):
             self._item(message, place)
-        elif message.get("type") == "reasoning" and "role" not in message:
+        elif kind == "reasoning" and "role" not in message:
             self._current().thoughts.append(text_of(message.get("summary") or message.get("content") or []))
         elif isinstance(message.get("role"), str):
             self._message(message, place)
-        elif message.get("type") in SILENT_ITEMS:
+        elif kind in SILENT_ITEMS:
             return
         elif "type" in message:
             self._unknown[kind_of(message)] += 1
