@@ -48,7 +48,10 @@ def import_(
         ),
     ] = True,
     format: Annotated[
-        str, typer.Option("--format", help="claude-code, codex, otel, chat or messages; default: look at the log")
+        str,
+        typer.Option(
+            "--format", help="claude-code, codex, otel, exchanges, chat or messages; default: look at the log"
+        ),
     ] = "",
     again: Annotated[bool, typer.Option("--again", help="Also import what was imported before")] = False,
     json: JsonFlag = False,
@@ -57,7 +60,7 @@ def import_(
 ) -> None:
     """Import logs of other agents. Each conversation becomes one sealed stream; nothing is sent anywhere.
 
-    Reads sessions of Claude Code and Codex, OpenAI and Anthropic messages, trajectories of SWE-agent, mini-swe-agent
+    Reads sessions of Claude Code and Codex, OpenAI and Anthropic messages and requests, trajectories of SWE-agent, mini-swe-agent
     and ATIF, Inspect logs, tau-bench results and OpenTelemetry GenAI spans. A sub-agent's stream names its parent.
 
     A conversation that was imported before, from a log with the same bytes, is not imported again without `--again`.
