@@ -61,8 +61,8 @@ def import_(
     """Import logs of other agents. Each conversation becomes one sealed stream; nothing is sent anywhere.
 
     Reads sessions of Claude Code and Codex, OpenAI and Anthropic messages and requests, trajectories of SWE-agent,
-    mini-swe-agent and ATIF, Inspect logs, tau-bench results and OpenTelemetry GenAI spans. A sub-agent's stream names its
-    parent.
+    mini-swe-agent and ATIF, Inspect logs, tau-bench results and OpenTelemetry GenAI spans. A sub-agent's stream names
+    its parent.
 
     A conversation that was imported before, from a log with the same bytes, is not imported again without `--again`.
 
