@@ -22,6 +22,8 @@ class Prompt:
     tools: tuple[ToolSpec, ...]
     candidates: tuple[CandidateAction, ...] = ()
     turn: int = 0
+    after_cut: bool = False
+    """Whether the last reply was cut at its limit of tokens, so that this one may be longer."""
 
     @property
     def system(self) -> str:

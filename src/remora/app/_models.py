@@ -37,12 +37,13 @@ async def _connect(server: ServerConfig) -> AsyncIterator[Deciders]:
 
     preset, url = preset_of(server.server)
     found = await probe(_configure(Endpoint(preset, url, model=server.model, api_key=api_key(server)), server))
-    async with ServerPolicy(found.endpoint) as policy:
-        window = server.context or found.window
-        kind = found.endpoint.preset
+    window = server.context or found.window
+    endpoint = _with_longer_reply(found.endpoint, window)
+    async with ServerPolicy(endpoint) as policy:
+        kind = endpoint.preset
         info: dict[str, Any] = {"server": kind.name, "url": url, "window": window, "cuts_silently": kind.cuts_silently}
         info |= {"cannot": list(found.cannot)} if found.cannot else {}
-        yield replace(_make_deciders(policy, found.counter, window, found.endpoint, info), trained=False)
+        yield replace(_make_deciders(policy, found.counter, window, endpoint, info), trained=False)
 
 
 @asynccontextmanager
@@ -56,8 +57,8 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     digest = await asyncio.to_thread(sha256_of, gguf)
     base = digest if served == gguf else await asyncio.to_thread(sha256_of, served)
     adapters = await asyncio.to_thread(Adapters.of, _with_own_adapter(server, chosen), base)
-    endpoint = _embedded_endpoint(server, chosen)
     window = server.context or chosen.entry.window
+    endpoint = _with_longer_reply(_embedded_endpoint(server, chosen), window)
     child = EmbeddedServer(
         served,
         context=window,
@@ -90,6 +91,13 @@ def _embedded_endpoint(server: ServerConfig, chosen: Chosen) -> Endpoint:
         max_tokens=server.max_tokens if "max_tokens" in given else entry.reply_tokens,
         **(FUNCTIONGEMMA if entry.calls == "functiongemma" else {}),
     )
+
+
+def _with_longer_reply(endpoint: Endpoint, window: int | None) -> Endpoint:
+    """Allow twice as many tokens for the reply after one that was cut, if that takes a quarter of the window at most."""
+    longer = 2 * endpoint.max_tokens
+    fits = window is None or longer <= window // 4
+    return replace(endpoint, longer_reply=longer) if fits else endpoint
 
 
 def _with_own_adapter(server: ServerConfig, chosen: Chosen) -> ServerConfig:
@@ -133,7 +141,7 @@ def _make_deciders(
         lambda _: policy,
         counter,
         window=window,
-        reserve=endpoint.max_tokens,
+        reserve=endpoint.reply_limit(after_cut=True),
         calling="native" if mode == "tools" else "text",
         record={"policy": policy.name, "model": endpoint.model, **info, "mode": mode}
         | {name: getattr(endpoint, name) for name in recorded},

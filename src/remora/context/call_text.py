@@ -30,6 +30,17 @@ def calls_in_text(text: str) -> tuple[dict[str, Any], ...]:
     return marked_calls(text) or _json_calls(text)
 
 
+def is_only_calls(text: str) -> bool:
+    """Whether `text` is nothing but a call or a list of calls as JSON, perhaps in a fence."""
+    fence = _FENCE.fullmatch(text.strip())
+    try:
+        value = json.loads(fence[1] if fence else text)
+    except (ValueError, RecursionError):
+        return False
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(_as_call(item) is not None for item in items)
+
+
 def marked_calls(text: str) -> tuple[dict[str, Any], ...]:
     """The calls in FunctionGemma's markup. It is unambiguous, so it counts anywhere in the text."""
     calls = []

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from remora.context.call_text import calls_in_text, marked_calls
+from remora.context.call_text import calls_in_text, is_only_calls, marked_calls
 from remora.context.calls import drop_extra_arguments, sort_calls
+from remora.context.cut import CUT, describe_cut
 from remora.context.text import one_line
 from remora.errors import (
     DecisionError,
@@ -141,7 +142,7 @@ class ServerPolicy:
             "model": endpoint.model,
             "messages": [self._message(message) for message in prompt.messages],
             "temperature": endpoint.temperature,
-            "max_tokens": endpoint.max_tokens,
+            "max_tokens": endpoint.reply_limit(after_cut=prompt.after_cut),
             "seed": endpoint.seed,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -152,7 +153,7 @@ class ServerPolicy:
         elif endpoint.constrained:
             asked |= self._constraint(prompt, asked["extra_body"])
         if "max_tokens" in self._left_out:
-            asked["max_completion_tokens"] = endpoint.max_tokens
+            asked["max_completion_tokens"] = endpoint.reply_limit(after_cut=prompt.after_cut)
         asked["extra_body"] = {key: item for key, item in asked["extra_body"].items() if key not in self._left_out}
         return {key: item for key, item in asked.items() if key not in self._left_out}
 
@@ -173,14 +174,19 @@ class ServerPolicy:
         written = reply.calls or (calls_in_text(text) if json_only else _offered_calls(text, prompt))
         calls, dropped = drop_extra_arguments(written, prompt.tools)
         good, bad = sort_calls(calls, prompt.tools, prompt.turn, strict=True)
-        if not good and (bad or json_only or not text.strip()):
-            reason = bad[0].error.message if bad else _no_call(reply)
-            raise ReplyInvalid(reason, **reply.fields())
+        if not good and (bad or json_only or reply.finish == CUT or not text.strip()):
+            reason = self._why_cut(prompt, reply) if reply.finish == CUT else ""
+            raise ReplyInvalid(reason or (bad[0].error.message if bad else _no_call(reply)), **reply.fields())
         notices = [NoticeEvent(code="extra_arguments", message=sentence) for sentence in dropped]
         for name in left_out:
             told = f"The server refuses the request field `{name}`: it is asked without it"
             notices.append(NoticeEvent(code="server_cannot", message=told))
         return Decision(calls=good, bad=bad, notices=tuple(notices), **reply.fields())
+
+    def _why_cut(self, prompt: Prompt, reply: Reply) -> str:
+        limit = self.endpoint.reply_limit(after_cut=prompt.after_cut)
+        written = reply.text or "".join(call["arguments"] for call in reply.calls[-1:])
+        return describe_cut(written, limit, self.endpoint.reply_limit(after_cut=True))
 
     @asynccontextmanager
     async def _translate_errors(self, reply: Reply) -> AsyncIterator[None]:
@@ -273,15 +279,14 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _offered_calls(text: str, prompt: Prompt) -> tuple[dict[str, Any], ...]:
-    """Calls in a text that may also be an answer: marked ones, or JSON that names only offered tools."""
+    """Calls in a text that may also be an answer: marked ones, nothing but JSON calls, or offered tools in JSON."""
     names = {tool.name for tool in prompt.tools}
-    found = marked_calls(text) or calls_in_text(text)
-    return found if marked_calls(text) or all(call["tool"] in names for call in found) else ()
+    found = calls_in_text(text)
+    are_calls = marked_calls(text) or is_only_calls(text) or all(call["tool"] in names for call in found)
+    return found if are_calls else ()
 
 
 def _no_call(reply: Reply) -> str:
-    if reply.finish == "length":
-        return "The reply was cut at its limit of tokens before the call was complete"
     if not reply.text.strip():
         return "The reply is empty: expected a call"
     return f'The reply is not a call: expected {{"tool": NAME, "args": {{…}}}}, got {one_line(reply.text, 80)}'

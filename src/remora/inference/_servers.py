@@ -74,6 +74,8 @@ class Endpoint:
     attempts: int = 4
     """Most attempts until there is output."""
     max_tokens: int = 256
+    longer_reply: int = 0
+    """Most tokens of the reply after one that was cut; 0 for no more than before."""
     temperature: float = 0.0
     seed: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -87,6 +89,10 @@ class Endpoint:
     def asks_for(self) -> Literal["json", "tools"]:
         """The mode, with `auto` resolved."""
         return self.preset.mode if self.mode == "auto" else self.mode
+
+    def reply_limit(self, *, after_cut: bool = False) -> int:
+        """Most tokens of a reply."""
+        return max(self.max_tokens, self.longer_reply) if after_cut else self.max_tokens
 
     @property
     def root(self) -> str:

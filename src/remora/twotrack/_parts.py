@@ -50,6 +50,8 @@ class TrackParts(Records, ABC):
         self.replied = False
         """Whether the newest recorded reply is not yet seen in an observed history."""
         self._requesting = False
+        self._after_cut = False
+        """Whether the newest reply was cut, and a longer one may be complete."""
         self._secrets, self._writer, self._clock, self._close = secrets, wiring.writer, wiring.clock, wiring.close
         self._offloader = Offloader(wiring.blobs, secrets)
         self._system = secrets.clean(wiring.system_prompt)

@@ -11,6 +11,7 @@ from remora._version import __version__
 from remora.context.calls import BadCall, CallLike, read_call
 from remora.context.chat import Reply
 from remora.context.contracts import ToolLike, ToolSpec
+from remora.context.cut import may_be_longer
 from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
 from remora.context.summarizers import Distilled
@@ -143,7 +144,7 @@ class Track(TrackParts):
         if resumed is None or resumed.asked is None or resumed.asked.prompt_sha256 != receipt.prompt_sha256:
             drafts.append(receipt)
         await self.context.record(*drafts)
-        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn)
+        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn, self._after_cut)
 
     async def response(self, reply: Reply, *, calls: Iterable[CallLike] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls.
@@ -341,6 +342,10 @@ class Track(TrackParts):
             observe(event)
         if self._handover is not None:
             await self._handover.take(event)
+        if isinstance(event, ModelResponseEvent):
+            self._after_cut = bool(event.error) and may_be_longer(event.finish, event.text)
+        elif isinstance(event, EscalationEvent):
+            self._after_cut = False
         if isinstance(event, ModelRequestEvent):
             self.largest_prompt = max(self.largest_prompt, event.tokens.get("total", 0))
         if self._prompts.settings.uses_history and not is_check(event):
