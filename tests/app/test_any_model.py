@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 import remora
 from inference.fakes import FakeServer, Reply, Wire, answer, by_path, chooses, says
-from remora.events import Event, ModelRequestEvent, ModelResponseEvent, NoticeEvent
+from remora.events import Event, ModelResponseEvent, NoticeEvent
 from remora.ports import AgentResult
 from remora.trace import read_events
 

@@ -94,7 +94,7 @@ def _embedded_endpoint(server: ServerConfig, chosen: Chosen) -> Endpoint:
 
 
 def _with_longer_reply(endpoint: Endpoint, window: int | None) -> Endpoint:
-    """Allow twice as many tokens for the reply after one that was cut, if that takes a quarter of the window at most."""
+    """Allow twice as many tokens for the reply after one that was cut, if they take at most a quarter of the window."""
     longer = 2 * endpoint.max_tokens
     fits = window is None or longer <= window // 4
     return replace(endpoint, longer_reply=longer) if fits else endpoint

@@ -26,7 +26,8 @@ def may_be_longer(finish: str, text: str) -> bool:
 def describe_cut(text: str, limit: int, next_limit: int) -> str:
     """What the model is told about its reply that was cut after `limit` tokens. The next one may have `next_limit`."""
     if part := repeated_part(text):
-        return f"The reply repeated `{one_line(part, 60)}` until it was cut at {limit} tokens: write it once and end the call"
+        shown = one_line(part, 60)
+        return f"The reply repeated `{shown}` until it was cut at {limit} tokens: write it once and end the call"
     if next_limit > limit:
         return f"The reply was cut at {limit} tokens, before the call was complete: the next may have {next_limit}"
     return f"The reply was cut at {limit} tokens, before the call was complete: write a shorter call"
