@@ -49,6 +49,9 @@ class ServerConfig(_Block):
     """Name of the environment variable with the server's API key."""
     mode: Literal["auto", "json", "tools"] = "auto"
     """How the model makes calls: as JSON constrained to a schema, or by native tool calling. `auto` picks by server."""
+    reasons: bool | None = None
+    """Whether a model without an adapter says why before each call, in mode `json`. By default as the catalogue says:
+    `qwen2.5-coder-1.5b` does."""
     timeout_s: float = Field(default=30.0, gt=0, le=MAX_S)
     """Seconds to wait for a connection and for each part of a reply."""
     deadline_s: float = Field(default=120.0, gt=0, le=MAX_S)

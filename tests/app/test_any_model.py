@@ -143,3 +143,23 @@ async def test_a_reply_that_went_round_in_circles_is_told_what_it_repeated_and_g
     assert [body["max_tokens"] for body in bodies] == [256, 256, 256]
     told = json.loads(bodies[1]["messages"][-1]["content"])["last_error"]
     assert told == "The reply repeated `; 2, 'a' -> 4` until it was cut at 256 tokens: write it once and end the call"
+
+
+async def test_a_model_may_be_asked_to_say_why_before_it_calls(root: Path) -> None:
+    said = json.dumps({"why": "The import is not used.", "tool": "apply_fix", "args": {"code": "F401"}})
+    with in_turn(says(said), SUBMITS) as server:
+        result, events = await run(root, server, server__reasons=True, server__mode="json")
+        first = asked(server)[0]
+    assert result.verdict == "clean"
+    assert '{"why": ONE SHORT SENTENCE, "tool": NAME, "args": {…}}' in first["messages"][0]["content"]
+    (choice, *_) = first["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert list(choice["properties"]) == choice["required"] == ["why", "tool", "args"]
+    reply = next(event for event in events if isinstance(event, ModelResponseEvent))
+    assert (reply.text, reply.calls[0].args) == (said, {"code": "F401"})
+
+
+async def test_without_the_setting_nothing_is_said_before_a_call(root: Path) -> None:
+    with in_turn(FIXES, SUBMITS) as server:
+        await run(root, server, server__mode="json")
+        first = asked(server)[0]
+    assert "why" not in json.dumps(first["response_format"]) + first["messages"][0]["content"]

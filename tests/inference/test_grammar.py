@@ -29,6 +29,15 @@ def test_what_is_required_comes_first_and_the_rest_may_be_left_out() -> None:
     assert r'"{" ("\"a\":" string ("," "\"b\":" string)? | "\"b\":" string)? "}"' in alone
 
 
+def test_a_reason_comes_before_the_call_and_is_short() -> None:
+    plain, reasoned = (call_grammar([tool()], reasoned=wanted) for wanted in (False, True))
+    assert plain is not None
+    assert reasoned is not None
+    assert plain.splitlines()[0] == 'root ::= "{" (r0)'
+    assert reasoned.splitlines()[0] == r'root ::= "{\"why\":" "\"" char{1,200} "\"" "," (r0)'
+    assert plain.splitlines()[1:] == reasoned.splitlines()[1:]
+
+
 @pytest.mark.parametrize(
     "inner",
     [

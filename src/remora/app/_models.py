@@ -59,6 +59,8 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
     adapters = await asyncio.to_thread(Adapters.of, _with_own_adapter(server, chosen), base)
     window = server.context or chosen.entry.window
     endpoint = _with_longer_reply(_embedded_endpoint(server, chosen), window)
+    # An adapter was trained to answer with the call alone.
+    endpoint = replace(endpoint, reasoned=endpoint.reasoned and not adapters.paths)
     child = EmbeddedServer(
         served,
         context=window,
@@ -89,6 +91,7 @@ def _embedded_endpoint(server: ServerConfig, chosen: Chosen) -> Endpoint:
         endpoint,
         deadline_s=server.deadline_s if "deadline_s" in given else entry.deadline_s,
         max_tokens=server.max_tokens if "max_tokens" in given else entry.reply_tokens,
+        reasoned=entry.reasons if server.reasons is None else server.reasons,
         **(FUNCTIONGEMMA if entry.calls == "functiongemma" else {}),
     )
 
@@ -130,6 +133,7 @@ def _configure(endpoint: Endpoint, server: ServerConfig) -> Endpoint:
         max_tokens=server.max_tokens,
         temperature=server.temperature,
         seed=server.seed,
+        reasoned=bool(server.reasons),
     )
 
 
@@ -142,7 +146,7 @@ def _make_deciders(
         counter,
         window=window,
         reserve=endpoint.reply_limit(after_cut=True),
-        calling="native" if mode == "tools" else "text",
+        calling="native" if mode == "tools" else "reasoned" if endpoint.reasoned else "text",
         record={"policy": policy.name, "model": endpoint.model, **info, "mode": mode}
         | {name: getattr(endpoint, name) for name in recorded},
     )

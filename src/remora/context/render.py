@@ -26,8 +26,9 @@ Style = Literal["json", "markdown", "account", "chat"]
 STYLES: tuple[Style, ...] = get_args(Style)
 CHRONOLOGICAL: frozenset[Style] = frozenset({"account", "chat"})
 """Styles that show the run as it happened, with people's words and every call, and offer `recall`."""
-Calling = Literal["text", "native"]
-"""How a model calls tools: `text` lists them in the prompt and asks for JSON; `native` uses the server's API for it."""
+Calling = Literal["text", "reasoned", "native"]
+"""How a model calls tools: `text` lists them in the prompt and asks for JSON; `reasoned` also asks for a sentence that
+says why, before the call; `native` uses the server's API for tools."""
 RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2", "chat": "chat-1"}
 """The version of each style, as receipts name it."""
 
@@ -56,6 +57,7 @@ LEAST_EVIDENCE = 60
 """Other styles show evidence if at least this many tokens are left beside the packet."""
 
 _ANSWER = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
+_REASONED = 'Answer with one JSON object and nothing else: {"why": ONE SHORT SENTENCE, "tool": NAME, "args": {…}}'
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def _render_chat(
         fitted.sections.pop("last_error", None)
     rest = _markdown(fitted.sections)
     taken = count(rest) + MESSAGE_OVERHEAD if rest else 0
-    chat = write_chat(_goal(packet), packet.evidence, limit - fixed - taken, count, calls_in_text=calling == "text")
+    chat = write_chat(_goal(packet), packet.evidence, limit - fixed - taken, count, calls_in_text=calling != "native")
     shown = [*chat.messages]
     if rest:
         append_message(shown, _user(rest))
@@ -248,7 +250,8 @@ def system_text(system_prompt: str, tools: Sequence[ToolSpec], calling: Calling 
     """The system message. It is constant during a run."""
     if calling == "native":
         return system_prompt.strip()
-    return "\n".join([system_prompt.strip(), "", "Tools:", *(_json(list_tool(tool)) for tool in tools), "", _ANSWER])
+    answer = _REASONED if calling == "reasoned" else _ANSWER
+    return "\n".join([system_prompt.strip(), "", "Tools:", *(_json(list_tool(tool)) for tool in tools), "", answer])
 
 
 def list_tool(tool: ToolSpec) -> dict[str, Any]:

@@ -92,6 +92,8 @@ class ModelEntry(_Block):
     adapter: Literal["bundled", "none"] | Path = "none"
     """The LoRA adapter that belongs to the model. `server.adapter` overrides it."""
     calls: CallFormat = "json"
+    reasons: bool = False
+    """Whether the model writes a sentence before each call. `server.reasons` overrides it."""
     window: int = Field(default=4096, ge=512, le=MAX_TOKENS)
     """Context window to serve, in tokens. `server.context` overrides it."""
     prompt_limit: int | None = Field(default=None, ge=100, le=MAX_TOKENS)

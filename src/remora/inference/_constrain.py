@@ -6,26 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remora.context.contracts import ToolSpec
+from remora.inference._grammar import WHY
 
 _ANNOTATIONS = ("title", "description", "default", "examples")
 """Keys that inform a reader but do not constrain the output."""
 
 
-def union_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """Schema of `{"tool": NAME, "args": {…}}` for any one of the tools, with no other keys."""
-    return {"anyOf": [_call(tool) for tool in tools]}
+def union_schema(tools: Sequence[ToolSpec], *, reasoned: bool = False) -> dict[str, Any]:
+    """Schema of `{"tool": NAME, "args": {…}}` for any one of the tools, with no other keys but `why`, if `reasoned`."""
+    return {"anyOf": [_call(tool, {WHY: {"type": "string"}} if reasoned else {}) for tool in tools]}
 
 
-def response_format(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def response_format(tools: Sequence[ToolSpec], *, reasoned: bool = False) -> dict[str, Any]:
     """The union as OpenAI's `response_format`, which llama.cpp, vLLM, Ollama and LM Studio support."""
-    return {"type": "json_schema", "json_schema": {"name": "call", "strict": True, "schema": union_schema(tools)}}
+    schema = union_schema(tools, reasoned=reasoned)
+    return {"type": "json_schema", "json_schema": {"name": "call", "strict": True, "schema": schema}}
 
 
-def _call(tool: ToolSpec) -> dict[str, Any]:
+def _call(tool: ToolSpec, before: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"tool": {"const": tool.name}, "args": _close_schema(tool.parameters)},
-        "required": ["tool", "args"],
+        "properties": {**before, "tool": {"const": tool.name}, "args": _close_schema(tool.parameters)},
+        "required": [*before, "tool", "args"],
         "additionalProperties": False,
     }
 

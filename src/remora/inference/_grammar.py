@@ -27,6 +27,9 @@ array ::= "[" (value ("," value)*)? "]"
 object ::= "{" (string ":" value ("," string ":" value)*)? "}"
 value ::= object | array | string | number | boolean | null
 """.strip()
+WHY = "why"
+MAX_REASON = 200
+"""Characters of the sentence before a call."""
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 
 
@@ -34,19 +37,23 @@ class _Unknown(Exception):
     """The schema has something that the grammar cannot express."""
 
 
-def call_grammar(tools: Sequence[ToolSpec]) -> str | None:
-    """A grammar of `{"tool":NAME,"args":{…}}` for any one of the tools. None if a schema has more than it covers."""
+def call_grammar(tools: Sequence[ToolSpec], *, reasoned: bool = False) -> str | None:
+    """A grammar of `{"tool":NAME,"args":{…}}` for any one of the tools. None if a schema has more than it covers.
+
+    With `reasoned`, the object begins with `"why"` and a text of at most `MAX_REASON` characters.
+    """
     rules = _Rules()
     try:
         calls = [
-            f"{_text('{' + _json('tool') + ':' + _json(tool.name) + ',')} {_text(_json('args') + ':')} "
+            f"{_text(_json('tool') + ':' + _json(tool.name) + ',')} {_text(_json('args') + ':')} "
             f'{rules.of(tool.parameters)} "}}"'
             for tool in tools
         ]
     except _Unknown:
         return None
-    root = " | ".join(rules.name(call) for call in calls)
-    return "\n".join([f"root ::= {root}", *rules.lines, _BASE])
+    call = " | ".join(rules.name(call) for call in calls)
+    start = f'{_text("{" + _json(WHY) + ":")} "\\"" char{{1,{MAX_REASON}}} "\\"" ","' if reasoned else '"{"'
+    return "\n".join([f"root ::= {start} ({call})", *rules.lines, _BASE])
 
 
 class _Rules:

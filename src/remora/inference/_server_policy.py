@@ -163,9 +163,10 @@ class ServerPolicy:
     def _constraint(self, prompt: Prompt, extra: dict[str, Any]) -> dict[str, Any]:
         """What holds the reply to one of the offered calls: a grammar where the server has them, else a schema."""
         can = self.endpoint.preset.grammar and "grammar" not in self._left_out
-        grammar = call_grammar(prompt.tools) if can else None
+        reasoned = self.endpoint.reasoned
+        grammar = call_grammar(prompt.tools, reasoned=reasoned) if can else None
         if grammar is None:
-            return {"response_format": response_format(prompt.tools)}
+            return {"response_format": response_format(prompt.tools, reasoned=reasoned)}
         return {"extra_body": {**extra, "grammar": grammar}}
 
     def _read(self, prompt: Prompt, reply: Reply, left_out: list[str]) -> Decision:

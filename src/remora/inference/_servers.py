@@ -82,6 +82,8 @@ class Endpoint:
     """Extra request fields, overriding those of the preset."""
     system_role: str = "system"
     """The role of the first message. FunctionGemma's is `developer`."""
+    reasoned: bool = False
+    """Whether a reply says why before it calls, in mode `json`."""
     constrained: bool = True
     """Whether the server holds a reply to a schema. If not, the prompt alone asks for JSON."""
 

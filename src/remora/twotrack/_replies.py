@@ -34,7 +34,7 @@ class ReplyRecorder:
         """Record a reply and return its valid calls. Raises `DecisionError` if `reply` is not a reply."""
         decision = reply
         if not isinstance(decision, Decision):
-            in_text = self.prompts.settings.calling == "text"
+            in_text = self.prompts.settings.calling != "native"
             # Without tools of its own, nobody has said which calls are valid.
             known = () if tuple(self.tools) == (RECALL,) else self.tools
             decision = read_reply(reply, known, turn=self._context.packet.turn, in_text=in_text, calls=calls)

@@ -92,7 +92,7 @@ class BaseModel(nn.Module):
         self.register_buffer("norm", _load(gguf, "output_norm.weight", torch.float32), persistent=False)
         same = head == "token_embd.weight"
         self.register_buffer("head", self.embedding if same else _load(gguf, head, dtype), persistent=False)
-        whole = int(meta[f"{kind}.embedding_length"]) // int(meta[f"{kind}.attention.head_count"])
+        whole = self.blocks[0].linear["attn_q"].weight.shape[0] // self.blocks[0].heads
         size = int(meta.get(f"{kind}.rope.dimension_count", whole))
         base = float(meta.get(f"{kind}.rope.freq_base", 10000.0))
         self.register_buffer("speeds", base ** (-torch.arange(0, size, 2).float() / size), persistent=False)
