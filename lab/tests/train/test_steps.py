@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.real import smollm2
 from remora.inference import EstimatedCounter
 from remora_lab.train import synthetic_rows, write_rows
 from remora_lab.trainer import steps
@@ -104,9 +105,9 @@ def test_weights_that_are_not_there_are_told(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.faults
 def test_a_tiny_model_is_joined_trained_and_measured_on_packets_and_history(tmp_path: Path) -> None:
     torch = torch_python()
-    base = tiny_model(tmp_path / "tiny.gguf")
+    base = tiny_model(tmp_path / "tiny.gguf", like=smollm2())
     digest = hashlib.sha256(base.read_bytes()).hexdigest()
-    split(base, tmp_path / "parts", 20_000)
+    split(base, tmp_path / "parts", 1_000_000)
     made = [*synthetic_rows(5, 8, EstimatedCounter())]
     for name in ("rows.jsonl", "chats.jsonl"):
         write_rows(tmp_path / name, made)

@@ -15,6 +15,7 @@ from inference.real import smollm2
 from inference.tiny import ALPHABET, string, value
 from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError
+from remora.gguf import read_pairs
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, EstimatedCounter, read_adapter, sha256_of
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT
@@ -146,8 +147,11 @@ async def test_an_adapter_says_in_llama_cpp_what_it_said_in_torch(tmp_path: Path
         assert said != [row.answer for row, _ in rows]
 
 
-def tiny_model(path: Path) -> Path:
-    """A llama of two narrow layers with a byte-level tokenizer: nothing in it means anything, all can be trained."""
+def tiny_model(path: Path, like: Path | None = None) -> Path:
+    """A llama of two narrow layers with a byte-level tokenizer: nothing in it means anything, all can be trained.
+
+    With `like`, it has the tokenizer of that file.
+    """
     width, heads, size, feed = 32, 4, 8, 48
     tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *ALPHABET]
     meta: dict[str, Any] = {
@@ -158,6 +162,9 @@ def tiny_model(path: Path) -> Path:
     }  # fmt: skip
     tokens.append("ab")
     meta["tokenizer.ggml.token_type"].append(1)
+    if like is not None:
+        meta |= {name: held for name, held in read_pairs(like, ("tokenizer.ggml.",)).items() if name in meta}
+        tokens = meta["tokenizer.ggml.tokens"]
     body = b"".join(string(key) + value(item) for key, item in meta.items())
     body += string("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)
     shapes = {"token_embd": (width, len(tokens)), "output_norm": (width,)}

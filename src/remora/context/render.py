@@ -18,6 +18,7 @@ from remora.context.budget import CONSTRAINTS_CAP, EMPTIEST, ERROR_CAP, Fitted, 
 from remora.context.contracts import ToolSpec
 from remora.context.evidence import MESSAGE_OVERHEAD, Message, append_message, write_account, write_chat
 from remora.context.models import DecisionPacket
+from remora.context.signatures import list_signatures
 from remora.context.text import messages_text, one_line
 from remora.errors import BudgetError
 from remora.ports import TokenCounter
@@ -28,7 +29,7 @@ CHRONOLOGICAL: frozenset[Style] = frozenset({"account", "chat"})
 """Styles that show the run as it happened, with people's words and every call, and offer `recall`."""
 Calling = Literal["text", "reasoned", "native"]
 """How a model calls tools: `text` lists them in the prompt and asks for JSON; `reasoned` also asks for a sentence that
-says why, before the call; `native` uses the server's API for tools."""
+says why, before the call, and lists tools as signatures; `native` uses the server's API for tools."""
 RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2", "chat": "chat-1"}
 """The version of each style, as receipts name it."""
 
@@ -250,8 +251,11 @@ def system_text(system_prompt: str, tools: Sequence[ToolSpec], calling: Calling 
     """The system message. It is constant during a run."""
     if calling == "native":
         return system_prompt.strip()
-    answer = _REASONED if calling == "reasoned" else _ANSWER
-    return "\n".join([system_prompt.strip(), "", "Tools:", *(_json(list_tool(tool)) for tool in tools), "", answer])
+    if calling == "reasoned":
+        listed, answer = list_signatures(tools), _REASONED
+    else:
+        listed, answer = [_json(list_tool(tool)) for tool in tools], _ANSWER
+    return "\n".join([system_prompt.strip(), "", "Tools:", *listed, "", answer])
 
 
 def list_tool(tool: ToolSpec) -> dict[str, Any]:

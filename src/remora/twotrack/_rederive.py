@@ -14,6 +14,7 @@ from remora.context.contracts import ToolSpec
 from remora.context.handover import LongTrack
 from remora.context.projection import EMPTY, PROJECTOR, apply
 from remora.context.render import CHRONOLOGICAL, RENDERERS, Calling, Style, fixed_tokens, render_within, reserved_tokens
+from remora.context.signatures import starts_with
 from remora.errors import TraceError
 from remora.events import (
     DELTA_VERSION,
@@ -204,7 +205,8 @@ class _Run:
 
     def _are_listed_in(self, system: str) -> bool:
         """Whether the system text lists the tools, so that they are not sent beside the messages."""
-        return bool(self._tools) and all(f'"name":"{tool.name}"' in system for tool in self._tools)
+        listings = (lambda name: f'"name":"{name}"', starts_with)
+        return bool(self._tools) and any(all(form(tool.name) in system for tool in self._tools) for form in listings)
 
 
 def style_of(renderer: str) -> Style:

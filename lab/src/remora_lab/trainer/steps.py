@@ -164,8 +164,10 @@ class Steps:
             words += [word for row in ROWS[kind] for word in ("--row", row)]
         left = max(1.0, self._until - self._clock())
         environment = {"HOME": str(home), "PYTHONPATH": os.pathsep.join(_paths(STAND_IN))}
-        status = self._python(sys.executable, words, environment, timeout=left)
-        return status if status in (DONE, TIME_OVER) else FAILED
+        try:
+            return DONE if self._python(sys.executable, words, environment, timeout=left) == 0 else FAILED
+        except subprocess.TimeoutExpired:
+            return TIME_OVER  # what was measured is kept
 
     def _serve(self, kind: str, port: int) -> tuple[str, subprocess.Popen[bytes]]:
         words = ["-m", "remora_lab.trainer.serve", "--base", self.given.base, "--adapter", self.work / f"{kind}.gguf"]
@@ -190,10 +192,7 @@ class Steps:
         timeout: float | None = None,
     ) -> int:
         env = os.environ | {"PYTHONPATH": os.pathsep.join(_paths())} | (environment or {})
-        try:
-            return subprocess.run([python, *map(str, words)], env=env, timeout=timeout, check=False).returncode
-        except subprocess.TimeoutExpired:
-            return TIME_OVER
+        return subprocess.run([python, *map(str, words)], env=env, timeout=timeout, check=False).returncode
 
 
 def _paths(*first: Path) -> list[str]:
