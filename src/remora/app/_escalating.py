@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from remora.analysis import EscalationDocument, answer_delta, escalation_document
-from remora.app._deciding import NO_MODEL, Deciders, deciders
+from remora.app._deciding import EMBEDDED, NO_MODEL, Deciders, deciders
 from remora.app._ladder import HANDOVER_TOKENS, check_weights, rung_server
 from remora.app._project import Project, counter_of
 from remora.config import RungConfig
@@ -180,8 +180,9 @@ class Escalating:
         tools = (*_tools(start), ANSWER)
         beside = tools if found.calling == "native" else ()
         fixed = fixed_tokens(system_text(SYSTEM, tools, found.calling), found.counter, beside)
-        limit = found.limit(rung.prompt_tokens or fixed + (tokens or HANDOVER_TOKENS))
-        document = await self._write(events, min(tokens or HANDOVER_TOKENS, limit - fixed), found)
+        wanted = tokens or (found.packet_tokens if found.record.get("server") == EMBEDDED else HANDOVER_TOKENS)
+        limit = found.limit(rung.prompt_tokens or fixed + wanted)
+        document = await self._write(events, min(wanted, limit - fixed), found)
         identity = Identity(self._project.library.new_id(self._project.clock.now()), "", OPERATION, start.node_id)
         track = Track.of(
             Wiring(

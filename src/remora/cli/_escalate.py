@@ -33,7 +33,7 @@ def escalate(
     stream: StreamId,
     tokens: Annotated[
         int | None,
-        typer.Option(min=300, help="Maximum tokens of the document; default: 4,000, or 8,000 for a model"),
+        typer.Option(min=300, help="Maximum tokens of the document; default: 4,000, for a server 8,000, for an embedded model its usual"),
     ] = None,
     to: Annotated[
         str | None,
