@@ -24,13 +24,14 @@ TEXTS = (
 async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_with_a_valid_call() -> None:
     gguf = qwen()
     async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024)) as found:
-        assert (found.calling, found.trained, found.packet_tokens) == ("text", False, 3000)
-        assert (found.record["model"], found.counter.exact, found.reserve) == ("qwen2.5-coder-1.5b", True, 1024)
+        assert (found.calling, found.trained, found.packet_tokens) == ("reasoned", False, 3000)
+        assert (found.record["model"], found.counter.exact, found.reserve) == ("qwen2.5-coder-1.5b", True, 512)
         tools = (ToolEntry(name="run_linter"),)
         policy = found.policy(SubagentDefinition(name="lint", goal="g", system_prompt="s", tools=tools))
         text = "Lint errors: F401 at line 1. Call apply_fix for it, as JSON."
         decision = await policy.decide(Prompt(({"role": "user", "content": text},), TOOLS, turn=1))
         assert decision.calls[0].tool in {tool.name for tool in TOOLS}
+        assert decision.text.startswith('{"why":"')
         assert "\n" not in decision.text
         child = await policy._server.ready()  # type: ignore[attr-defined]
         server = ServerCounter(child.url, api_key=child.key, deadline_s=60)
