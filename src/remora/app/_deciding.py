@@ -51,6 +51,10 @@ class Deciders:
         """The knowledge key that prompts name when it is 0; empty if they do not."""
         return definition.check.count if definition.check and not self.trained else ""
 
+    def check_tool(self, definition: SubagentDefinition) -> str:
+        """The tool that is not offered again before a file changes; empty if there is none."""
+        return definition.check.tool if definition.check and not self.trained else ""
+
     def default_limit(self, fixed: int) -> int:
         """The default prompt limit. `fixed` is the number of tokens of system text and tools."""
         return self.trained_limit or fixed + self.packet_tokens

@@ -33,7 +33,10 @@ def escalate(
     stream: StreamId,
     tokens: Annotated[
         int | None,
-        typer.Option(min=300, help="Maximum tokens of the document; default: 4,000, for a server 8,000, for an embedded model its usual"),
+        typer.Option(
+            min=300,
+            help="Maximum tokens of the document; default: 4,000, for a server 8,000, for an embedded model its usual",
+        ),
     ] = None,
     to: Annotated[
         str | None,

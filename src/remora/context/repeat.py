@@ -43,9 +43,9 @@ class RepeatGuard:
         """Forget all counts. Called when files change, because the same call may now return another result."""
         self._latest.clear()
 
-    def is_worn_out(self, action: CandidateAction) -> bool:
-        """Whether the call returned the same result too often to be offered again."""
-        return self._latest.get(_call_digest(action.tool, action.args), ("", 0))[1] >= REPEAT_LIMIT
+    def is_worn_out(self, action: CandidateAction, limit: int = REPEAT_LIMIT) -> bool:
+        """Whether the call returned the same result `limit` times, so that it is not offered again."""
+        return self._latest.get(_call_digest(action.tool, action.args), ("", 0))[1] >= limit
 
     def _without_worn_out(self, candidates: tuple[CandidateAction, ...] | None) -> tuple[CandidateAction, ...] | None:
         return tuple(action for action in candidates or () if not self.is_worn_out(action)) or None

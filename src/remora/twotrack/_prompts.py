@@ -65,6 +65,11 @@ class PromptSettings:
 
     For models that were not trained on packets: they do finished work again unless the last line says that it is done.
     """
+    check_tool: str = ""
+    """The tool of the agent's check: once called, it is not offered again before a file changes.
+
+    For models that were not trained on packets: they like to look again instead of going on.
+    """
     rung: str = ""
     """The rung of the ladder that these prompts are for, as receipts name it; empty without a ladder."""
     are_sent: bool = True

@@ -17,7 +17,7 @@ from remora.context.checks import checked
 from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.models import KnowledgeEntry
 from remora.context.render import CHRONOLOGICAL
-from remora.context.repeat import RepeatGuard
+from remora.context.repeat import REPEAT_LIMIT, RepeatGuard
 from remora.context.summarizers import Distilled, Summarizer, distill, states_outcome, summarize_guarded
 from remora.errors import ToolError, TraceError
 from remora.events import (
@@ -172,10 +172,10 @@ class ToolResultBuilder:
             self._repeats.forget()
         self._repeats.note(event.tool, args, raw, PacketDelta())
 
-    def is_worn_out(self, tool: ToolSpec) -> bool:
-        """Whether the tool takes no arguments and has returned the same result too often."""
+    def is_worn_out(self, tool: ToolSpec, limit: int = REPEAT_LIMIT) -> bool:
+        """Whether the tool takes no arguments and has returned the same result `limit` times."""
         takes_nothing = not tool.parameters.get("properties")
-        return takes_nothing and self._repeats.is_worn_out(CandidateAction(tool=tool.name))
+        return takes_nothing and self._repeats.is_worn_out(CandidateAction(tool=tool.name), limit)
 
     async def distill(self, tool: str, safe: Any) -> Distilled:
         """Distill a result of `tool` that has no secrets."""

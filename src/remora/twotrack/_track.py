@@ -12,6 +12,7 @@ from remora.context.calls import BadCall, CallLike, read_call
 from remora.context.chat import Reply
 from remora.context.contracts import ToolLike, ToolSpec
 from remora.context.cut import may_be_longer
+from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
 from remora.context.summarizers import Distilled
@@ -135,7 +136,7 @@ class Track(TrackParts):
             drafts = []
         # One append records the start of the turn and its prompt, unless the Hub has news between them.
         shown = project(drafts, start=self.packet)
-        usable = tuple(tool for tool in self.tools if not self._results.is_worn_out(tool))
+        usable = tuple(tool for tool in self.tools if not self._is_worn_out(tool, shown))
         try:
             messages, offered, receipt = await self._asked.build(shown, usable, self._handover)
         except RemoraError:
@@ -145,6 +146,12 @@ class Track(TrackParts):
             drafts.append(receipt)
         await self.context.record(*drafts)
         return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn, self._after_cut)
+
+    def _is_worn_out(self, tool: ToolSpec, shown: DecisionPacket) -> bool:
+        """Whether another call of the tool can tell nothing new."""
+        called = [action.outcome for action in shown.recent_actions if action.tool == tool.name]
+        once = tool.name == self._asked.settings.check_tool and called[-1:] != ["error"]
+        return self._results.is_worn_out(tool, 1) if once else self._results.is_worn_out(tool)
 
     async def response(self, reply: Reply, *, calls: Iterable[CallLike] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls.
