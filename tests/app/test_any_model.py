@@ -82,21 +82,21 @@ async def test_a_model_that_repeats_itself_is_stopped_with_a_reason_and_a_verdic
 
 async def test_a_call_of_a_tool_that_is_no_longer_offered_is_not_taken_for_an_answer(root: Path) -> None:
     with in_turn(chooses("run_linter")) as server:
-        result, events = await run(root, server)
+        result, events = await run(root, server, server__mode="tools")
         last = json.loads(asked(server)[-1]["messages"][-1]["content"])["last_error"]
     assert (result.outcome, result.reason, result.verdict) == ("error", "reply_invalid", "unchanged")
     assert "Tool `run_linter` is not offered: expected one of `apply_fix`" in last
     assert result.check["why"]
     offered = ["run_linter" in event.offered for event in events if isinstance(event, ModelRequestEvent)]
-    assert offered == [True, False, False, False]  # to look again tells nothing new
+    assert offered == [True, True, True, False, False, False]
 
 
 async def test_the_agents_check_may_be_called_again_when_a_file_has_changed(root: Path) -> None:
     with in_turn(chooses("run_linter"), FIXES, chooses("run_linter"), SUBMITS) as server:
-        result, events = await run(root, server)
+        result, events = await run(root, server, server__mode="json")
     offered = ["run_linter" in event.offered for event in events if isinstance(event, ModelRequestEvent)]
     assert (result.outcome, result.reason, result.verdict) == ("success", "submitted", "clean")
-    assert offered == [True, False, True, False]
+    assert offered == [True, False, True, False]  # to look again before that tells nothing new
 
 
 WORSE = "One sentence: the function `top_sellers` in a.py, lines 1-5 returns a list."

@@ -47,13 +47,19 @@ class Deciders:
     trained: bool = True
     """Whether it was trained on packets, or needs no explanation. If not, prompts say when the work is done."""
 
+    constrained: bool = False
+    """Whether a reply can only be a call of an offered tool."""
+
     def done_key(self, definition: SubagentDefinition) -> str:
         """The knowledge key that prompts name when it is 0; empty if they do not."""
         return definition.check.count if definition.check and not self.trained else ""
 
     def check_tool(self, definition: SubagentDefinition) -> str:
-        """The tool that is not offered again before a file changes; empty if there is none."""
-        return definition.check.tool if definition.check and not self.trained else ""
+        """The tool that is not offered again before a file changes; empty if there is none.
+
+        A model that is not constrained would call it all the same, and lose a turn.
+        """
+        return definition.check.tool if definition.check and self.constrained and not self.trained else ""
 
     def default_limit(self, fixed: int) -> int:
         """The default prompt limit. `fixed` is the number of tokens of system text and tools."""

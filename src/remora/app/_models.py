@@ -147,6 +147,7 @@ def _make_deciders(
         window=window,
         reserve=endpoint.reply_limit(after_cut=True),
         calling="native" if mode == "tools" else "reasoned" if endpoint.reasoned else "text",
+        constrained=mode == "json" and endpoint.constrained,
         record={"policy": policy.name, "model": endpoint.model, **info, "mode": mode}
         | {name: getattr(endpoint, name) for name in recorded},
     )
