@@ -3,6 +3,9 @@
 Prompts are those of real runs over tasks of the suite, with no turn decided by rule. Both servers are asked each of
 them, one after the other, so that what else the machine does falls on both. From the second turn of a run on, the
 beginning of the prompt is known.
+
+With `--model NAME`, another model of the catalogue is asked its own prompts: how long its first decision takes with
+loading, the first one of each agent, and later ones.
 """
 
 from __future__ import annotations
@@ -22,14 +25,18 @@ from benchmarks.aims import at_most
 from benchmarks.measure import business, folder, machine, now, say, versions
 from remora.app import Deciders, Project, RunOverrides, deciders, ensure_weights, served_weights, weights_counter
 from remora.config import Config, RunnerConfig, ServerConfig
+from remora.errors import ReplyInvalid
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, FirstCandidatePolicy, bundled_adapter
 from remora.ports import Decision, Prompt
+from remora.subagent import SubagentDefinition, ToolEntry
 from remora_lab.bench.suite import read_suite, select_tasks
 from remora_lab.bench.tasks import Task
 from remora_lab.bench.trial import write_task
 
 TASKS = 12
 WINDOW = 4096
+DEFINITION = SubagentDefinition(name="any", goal="g", system_prompt="s", tools=(ToolEntry(name="t"),))
+"""Stands for every agent: the model is asked with the same adapter for all."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,46 @@ async def times(asked: list[Asked], threads: int) -> dict[str, list[float]]:
     return took
 
 
+async def model_times(name: str, count: int, threads: int) -> dict[str, Any]:
+    """Seconds of the decisions of a model of the catalogue: cold, the first of an agent, and warm ones."""
+    suite = read_suite(Path(__file__).parent / "tasks")
+    kept: list[Asked] = []
+    took: list[float] = []
+    written: list[int] = []
+    async with deciders(ServerConfig(model=name, threads=threads)) as found:
+        tasks = select_tasks(suite, "eval", (), count)
+        for task in tasks:
+            await _run(task, found, kept)
+        policy = found.policy(DEFINITION)
+        for each in kept:
+            began = perf_counter()
+            try:
+                usage = (await policy.decide(each.prompt)).usage
+            except ReplyInvalid as error:
+                usage = error.usage
+            took.append(perf_counter() - began)
+            written.append(int(usage.get("completion_tokens", 0)))
+            say(f"{len(took)} of {len(kept)}: {took[-1]:.1f} s")
+    first = [time for time, each in zip(took[1:], kept[1:], strict=True) if each.turn == 1]
+    warm = [time for time, each in zip(took, kept, strict=True) if each.turn > 1]
+    return {
+        "model": name,
+        "cold_s": round(took[0], 1),
+        "first_of_an_agent_s": _spread(first),
+        "warm_s": _spread(warm),
+        "reply_tokens": statistics.median(written),
+    }
+
+
+def _spread(times: list[float]) -> dict[str, float]:
+    return {
+        "decisions": len(times),
+        "median": round(statistics.median(times), 1) if times else 0.0,
+        "least": round(min(times, default=0.0), 1),
+        "most": round(max(times, default=0.0), 1),
+    }
+
+
 def medians(asked: list[Asked], took: dict[str, list[float]]) -> list[dict[str, Any]]:
     """Medians, over warm turns of all operations and of each."""
     rows = []
@@ -124,9 +171,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description=__doc__)
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--model", default="", help="a larger model of the catalogue; its figures are only printed")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "decisions.json")
     options = parser.parse_args()
     busy = business()
+    if options.model:
+        figures = asyncio.run(model_times(options.model, options.tasks, options.threads))
+        about = {"when": now(), "machine": machine(), "versions": versions(), "threads": options.threads}
+        print(json.dumps(about | figures | {"busy_before": busy, "busy_after": business()}, indent=2))
+        return
     asked = asyncio.run(prompts(options.tasks))
     say(f"decisions: {len(asked)} prompts of {options.tasks} tasks, {options.threads} threads, twice each")
     rows = medians(asked, asyncio.run(times(asked, options.threads)))
