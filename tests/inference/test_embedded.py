@@ -135,7 +135,7 @@ async def test_the_child_sees_nothing_of_our_environment_and_its_key_is_in_no_li
 async def test_the_model_is_wired_with_its_exact_counter_its_window_and_its_digest(gguf: Path) -> None:
     async with model_deciders(ServerConfig(server="embedded", gguf=gguf, context=1024, max_tokens=64)) as found:
         assert (found.counter.exact, found.window, found.reserve, found.calling) == (True, 1024, 128, "text")
-        assert found.limit(1000) == 960
+        assert found.limit(1000) == 896
         assert len(found.record["sha256"]) == 64
 
 
