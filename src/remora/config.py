@@ -50,8 +50,8 @@ class ServerConfig(_Block):
     mode: Literal["auto", "json", "tools"] = "auto"
     """How the model makes calls: as JSON constrained to a schema, or by native tool calling. `auto` picks by server."""
     reasons: bool | None = None
-    """Whether a model without an adapter says why before each call, in mode `json`. By default as the catalogue says:
-    `qwen2.5-coder-1.5b` does."""
+    """Whether a model without an adapter says why before each call, in mode `json`. By default as its entry in the
+    catalogue says; no bundled one does."""
     timeout_s: float = Field(default=30.0, gt=0, le=MAX_S)
     """Seconds to wait for a connection and for each part of a reply."""
     deadline_s: float = Field(default=120.0, gt=0, le=MAX_S)

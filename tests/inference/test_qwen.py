@@ -23,7 +23,7 @@ TEXTS = (
 @pytest.mark.faults
 async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_with_a_valid_call() -> None:
     gguf = qwen()
-    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024)) as found:
+    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024, reasons=True)) as found:
         assert (found.calling, found.trained, found.packet_tokens) == ("reasoned", False, 3000)
         assert (found.record["model"], found.counter.exact, found.reserve) == ("qwen2.5-coder-1.5b", True, 512)
         tools = (ToolEntry(name="run_linter"),)
