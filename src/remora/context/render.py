@@ -28,8 +28,8 @@ CHRONOLOGICAL: frozenset[Style] = frozenset({"account", "chat"})
 """Styles that show the run as it happened, with people's words and every call, and offer `recall`."""
 Calling = Literal["text", "native"]
 """How a model calls tools: `text` lists them in the prompt and asks for JSON; `native` uses the server's API for it."""
-RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2", "chat": "chat-1"}
-"""The version of each style, as receipts name it."""
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-3", "chat": "chat-2"}
+"""The version of each style, as receipts name it. A new version of the account chooses other lines."""
 
 WIDEST = 32
 """A text with more characters per token of its limit counts as too long: counting megabytes would take seconds."""
