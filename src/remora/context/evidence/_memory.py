@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Annotated
 
 import orjson
+from pydantic import Field
 
 from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import Entry, clip
@@ -57,7 +59,8 @@ class Evidence:
     ledger: tuple[Known, ...] = ()
     dropped: int = 0
     """Number of dropped entries."""
-    rules: int = RULES
+    rules: Annotated[int, Field(exclude=True)] = field(default=RULES, compare=False)
+    """How the fold shrinks it. A packet does not show it."""
 
     @cached
     def size(self) -> int:
