@@ -17,7 +17,7 @@ import orjson
 from remora.context.budget import CONSTRAINTS_CAP, EMPTIEST, ERROR_CAP, Fitted, fit, reserved
 from remora.context.contracts import ToolSpec
 from remora.context.evidence import MESSAGE_OVERHEAD, Message, append_message, write_account, write_chat
-from remora.context.models import DecisionPacket
+from remora.context.models import Constraints, DecisionPacket
 from remora.context.text import messages_text, one_line
 from remora.errors import BudgetError
 from remora.ports import TokenCounter
@@ -208,8 +208,18 @@ def _is_newest(error: str | None, packet: DecisionPacket) -> bool:
     return error.removeprefix(f"{newest.tool}: ") in " ".join(newest.lines)
 
 
+_BESIDE = (
+    "node_summary", "knowledge", "last_error", "hub_context", "state_summary", "diagnostics", "candidate_actions",
+    "excerpts", "extensions",
+)  # fmt: skip
+"""The fields of a packet that are shown beside the run's account."""
+_UNCONSTRAINED = Constraints()
+
+
 def _beside(packet: DecisionPacket, room: int, count: Callable[[str], int]) -> Fitted:
     """The sections beside the run's account, within their share."""
+    if not any(map(packet.__dict__.__getitem__, _BESIDE)) and packet.constraints == _UNCONSTRAINED:
+        return Fitted({"turn": packet.turn}, {})  # the common case: nothing to fit
     bare = packet.model_copy(update={"goal": "", "recent_actions": [], "operation": "", "node_id": ""})
     most = max(int(room * REST_SHARE), _least_rest(count))
     return fit(bare, lambda sections: count(_markdown(sections)), most, count)

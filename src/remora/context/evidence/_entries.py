@@ -122,9 +122,18 @@ class Entry:
         return parents
 
     @cached
-    def heads(self) -> frozenset[int]:
-        """The lines that are parents of others. They are shown with them."""
-        return frozenset(self.parents)
+    def choices(self) -> list[tuple[int, str, int, int]]:
+        """The lines that are chosen one by one: index, text, cost and parent. Parents are shown with their children.
+
+        Of an output, only lines with words.
+        """
+        heads, words = set(self.parents), self.lexed.words
+        lines = enumerate(zip(self.texts, self.costs, self.parents, strict=True))
+        return [
+            (at, text, cost, parent)
+            for at, (text, cost, parent) in lines
+            if at not in heads and (words[at] or (self.speaker != "call" and text.strip()))
+        ]
 
     @cached
     def filled(self) -> list[int]:

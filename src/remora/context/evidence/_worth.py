@@ -154,16 +154,12 @@ class Judge:
         bonus, repeated, less = self._bonus(entry), self._repeated, LATER[share]
         # Of a large older output, only lines that say something new or related are looked at.
         skims = share == "" and entry.speaker == "call" and entry.height > LARGE_OUTPUT
-        # In messages and short outputs, lines without words, such as `ok`, also count.
-        shows_all = entry.speaker != "call" or share == "call"
-        texts, words, costs, parents, heads = entry.texts, entry.lexed.words, entry.costs, entry.parents, entry.heads
-        found: list[Piece] = []
-        for at in range(self.end(index)):
+        end, found = self.end(index), list[Piece]()
+        for at, text, cost, parent in entry.choices:
+            if at >= end:
+                break
             news, gain = fresh[at], gains.get(at, 0)
-            if at in heads or (skims and not news and gain < HOT):
-                continue
-            text, cost = texts[at], costs[at]
-            if not words[at] and not (shows_all and text.strip()):
+            if skims and not news and gain < HOT:
                 continue
             worth = base + gain + FRESH * (news if news < MOST_FRESH else MOST_FRESH) - LENGTH * cost
             if text in repeated:
@@ -172,7 +168,7 @@ class Judge:
                 repeated.add(text)
             if bonus:
                 worth += bonus.get(at, 0)
-            found.append((worth, worth - less, index, at, cost, share, parents[at]))
+            found.append((worth, worth - less, index, at, cost, share, parent))
         return found
 
     def _gains(self, entry: Entry) -> tuple[dict[int, int], int]:

@@ -55,9 +55,9 @@ class FileTrace:
         stream, drafts = self._stream(stream_id), tuple(drafts)
         if not drafts:
             return ()
-        if stream.will_sync(drafts):
+        if stream.will_wait(drafts):
             return await self._alone(stream, stream.append, drafts)
-        # Without a sync, the hand-over to a thread takes longer than the write.
+        # Otherwise the hand-over to a thread takes longer than the write.
         async with stream.turn:
             return stream.append(drafts)
 
