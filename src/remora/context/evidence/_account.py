@@ -32,7 +32,7 @@ Count = Callable[[str], int]
 TASK_SHARE = 0.27
 SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.05}
 """Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
-FIRST_FILL = 0.68
+FIRST_FILL = 0.65
 """The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
 LEDGER_SHARE = 0.06
 NOTES = 30
@@ -42,11 +42,13 @@ SAMPLE = 1_200
 TRIES = 4
 GAP_COST = 1
 """Estimated tokens of a gap between lines."""
+MISSES = 24
+"""Lines that do not fit, after which no more are tried: those that follow are worth less."""
 KNOWN_TRIES = 4
 """Entries whose identifiers do not fit, after which no more are tried."""
-AIM = 0.955
+AIM = 0.975
 """The share of the budget that the first selection aims at."""
-FULL = 0.93
+FULL = 0.95
 """An account that uses this share of the budget is good enough: no further attempt."""
 SAFELY = 1.05
 """A correction takes back this much more than was estimated, and adds as much less."""
@@ -251,9 +253,10 @@ class _Writer:
         """Choose the pieces that fit, in order, each kind within its limit. Returns the tokens and the pieces left."""
         chosen, steps, limits = self._chosen, self._steps, dict(limits)
         rest: list[Piece] = []
+        tries = MISSES
         for at, piece in enumerate(pieces):
             _, _, index, line, cost, share, parent = piece
-            if left < 4:
+            if left < 4 or not tries:
                 rest += pieces[at:]
                 break
             shown = chosen.get(index)
@@ -265,6 +268,7 @@ class _Writer:
                 cost += sum([self._cost(index, at) for at in lines[1:]])
             if cost > left or cost > limits.get(share, cost):
                 rest.append(piece)
+                tries -= cost > left
                 continue
             if shown is None:
                 chosen[index] = set(lines)

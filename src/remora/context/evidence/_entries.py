@@ -202,8 +202,8 @@ _OF_IDENTIFIERS = ("known", "known_words", "known_weight")
 
 @lru_cache(maxsize=2048)
 def _telling_word(value: str) -> str:
-    """The longest word of an identifier. Cached, because outputs of one run share many identifiers."""
-    return value.lower() if value.isalnum() else max(all_words(value), key=len, default="")
+    """The longest word of an identifier, of a path's last part. Cached: outputs of one run share many identifiers."""
+    return value.lower() if value.isalnum() else max(all_words(value.rpartition("/")[2]), key=len, default="")
 
 
 def person_said(seq: int, text: str) -> Entry:

@@ -17,7 +17,7 @@ from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import LINE_NUMBER, Entry
 from remora.context.evidence._words import words_of
 
-HORIZON = 2.5
+HORIZON = 1.9
 """Outputs beyond this many budgets of text are not scored; only their calls and identifiers are shown."""
 MANY = 30
 """The newest entries whose words define the topic of the run: this many."""
