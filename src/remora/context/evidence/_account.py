@@ -34,6 +34,8 @@ SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.05}
 """Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
 FIRST_FILL = 0.65
 """The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
+USED_CALLS = 12
+"""The newest calls whose words decide which lines of a long task are shown: this many."""
 LEDGER_SHARE = 0.06
 NOTES = 30
 """Tokens for labels and for the line that counts what was left out."""
@@ -215,7 +217,7 @@ class _Writer:
 
     def write(self, target: float) -> _Draft:
         """What an account of about `target` tokens shows."""
-        self._task, weight = task_text(self._goal, target * TASK_SHARE, self._used)
+        self._task, weight = task_text(self._goal, target * TASK_SHARE, lambda: self._used)
         room = target - weight - NOTES
         self._chosen: dict[int, set[int]] = {}
         self._steps: list[tuple[int, Collection[int], float]] = []
@@ -246,8 +248,8 @@ class _Writer:
 
     @cached
     def _used(self) -> frozenset[str]:
-        calls = [entry.words for entry in self._entries if entry.speaker == "call"]
-        return frozenset[str]().union(*calls[-12:])
+        calls = [entry.words for entry in self._entries[-2 * USED_CALLS :] if entry.speaker == "call"]
+        return frozenset[str]().union(*calls[-USED_CALLS:])
 
     def _choose(self, pieces: Sequence[Piece], left: float, limits: Mapping[str, float]) -> tuple[float, list[Piece]]:
         """Choose the pieces that fit, in order, each kind within its limit. Returns the tokens and the pieces left."""
