@@ -43,7 +43,7 @@ _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected",
 """After these events a stream may be complete, even if nobody closes it."""
 
 SHORT_SYNC_S = 0.001
-"""After a sync of at most this many seconds, the next one is done without a thread."""
+"""After a sync of at most this many seconds, a writer of one stream does the next one without a thread."""
 
 _HINT = "Everything acknowledged before is safe. See to the disk, then resume the run"
 
@@ -105,12 +105,14 @@ class OpenStream:
             raise
         self.known = True
 
-    def will_wait(self, drafts: Sequence[Draft]) -> bool:
-        """Whether appending these drafts may wait long for the disk. The first append does: it opens the stream.
+    def will_sync(self, drafts: Sequence[Draft]) -> bool:
+        """Whether appending these drafts may wait for the disk. The first append does, because it opens the stream."""
+        return self._handle is None or self._must_sync(drafts)
 
-        A short sync takes less time than its hand-over to a thread, on a busy machine far less.
-        """
-        return self._handle is None or (self._must_sync(drafts) and self._last_sync_s > SHORT_SYNC_S)
+    @property
+    def syncs_shortly(self) -> bool:
+        """Whether the next sync is likely to take less time than its hand-over to a thread."""
+        return self._handle is not None and self._sync == "turn" and self._last_sync_s <= SHORT_SYNC_S
 
     def _must_sync(self, events: Sequence[Event]) -> bool:
         return must_sync(self._sync, events)
