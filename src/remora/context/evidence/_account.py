@@ -32,11 +32,11 @@ Count = Callable[[str], int]
 TASK_SHARE = 0.27
 SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.05}
 """Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
-FIRST_FILL = 0.65
+FIRST_FILL = 0.68
 """The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
 USED_CALLS = 12
 """The newest calls whose words decide which lines of a long task are shown: this many."""
-LEDGER_SHARE = 0.06
+LEDGER_SHARE = 0.03
 NOTES = 30
 """Tokens for labels and for the line that counts what was left out."""
 SAMPLE = 1_200

@@ -19,7 +19,7 @@ from remora.context.evidence._words import words_of
 
 HORIZON = 1.9
 """Outputs beyond this many budgets of text are not scored; only their calls and identifiers are shown."""
-MANY = 30
+MANY = 60
 """The newest entries whose words define the topic of the run: this many."""
 SPREAD = 12
 """The newest calls in which a word is counted, to tell words of the topic from words that are everywhere."""
