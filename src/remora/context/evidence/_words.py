@@ -93,9 +93,9 @@ def lex(lines: Sequence[str]) -> Lexed:
     spaced = _spaced(text)
     words = [line.split() for line in spaced.split("\n")]
     if "_" in spaced:
-        for at, line in enumerate(spaced.split("\n")):
-            if "_" in line:
-                words[at] += line.replace("_", " ").split()
+        for found in words:
+            if joined := " ".join([word for word in found if "_" in word]):
+                found += joined.replace("_", " ").split()
     solid, marks = data.translate(None, _BLANKS).split(b"\n"), data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
     weights = [len(mark) + (len(ink) - len(mark) + 3) // 4 for ink, mark in zip(solid, marks, strict=True)]
     if "  " in text:
