@@ -136,7 +136,7 @@ def _track(kept: Kept, counter: TokenCounter, limit: int) -> TwoTrack:
         identity=Identity("agent"),
         goal=GOAL,
         tools=(LOOK,),
-        prompts=PromptSettings(limit, style="account", calling="native"),
+        prompts=PromptSettings(limit, style="chat", calling="native"),
         writer=kept.writer,
         blobs=kept.blobs,
         counter=counter,

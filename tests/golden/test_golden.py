@@ -21,6 +21,8 @@ FIRST = HERE / "format-1-lint.projector-1.jsonl"
 """The same run as projector 1 recorded it, without evidence."""
 SECOND = HERE / "format-1-lint.delta-2.jsonl"
 """The same run with evidence that lacks the arguments of calls."""
+THIRD = HERE / "format-1-lint.projector-2.jsonl"
+"""The same run as projector 2 recorded it."""
 OLDER = ("json-1", "json-2")
 """Earlier renderers, of each of which the same run is kept."""
 EDITED = HERE / "refused-edited.jsonl"
@@ -45,7 +47,7 @@ def test_the_golden_stream_gives_its_packets_at_every_turn(
     record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
 
 
-@pytest.mark.parametrize("stream", [FIRST, SECOND])
+@pytest.mark.parametrize("stream", [FIRST, SECOND, THIRD])
 def test_a_stream_of_an_earlier_version_still_gives_its_packets(make: ModuleType, stream: Path) -> None:
     expected = orjson.loads(stream.with_suffix(".packets.json").read_bytes())
     assert list(make.packets(stream)) == expected
@@ -58,7 +60,7 @@ def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(
     assert list(make.packets(HERE / f"format-1-lint.{renderer}.jsonl")) == list(make.packets(FIRST))
 
 
-@pytest.mark.parametrize("stream", [STREAM, FIRST, SECOND])
+@pytest.mark.parametrize("stream", [STREAM, FIRST, SECOND, THIRD])
 def test_every_receipt_names_the_packet_that_was_shown(stream: Path) -> None:
     packet, checked = EMPTY, 0
     for event in read_events(stream):

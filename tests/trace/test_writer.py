@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -426,3 +428,28 @@ async def test_a_file_deleted_between_opening_and_locking_takes_no_event(
     async with FileTrace(state_dir, clock=clock, disk=PrunedMeanwhile()) as trace:
         with pytest.raises(TraceLocked, match="was deleted by another process"):
             await trace.append("traces/01GONE", [draft()])
+
+
+class ThreadDisk(Disk):
+    """Notes the threads that sync."""
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+
+    def sync(self, handle: int) -> None:
+        self.threads.append(threading.current_thread().name)
+
+
+@pytest.mark.parametrize(("seconds", "here"), [(0.0, True), (1.0, False)])
+async def test_one_stream_hands_over_only_syncs_that_take_long(
+    state_dir: Path, clock: Any, monkeypatch: pytest.MonkeyPatch, seconds: float, here: bool
+) -> None:
+    times = itertools.count()
+    timer = SimpleNamespace(perf_counter=lambda: next(times) * seconds)
+    monkeypatch.setattr("remora.trace.files.stream.time", timer)
+    disk = ThreadDisk()
+    async with FileTrace(state_dir, clock=clock, sync="turn", disk=disk) as trace:
+        await trace.append(STREAM, [TurnStartEvent(turn=1)])
+        disk.threads.clear()
+        await trace.append(STREAM, [TurnStartEvent(turn=2)])
+        assert [name.startswith("remora-disk") for name in disk.threads] == [not here]

@@ -14,7 +14,8 @@ The rules are part of format 1:
     extensions          replaced per key
     evidence            appended; bounded in bytes, see `remora.context.evidence`
 
-Projector 1 kept only the beginning of the goal. Its streams still fold that way.
+Projector 1 kept only the beginning of the goal. Projector 2 shrank evidence in smaller steps, and by the words of all
+entries. Their streams still fold that way.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from remora.context.evidence import Entry, remember, words_of
+from remora.context.evidence import Entry, Evidence, remember, words_of
 from remora.context.models import (
     MAX_EXCERPTS,
     MAX_RECENT_ACTIONS,
@@ -57,7 +58,7 @@ from remora.events import (
     UnreadableDelta,
 )
 
-PROJECTOR = "2"
+PROJECTOR = "3"
 """The projector of new streams. Each stream names the one that it was recorded for."""
 MAX_DIAGNOSTICS = 8
 
@@ -257,6 +258,7 @@ def _new_packet(event: AgentStartEvent) -> DecisionPacket:
         node_id=event.node_id,
         node_summary=one_line(str(event.node.get("summary", ""))),
         constraints=constraints,
+        evidence=Evidence(rules=2) if event.projector in ("", "1", "2") else Evidence(),
     )
 
 

@@ -17,7 +17,7 @@ import orjson
 from remora.context.budget import CONSTRAINTS_CAP, EMPTIEST, ERROR_CAP, Fitted, fit, reserved
 from remora.context.contracts import ToolSpec
 from remora.context.evidence import MESSAGE_OVERHEAD, Message, append_message, write_account, write_chat
-from remora.context.models import DecisionPacket
+from remora.context.models import Constraints, DecisionPacket
 from remora.context.signatures import list_signatures
 from remora.context.text import messages_text, one_line
 from remora.errors import BudgetError
@@ -30,8 +30,8 @@ CHRONOLOGICAL: frozenset[Style] = frozenset({"account", "chat"})
 Calling = Literal["text", "reasoned", "native"]
 """How a model calls tools: `text` lists them in the prompt and asks for JSON; `reasoned` also asks for a sentence that
 says why, before the call, and lists tools as signatures; `native` uses the server's API for tools."""
-RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-2", "chat": "chat-1"}
-"""The version of each style, as receipts name it."""
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-3", "chat": "chat-2"}
+"""The version of each style, as receipts name it. A new version of the account chooses other lines."""
 
 WIDEST = 32
 """A text with more characters per token of its limit counts as too long: counting megabytes would take seconds."""
@@ -211,8 +211,18 @@ def _is_newest(error: str | None, packet: DecisionPacket) -> bool:
     return error.removeprefix(f"{newest.tool}: ") in " ".join(newest.lines)
 
 
+_BESIDE = (
+    "node_summary", "knowledge", "last_error", "hub_context", "state_summary", "diagnostics", "candidate_actions",
+    "excerpts", "extensions",
+)  # fmt: skip
+"""The fields of a packet that are shown beside the run's account."""
+_UNCONSTRAINED = Constraints()
+
+
 def _beside(packet: DecisionPacket, room: int, count: Callable[[str], int]) -> Fitted:
     """The sections beside the run's account, within their share."""
+    if not any(map(packet.__dict__.__getitem__, _BESIDE)) and packet.constraints == _UNCONSTRAINED:
+        return Fitted({"turn": packet.turn}, {})  # the common case: nothing to fit
     bare = packet.model_copy(update={"goal": "", "recent_actions": [], "operation": "", "node_id": ""})
     most = max(int(room * REST_SHARE), _least_rest(count))
     return fit(bare, lambda sections: count(_markdown(sections)), most, count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -83,6 +83,16 @@ class Event(BaseModel):
     ENVELOPE: ClassVar[tuple[str, ...]] = (
         "seq", "ts", "type", "run_id", "agent_id", "operation", "node_id", "turn", "prev",
     )  # fmt: skip
+
+    def stamped(self, changes: Mapping[str, Any]) -> Self:
+        """A copy with these fields of the envelope. Like `model_copy`, in a fifth of the time."""
+        copy = object.__new__(type(self))
+        set_ = object.__setattr__
+        set_(copy, "__dict__", {**self.__dict__, **changes})
+        set_(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
+        set_(copy, "__pydantic_extra__", dict(self.__pydantic_extra__ or {}))
+        set_(copy, "__pydantic_private__", None)
+        return copy
 
     def body(self) -> dict[str, Any]:
         """What the record has under `data`: the event's own fields, without those at their default."""

@@ -55,11 +55,12 @@ def pack(value: Any, limit: int = INLINE_LIMIT) -> Inline | Packed:
     """`value` in a form that keeps it exactly. Raises `TraceError` for an unknown type, or too deep nesting."""
     if isinstance(value, bytes | bytearray):
         return Packed(bytes(value), "bytes")
-    encoded = _plain_json(value)
-    if encoded is None:
+    plain = _plain_json(value)
+    if plain is None:
         return Packed(_exact_json(value), "exact-json")
+    encoded, copy = plain
     if len(encoded) <= limit:
-        return Inline(orjson.loads(encoded))
+        return Inline(copy)
     return Packed(value.encode(), "utf-8") if isinstance(value, str) else Packed(encoded, "json")
 
 
@@ -75,12 +76,13 @@ def unpack(data: bytes, encoding: Encoding) -> Any:
         raise TraceError(f"A value cannot be read as `{encoding}`: {type(error).__name__}: {error}") from error
 
 
-def _plain_json(value: Any) -> bytes | None:
-    """JSON that gives exactly `value` back, or None if there is none."""
+def _plain_json(value: Any) -> tuple[bytes, Any] | None:
+    """JSON that gives exactly `value` back, with that copy of it; None if there is none."""
     try:
         # Wrapped, because it will be nested deeper in its record, and the encoder stops at 254 levels.
         encoded = orjson.dumps([[[[value]]]])[4:-4]
-        return encoded if orjson.loads(encoded) == value else None
+        copy = orjson.loads(encoded)
+        return (encoded, copy) if copy == value else None
     except (TypeError, ValueError, RecursionError):
         return None
 

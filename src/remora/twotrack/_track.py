@@ -334,9 +334,7 @@ class Track(TrackParts):
         if not self.begun:
             raise UsageError("This `TwoTrack` is not open: expected `async with`, or `await tt.open()` first")
         identity, turn = self.identity.fields(), self.packet.turn
-        stamped = [
-            self._offloader.redact(draft).model_copy(update=identity | {"turn": draft.turn or turn}) for draft in drafts
-        ]
+        stamped = [self._offloader.redact(draft).stamped(identity | {"turn": draft.turn or turn}) for draft in drafts]
         events = await self._writer.append(self.identity.stream_id, stamped)
         for event in events:
             await self._update_state(event)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import reduce
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora.context.evidence import Entry, Evidence, agent_said, called, person_said, read_output, remember
+from remora.context.evidence import Entry, Evidence, agent_said, called, person_said, read_output, remember, words_of
 from remora.context.evidence._memory import MAX_BYTES, MAX_ENTRIES, MAX_LEDGER
 
 
@@ -94,3 +95,28 @@ def test_arguments_that_the_output_shows_again_are_kept_once() -> None:
 def test_a_command_line_that_names_its_tool_is_shown_as_it_was_written() -> None:
     entry = called(1, "grep", {"command": "grep -n foo src/a.py"}, read_output("3:foo"))
     assert entry.text == "grep -n foo src/a.py"
+
+
+def _shop_turn(seq: int) -> tuple[Entry, Entry, Entry]:
+    log = "\n".join(
+        f"{at} INFO order_{seq * at % 997} of customer_{at % 13} took {at * seq % 801} ms in src/m{at % 7}.py"
+        for at in range(70)
+    )
+    rows = {"id": f"R{seq}", "rows": [{"row_id": f"x{seq}_{at}", "n": at} for at in range(30)]}
+    args = {"page": seq, "text": "\n".join(["a = 1", f"b = order_{seq}"] * 9)}
+    return (
+        person_said(seq, f"Look at customer_{seq % 13}. It is order_{seq}."),
+        agent_said(seq + 1, f"I read part {seq}, because loadOrder_{seq} was slow."),
+        called(seq + 2, "read", args, read_output(rows if seq % 2 else log)),
+    )
+
+
+def test_streams_of_projector_2_fold_as_they_did() -> None:
+    evidence, goal = Evidence(rules=2), words_of("Find why orders of customer_7 are late")
+    states = hashlib.sha256()
+    for seq in range(0, 240, 3):
+        for entry in _shop_turn(seq):
+            evidence = remember(evidence, entry, goal)
+            states.update(evidence.encoded)
+    assert evidence.dropped == 84
+    assert states.hexdigest() == "1dfd9d36f4bd615b03a0a62696e0cb3d371c8f51b2ab7cd2e5b3c3fdbf61d274"

@@ -27,18 +27,21 @@ def test_words_are_those_that_the_pattern_finds(text: str) -> None:
 @given(st.lists(LINES, max_size=6))
 def test_lines_analysed_together_are_what_they_are_alone(lines: list[str]) -> None:
     together = lex(lines)
-    assert together.words == [slow_words(line) for line in lines]
+    assert [slow_words(" ".join(words)) for words in together.words] == [slow_words(line) for line in lines]
     assert together.weights == [weigh(line.replace("\n", " ")) for line in lines]
 
 
-@given(st.lists(LINES, min_size=1, max_size=6))
-def test_the_analysis_of_some_lines_keeps_their_words_and_weights(lines: list[str]) -> None:
-    whole = lex(lines)
-    assert whole.of([len(lines) - 1, 0]) == (
-        [whole.words[-1], whole.words[0]],
-        [whole.weights[-1], whole.weights[0]],
-        whole.names,
-    )
+@given(st.lists(LINES, max_size=6))
+def test_a_word_leads_to_all_its_lines(lines: list[str]) -> None:
+    found = lex(lines)
+    for word, places in found.lines.items():
+        assert places == [at for at, words in enumerate(found.words) if word in words]
+
+
+@given(st.lists(LINES, max_size=6))
+def test_a_name_is_fresh_in_its_first_line_alone(lines: list[str]) -> None:
+    found = lex(lines)
+    assert found.fresh == [sum(found.lines[name][0] == at for name in found.names) for at in range(len(lines))]
 
 
 def test_names_are_ids_and_names_in_code() -> None:

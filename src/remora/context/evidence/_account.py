@@ -6,11 +6,19 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from remora.context.evidence._cached import cached
-from remora.context.evidence._chat import CALL_OVERHEAD, RESULT_OVERHEAD, Message, chat_messages, chat_tokens
+from remora.context.evidence._chat import (
+    CALL_OVERHEAD,
+    MESSAGE_OVERHEAD,
+    RESULT_OVERHEAD,
+    Message,
+    chat_messages,
+    chat_tokens,
+)
+from remora.context.evidence._entries import Entry
 from remora.context.evidence._identifiers import by_key
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
@@ -21,12 +29,14 @@ from remora.context.evidence._worth import NO_PARENT, Judge, Piece, goal_words
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
 
-TASK_SHARE = 0.3
-SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.08}
+TASK_SHARE = 0.27
+SHARES = {"newest": 0.3, "call": 0.6, "user": 0.2, "agent": 0.05}
 """Limits in the first pass, as shares of the tokens beside the task, so that every kind gets some."""
 FIRST_FILL = 0.68
 """The share of those tokens for the first pass. Identifiers of hidden outputs may use the rest."""
-LEDGER_SHARE = 0.06
+USED_CALLS = 12
+"""The newest calls whose words decide which lines of a long task are shown: this many."""
+LEDGER_SHARE = 0.03
 NOTES = 30
 """Tokens for labels and for the line that counts what was left out."""
 SAMPLE = 1_200
@@ -34,14 +44,24 @@ SAMPLE = 1_200
 TRIES = 4
 GAP_COST = 1
 """Estimated tokens of a gap between lines."""
+MISSES = 24
+"""Lines that do not fit, after which no more are tried: those that follow are worth less."""
 KNOWN_TRIES = 4
 """Entries whose identifiers do not fit, after which no more are tried."""
-FULL = 0.93
+AIM = 0.975
+"""The share of the budget that the first selection aims at."""
+FULL = 0.95
 """An account that uses this share of the budget is good enough: no further attempt."""
+SAFELY = 1.05
+"""A correction takes back this much more than was estimated, and adds as much less."""
+LEAST_ESTIMATED, MOST_ESTIMATED = 0.4, 1.6
+"""Bounds of estimated tokens for each counted one."""
 
 
 NATIVE = 4
 """The newest entries that a chat shows as messages: this many. Older ones are lines of its first message."""
+CALL_AS_JSON = 12
+"""Tokens that a call takes more as JSON than as a line."""
 OLDER = "Before that, oldest first. `#n` is an event's number. Indented lines are tools' outputs."
 
 
@@ -73,6 +93,7 @@ class _Draft:
     """Identifiers of outputs that were dropped, in one line."""
     parts: Sequence[Shown]
     left_out: Mapping[str, int]
+    _messages: list[Message] = field(default_factory=list)
 
     @cached
     def text(self) -> str:
@@ -80,14 +101,17 @@ class _Draft:
         task = [f"Task: {self.task}"] if self.task else []
         return "\n".join([*task, *self._lines(self.parts), *_note(self.left_out)])
 
-    def messages(self, native: int, *, calls_in_text: bool) -> list[Message]:
-        """The account as chat: the newest entries, at most `native` of them, as messages, older ones as lines."""
-        start = max(0, len(self.parts) - native)
+    def messages(self, calls_in_text: bool) -> list[Message]:
+        """The account as chat: the newest entries, at most `NATIVE` of them, as messages, older ones as lines."""
+        if self._messages:
+            return self._messages
+        start = max(0, len(self.parts) - NATIVE)
         older = next((at for at in range(len(self.parts), start, -1) if not _is_message(self.parts[at - 1])), start)
         opening = [*([self.task] if self.task else []), *_note(self.left_out)]
         if lines := self._lines(self.parts[:older]):
             opening += [OLDER, *lines]
-        return chat_messages("\n".join(opening), self.parts[older:], calls_in_text=calls_in_text)
+        self._messages.extend(chat_messages("\n".join(opening), self.parts[older:], calls_in_text=calls_in_text))
+        return self._messages
 
     def _lines(self, parts: Sequence[Shown]) -> list[str]:
         ledger = [self.ledger] if self.ledger else []
@@ -109,18 +133,25 @@ def write_account(
 
 def write_chat(goal: str, evidence: Evidence, budget: int, count: Count, *, calls_in_text: bool = False) -> ChatAccount:
     """Write the account as chat messages: at most `budget` tokens by `count`, those of the template included."""
-    calls = min(NATIVE, len(evidence.entries))
-    room = max(0, budget - calls * (CALL_OVERHEAD + RESULT_OVERHEAD) // 2)
-
-    def messages(draft: _Draft) -> list[Message]:
-        return draft.messages(NATIVE, calls_in_text=calls_in_text)
+    room = max(0, budget - _chat_overhead(evidence.entries))
 
     writer = _Writer(goal, evidence, room)
-    draft, tokens = _fitting(writer, budget, room, count, lambda made: chat_tokens(messages(made), count))
+    draft, tokens = _fitting(writer, budget, room, count, lambda made: chat_tokens(made.messages(calls_in_text), count))
     if tokens <= budget:
-        return ChatAccount(tuple(messages(draft)), tokens, draft.left_out)
+        return ChatAccount(tuple(draft.messages(calls_in_text)), tokens, draft.left_out)
     short = write_account(goal, evidence, budget, count)
     return ChatAccount(({"role": "user", "content": short.text},), short.tokens, short.left_out)
+
+
+def _chat_overhead(entries: Sequence[Entry]) -> int:
+    """Tokens that a chat takes beside the lines that an account shows: of the template, and around calls."""
+    calls = sum([1 for entry in entries[-NATIVE:] if entry.speaker == "call"])
+    messages = min(NATIVE, len(entries)) - calls
+    return (
+        calls * (CALL_OVERHEAD + RESULT_OVERHEAD + CALL_AS_JSON)
+        + messages * MESSAGE_OVERHEAD
+        + (weigh(OLDER) if len(entries) > NATIVE else 0)
+    )
 
 
 def _fitting(
@@ -128,25 +159,28 @@ def _fitting(
 ) -> tuple[_Draft, int]:
     """The draft that uses most of the budget; one that is over it if none fits.
 
-    Selects lines by estimated tokens, counts the text, and corrects the target for the next attempt.
+    Selects lines once, by estimated tokens. Then counts the text, and takes the least valuable lines back, or adds the
+    next ones, until the text fits well.
     """
     sample = writer.sample()
-    target = room * min(1.3, max(0.4, 0.97 * weigh(sample) / max(1, count(sample))))
+    by_estimate = max(1, weigh(sample)) / max(1, count(sample))
+    target = room * min(MOST_ESTIMATED, max(LEAST_ESTIMATED, AIM * by_estimate))
+    draft = writer.write(target)
     best: tuple[_Draft, int] | None = None
     for _ in range(TRIES):
-        draft = writer.write(target)
         tokens = measure(draft)
-        if tokens > budget:
-            target *= 0.98 * room / max(1, room + tokens - budget)
-            if best is None:
-                continue
-            break
-        if best is None or tokens > best[1]:
-            best = draft, tokens
         unused = budget - tokens
-        if not draft.left_out or unused <= room * (1 - FULL):
+        if unused >= 0 and (best is None or tokens > best[1]):
+            best = draft, tokens
+        if (best is not None and unused < 0) or (unused >= 0 and (not draft.left_out or unused <= room * (1 - FULL))):
             break
-        target *= min(1.6, 0.985 * room / max(1, room - unused))
+        off = abs(unused) * by_estimate
+        corrected = writer.take_back(SAFELY * off) if unused < 0 else writer.add(off / SAFELY)
+        if corrected:
+            draft = writer.draft()
+        else:
+            target *= min(1.6, 0.98 * room / max(1, room - unused))
+            draft = writer.write(target)
     return best or (draft, tokens)
 
 
@@ -165,16 +199,15 @@ class _Writer:
         self._evidence = evidence
         self._entries = evidence.entries
         judge = Judge(self._entries, goal_words(self._goal))
-        self._first = sorted(judge.pieces(budget), key=itemgetter(0), reverse=True)
-        self._later = sorted(self._first, key=itemgetter(1), reverse=True)
-        self._ends = judge.ends
+        self._pieces = sorted(judge.pieces(budget), key=itemgetter(0), reverse=True)
+        self._end = judge.end
         self._lines = sum([entry.height + entry.omitted for entry in self._entries])
         """The number of lines of all entries."""
 
     def sample(self) -> str:
         """The most valuable lines, to calibrate the token estimate."""
         texts, size = [self._goal[:300]], SAMPLE
-        for _, _, index, line, _, _, _ in self._first:
+        for _, _, index, line, _, _, _ in self._pieces:
             entry = self._entries[index]
             texts.append(entry.text if line < 0 else entry.texts[line])
             size -= len(texts[-1])
@@ -184,51 +217,70 @@ class _Writer:
 
     def write(self, target: float) -> _Draft:
         """What an account of about `target` tokens shows."""
-        task, weight = task_text(self._goal, target * TASK_SHARE, self._used)
+        self._task, weight = task_text(self._goal, target * TASK_SHARE, lambda: self._used)
         room = target - weight - NOTES
-        chosen: dict[int, set[int]] = {}
-        left = self._choose(
-            self._first, chosen, room * FIRST_FILL, {name: room * part for name, part in SHARES.items()}
-        )
-        shown = self._shown(chosen)
-        left += room * (1 - FIRST_FILL) - GAP_COST * _gaps(chosen)
-        ledger, left = self._ledger_line(room * LEDGER_SHARE, left, shown)
-        known, left = self._known(chosen, left, shown)
-        self._choose(self._later, chosen, left, {})
-        return self._draft(task, chosen, self._still_hidden(known, chosen), ledger)
+        self._chosen: dict[int, set[int]] = {}
+        self._steps: list[tuple[int, Collection[int], float]] = []
+        limits = {name: room * part for name, part in SHARES.items()}
+        left, rest = self._choose(self._pieces, room * FIRST_FILL, limits)
+        shown = self._shown(self._chosen)
+        left += room * (1 - FIRST_FILL) - GAP_COST * _gaps(self._chosen)
+        self._ledger, left = self._ledger_line(room * LEDGER_SHARE, left, shown)
+        self._listed, left = self._known(self._chosen, left, shown)
+        _, self._rest = self._choose(sorted(rest, key=itemgetter(1), reverse=True), left, {})
+        return self.draft()
+
+    def add(self, room: float) -> bool:
+        """Choose more lines, for about `room` tokens. False if there is none that fits."""
+        before = len(self._steps)
+        _, self._rest = self._choose(self._rest, room, {})
+        return len(self._steps) > before
+
+    def take_back(self, tokens: float) -> bool:
+        """Take back the lines that were chosen last, of about `tokens`. False if there are not so many."""
+        while tokens > 0 and self._steps:
+            index, lines, cost = self._steps.pop()
+            self._chosen[index].difference_update(lines)
+            if not self._chosen[index]:
+                del self._chosen[index]
+            tokens -= cost
+        return tokens <= 0
 
     @cached
     def _used(self) -> frozenset[str]:
-        calls = [entry.words for entry in self._entries if entry.speaker == "call"]
-        return frozenset[str]().union(*calls[-12:])
+        calls = [entry.words for entry in self._entries[-2 * USED_CALLS :] if entry.speaker == "call"]
+        return frozenset[str]().union(*calls[-USED_CALLS:])
 
-    def _choose(
-        self, pieces: Iterable[Piece], chosen: dict[int, set[int]], left: float, limits: Mapping[str, float]
-    ) -> float:
-        """Add the pieces that fit, most valuable first, each kind within its limit. Returns the tokens left."""
-        rest = dict(limits)
-        for _, _, index, line, cost, share, parent in pieces:
-            if cost > left:
-                if left < 4:
-                    break
-                continue
+    def _choose(self, pieces: Sequence[Piece], left: float, limits: Mapping[str, float]) -> tuple[float, list[Piece]]:
+        """Choose the pieces that fit, in order, each kind within its limit. Returns the tokens and the pieces left."""
+        chosen, steps, limits = self._chosen, self._steps, dict(limits)
+        rest: list[Piece] = []
+        tries = MISSES
+        for at, piece in enumerate(pieces):
+            _, _, index, line, cost, share, parent = piece
+            if left < 4 or not tries:
+                rest += pieces[at:]
+                break
             shown = chosen.get(index)
             if shown is not None and line in shown:
                 continue
-            around: Sequence[int] = ()
-            if parent != NO_PARENT and (shown is None or parent not in shown):
-                around = self._around(index, parent, shown or ())
-                cost += sum([self._cost(index, at) for at in around])
-            if cost > left or (share in rest and cost > rest[share]):
+            lines: Collection[int] = (line,)
+            if cost <= left and parent != NO_PARENT and (shown is None or parent not in shown):
+                lines = (line, *self._around(index, parent, shown or ()))
+                cost += sum([self._cost(index, at) for at in lines[1:]])
+            if cost > left or cost > limits.get(share, cost):
+                rest.append(piece)
+                tries -= cost > left
                 continue
             if shown is None:
-                shown = chosen[index] = set()
-            shown.add(line)
-            shown.update(around)
+                chosen[index] = set(lines)
+            else:
+                shown.update(lines)
+            steps.append((index, lines, cost))
             left -= cost
-            if share in rest:
-                rest[share] -= cost
-        return left
+            if share in limits:
+                limits[share] -= cost
+        return left, rest
 
     def _around(self, index: int, parent: int, shown: Collection[int]) -> list[int]:
         """Lines that a line requires: its parent lines and the head of its entry."""
@@ -250,13 +302,13 @@ class _Writer:
         """The entries whose identifiers are listed because they are not shown yet, newest first."""
         found: list[int] = []
         tries = KNOWN_TRIES
-        for index in self._identified:
+        for index in range(len(self._entries) - 1, -1, -1):
             entry = self._entries[index]
             if left < 8 or not tries:
                 break
-            if entry.known_words <= shown:
+            if not entry.identifiers or entry.known_words <= shown:
                 continue
-            new = [(key, value) for key, value, words in entry.known if not words <= shown]
+            new = [(key, value) for key, value, word in entry.known if word not in shown]
             weight = entry.known_weight if len(new) == len(entry.known) else weigh(by_key(new))
             cost = weight + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
             if cost > left:
@@ -268,17 +320,14 @@ class _Writer:
             left -= cost
         return found, left
 
-    @cached
-    def _identified(self) -> list[int]:
-        """The entries that have identifiers, newest first."""
-        return [index for index in range(len(self._entries) - 1, -1, -1) if self._entries[index].identifiers]
-
     def _still_hidden(self, known: Iterable[int], chosen: Mapping[int, set[int]]) -> dict[int, str]:
         """The identifiers of these entries that no chosen line shows, by entry, each once."""
         shown = self._shown(chosen)
         found: dict[int, str] = {}
         for index in known:
-            new = [(key, value) for key, value, words in self._entries[index].known if not words <= shown]
+            if index not in chosen:
+                continue
+            new = [(key, value) for key, value, word in self._entries[index].known if word not in shown]
             shown |= self._entries[index].known_words
             if new:
                 found[index] = by_key(new)
@@ -310,15 +359,18 @@ class _Writer:
                 pairs.append((item.key, f"{item.value} #{item.seq}"))
         return (f"Earlier: {by_key(pairs)}" if pairs else ""), left
 
-    def _draft(self, task: str, chosen: Mapping[int, set[int]], known: Mapping[int, str], ledger: str) -> _Draft:
+    def draft(self) -> _Draft:
+        """What is chosen now."""
+        task, chosen = self._task, self._chosen
+        known = self._still_hidden(self._listed, chosen)
         parts = [
-            show(self._entries[index], chosen[index], self._ends[index], known.get(index, ""))
+            show(self._entries[index], chosen[index], self._end(index), known.get(index, ""))
             for index in sorted(chosen)
         ]
         hidden = self._lines - sum(part.entry.height - part.gone for part in parts)
         items = len(self._entries) - len(chosen) + self._evidence.dropped
         counts = {"items": items, "lines": hidden, "task": int(task != self._goal)}
-        return _Draft(task, ledger, parts, {name: number for name, number in counts.items() if number})
+        return _Draft(task, self._ledger, parts, {name: number for name, number in counts.items() if number})
 
 
 def _is_message(part: Shown) -> bool:

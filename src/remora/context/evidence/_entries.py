@@ -15,7 +15,7 @@ from remora.context.evidence._cached import cached
 from remora.context.evidence._calls import call_json, call_line
 from remora.context.evidence._identifiers import Identifiers, by_key
 from remora.context.evidence._reading import Reading, visible_line
-from remora.context.evidence._words import Lexed, lex, weigh, words_of
+from remora.context.evidence._words import Lexed, all_words, lex, weigh, words_of
 
 BRIEF = 80
 """Most characters of an output that is shown in the line of its call."""
@@ -73,24 +73,19 @@ class Entry:
         return words_of("\n".join((self.text, *self.given, *(() if self.speaker == "call" else self.lines))))
 
     @cached
-    def all_words(self) -> frozenset[str]:
-        """`words`, and those of the output."""
-        return self.words.union(*self.lexed.words)
-
-    @cached
     def names(self) -> frozenset[str]:
-        """All words that are ids, numbers or names in code."""
-        return frozenset([word for word in self.all_words if not word.isalpha()])
+        """Ids, numbers and names in code: of the call or message, and of the output."""
+        return self.lexed.names.union([word for word in self.words if not word.isalpha()])
 
     @cached
-    def known(self) -> tuple[tuple[str, str, frozenset[str]], ...]:
-        """Its identifiers: key, value, and the words of the value."""
-        return tuple([(key, value, _words_of_value(value)) for key, value in self.identifiers])
+    def known(self) -> tuple[tuple[str, str, str], ...]:
+        """Its identifiers: key, value, and the word that shows whether a text has the value."""
+        return tuple([(key, value, _telling_word(value)) for key, value in self.identifiers])
 
     @cached
     def known_words(self) -> frozenset[str]:
-        """The words of all its identifiers."""
-        return frozenset[str]().union(*[words for _, _, words in self.known])
+        """The telling words of all its identifiers."""
+        return frozenset([word for _, _, word in self.known])
 
     @cached
     def known_weight(self) -> int:
@@ -127,19 +122,23 @@ class Entry:
         return parents
 
     @cached
-    def fresh(self) -> list[frozenset[str]]:
-        """For each line, the identifiers that no earlier line contains."""
-        unseen, found = set(self.lexed.names), []
-        for words in self.lexed.words[: self.height]:
-            new = words & unseen
-            unseen -= new
-            found.append(new)
-        return found
+    def choices(self) -> list[tuple[int, str, int, int]]:
+        """The lines that are chosen one by one: index, text, cost and parent. Parents are shown with their children.
+
+        Of an output, only lines with words.
+        """
+        heads, words = set(self.parents), self.lexed.words
+        lines = enumerate(zip(self.texts, self.costs, self.parents, strict=True))
+        return [
+            (at, text, cost, parent)
+            for at, (text, cost, parent) in lines
+            if at not in heads and (words[at] or (self.speaker != "call" and text.strip()))
+        ]
 
     @cached
     def filled(self) -> list[int]:
         """For each index of `texts` and the end: how many lines before it have words."""
-        return [0, *accumulate(map(bool, self.lexed.words[: self.height]))]
+        return [0, *accumulate([bool(words) for words in self.lexed.words[: self.height]])]
 
     @cached
     def line_numbers(self) -> list[tuple[int, int]]:
@@ -191,9 +190,6 @@ class Entry:
         """A copy with the given text, and only these lines of long arguments and of the output."""
         kept_given, kept_lines = tuple(self.given[at] for at in given), tuple(self.lines[at] for at in lines)
         entry = replace(self, text=text, given=kept_given, lines=kept_lines, level=self.level + 1, **changes)
-        if "lexed" in self.__dict__:  # lines that were analysed need not be analysed again
-            start = len(self.given)
-            entry.__dict__["lexed"] = self.lexed.of((*given, *(start + at for at in lines)))
         if entry.identifiers is self.identifiers:
             entry.__dict__.update({name: self.__dict__[name] for name in _OF_IDENTIFIERS if name in self.__dict__})
         return entry
@@ -205,9 +201,9 @@ _OF_IDENTIFIERS = ("known", "known_words", "known_weight")
 
 
 @lru_cache(maxsize=2048)
-def _words_of_value(value: str) -> frozenset[str]:
-    """The words of an identifier. Cached, because outputs of one run share many identifiers."""
-    return frozenset((value.lower(),)) if value.isalnum() else words_of(value)
+def _telling_word(value: str) -> str:
+    """The longest word of an identifier, of a path's last part. Cached: outputs of one run share many identifiers."""
+    return value.lower() if value.isalnum() else max(all_words(value.rpartition("/")[2]), key=len, default="")
 
 
 def person_said(seq: int, text: str) -> Entry:

@@ -7,15 +7,19 @@ outputs, each with its key and its event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Annotated
 
 import orjson
+from pydantic import Field
 
 from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import Entry, clip
 from remora.context.evidence._reading import bounded
+from remora.context.evidence._words import words_of
 
 MAX_BYTES = 48 * 1024
 """Most bytes of all entries together."""
@@ -28,6 +32,12 @@ SHORT_WORDS = 300
 """Bytes of a message, or characters of a call, after it is shortened once."""
 MAX_LEDGER = 240
 """Most identifiers in the ledger."""
+FOCUS = 12
+"""The newest messages and calls whose words decide which lines of an older output are kept: this many."""
+ENOUGH, ENOUGH_BY_RULES_2 = 12, 14
+"""Sixteenths of `MAX_BYTES` to which the evidence is shrunk, so that most turns need not shrink it."""
+RULES = 3
+"""The rules of new streams. Streams of projector 2 fold by rules 2: all entries are the focus."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,8 @@ class Evidence:
     ledger: tuple[Known, ...] = ()
     dropped: int = 0
     """Number of dropped entries."""
+    rules: Annotated[int, Field(exclude=True)] = field(default=RULES, compare=False)
+    """How the fold shrinks it. A packet does not show it."""
 
     @cached
     def size(self) -> int:
@@ -72,7 +84,7 @@ class Evidence:
 
     def with_entry(self, entry: Entry, ledger: tuple[Known, ...]) -> Evidence:
         """Add an entry. What is known of the other entries is not computed again."""
-        grown = Evidence((*self.entries, entry), ledger, self.dropped)
+        grown = Evidence((*self.entries, entry), ledger, self.dropped, self.rules)
         grown.__dict__["size"] = self.size + entry.size
         if ledger is self.ledger:
             grown.__dict__.update({name: self.__dict__[name] for name in _OF_LEDGER if name in self.__dict__})
@@ -99,19 +111,21 @@ def _shrink(evidence: Evidence, goal: frozenset[str]) -> Evidence:
         over = len(entries) - MAX_ENTRIES * 7 // 8
         gone += evidence.entries[:over]
         size -= sum(entry.size for entry in gone)
-    focus = goal.union(*(entry.words for entry in evidence.entries[over:]))
     entries = entries[over:]
+    enough = MAX_BYTES * (ENOUGH if evidence.rules > 2 else ENOUGH_BY_RULES_2) // 16
+    focus = _focus(evidence.entries[over:], goal, evidence.rules)
+    rank = _ranks if evidence.rules > 2 else _ranks_by_rules_2
     for index, old in _oldest_first(entries):
-        if size <= MAX_BYTES * 7 // 8:
+        if size <= enough:
             break
-        new = entries[index] = _shorter(old, focus)
+        new = entries[index] = _shorter(old, focus, rank)
         if old.level == 0:
             gone.append(old)
         size += (new.size if new else 0) - old.size
     kept = tuple(entry for entry in entries if entry is not None)
     dropped = evidence.dropped + len(evidence.entries) - len(kept)
     news = [Known(key, value, entry.seq) for entry in gone for key, value in entry.identifiers if entry.level == 0]
-    return Evidence(kept, _bounded_ledger(evidence.ledger, news), dropped)
+    return Evidence(kept, _bounded_ledger(evidence.ledger, news), dropped, evidence.rules)
 
 
 def _oldest_first(entries: Sequence[Entry | None]) -> Iterator[tuple[int, Entry]]:
@@ -124,23 +138,42 @@ def _oldest_first(entries: Sequence[Entry | None]) -> Iterator[tuple[int, Entry]
                     yield index, entry
 
 
-def _shorter(entry: Entry, focus: frozenset[str]) -> Entry | None:
+def _focus(entries: Sequence[Entry], goal: frozenset[str], rules: int) -> frozenset[str]:
+    if rules > 2:
+        entries = [entry for entry in entries if entry.speaker != "agent"][-FOCUS:]
+    return goal.union(*[entry.words for entry in entries])
+
+
+Rank = Callable[[Entry, frozenset[str]], Mapping[int, int]]
+
+
+def _ranks(entry: Entry, focus: frozenset[str]) -> Mapping[int, int]:
+    """By line of long arguments and of the output: how many words of `focus` it has."""
+    lines = entry.lexed.lines
+    return Counter(chain.from_iterable([lines[word] for word in lines.keys() & focus]))
+
+
+def _ranks_by_rules_2(entry: Entry, focus: frozenset[str]) -> Mapping[int, int]:
+    return {at: len(words_of(line) & focus) for at, line in enumerate((*entry.given, *entry.lines))}
+
+
+def _shorter(entry: Entry, focus: frozenset[str], rank: Rank) -> Entry | None:
     if entry.level == 2:
         return None
     most = SHORT_WORDS if entry.level == 0 else SHORT_WORDS // 2
     clipped, call = clip(entry.text, most), entry.call if len(entry.call) <= most else ""
-    if entry.speaker != "call":
-        return entry.shortened(entry.text, (), _kept(entry, "lines", focus, most))
-    if entry.level == 1:
+    if entry.speaker == "call" and entry.level == 1:
         return entry.shortened(clipped, (), (), call=call, omitted=entry.omitted + len(entry.lines), identifiers=())
-    given = _kept(entry, "given", focus, SHORT_OUTPUT // 2)
-    lines = _kept(entry, "lines", focus, SHORT_OUTPUT)
+    ranks, start = rank(entry, focus), len(entry.given)
+    if entry.speaker != "call":
+        return entry.shortened(entry.text, (), _kept(entry.lines, ranks, start, most))
+    given = _kept(entry.given, ranks, 0, SHORT_OUTPUT // 2)
+    lines = _kept(entry.lines, ranks, start, SHORT_OUTPUT)
     return entry.shortened(clipped, given, lines, call=call, omitted=entry.omitted + len(entry.lines) - len(lines))
 
 
-def _kept(entry: Entry, name: Literal["given", "lines"], focus: frozenset[str], limit: int) -> list[int]:
-    start = len(entry.given) if name == "lines" else 0
-    return bounded(getattr(entry, name), limit, lambda at: len(entry.lexed.words[start + at] & focus))
+def _kept(lines: Sequence[str], ranks: Mapping[int, int], start: int, limit: int) -> list[int]:
+    return bounded(lines, limit, lambda at: ranks.get(start + at, 0))
 
 
 def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:

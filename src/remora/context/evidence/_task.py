@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from remora.context.evidence._words import weigh, words_of
@@ -11,12 +11,13 @@ HEAD, USED = 0.6, 0.85
 """Shares of the tokens: for the head; for the head and lines that later calls used. The tail gets the rest."""
 
 
-def task_text(goal: str, room: float, used: frozenset[str]) -> tuple[str, int]:
+def task_text(goal: str, room: float, used: Callable[[], frozenset[str]]) -> tuple[str, int]:
     """The task in about `room` tokens, and its weight. Lines with words of `used` are preferred to the tail."""
     lines, weights, words = _looked_at(goal)
-    if sum(weights) <= room:
-        return goal, sum(weights)
-    by_use = sorted(range(len(lines)), key=lambda at: -len(words[at] & used))
+    if (whole := sum(weights)) <= room:
+        return goal, whole
+    wanted = used()
+    by_use = sorted(range(len(lines)), key=lambda at: -len(words[at] & wanted))
     orders: tuple[tuple[Sequence[int], float], ...] = (
         (range(len(lines)), HEAD),
         (by_use, USED),

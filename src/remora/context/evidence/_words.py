@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
@@ -12,7 +12,8 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]")
 _LETTERS = string.ascii_letters.encode()
 _WORD_OR_SPACE = bytes(byte if byte in _LETTERS + b"0123456789_\n" else 32 for byte in range(256))
 _LOWER_OR_SPACE = _WORD_OR_SPACE.lower()
-_LETTERS_OR_SPACE = bytes(byte if byte in _LETTERS + b"\n" else 32 for byte in range(256))
+_LOWER, _UPPER = string.ascii_lowercase.encode() + string.digits.encode(), string.ascii_uppercase.encode()
+_CASES = bytes(97 if byte in _LOWER else 65 if byte in _UPPER else 32 for byte in range(256))
 _BLANKS = b" \t\v\f\r"
 _LETTERS_AND_BLANKS = _LETTERS + _BLANKS
 _COMMON = (
@@ -30,19 +31,18 @@ _IGNORED = COMMON.union(word for word in _SHORT if len(word) < 2 or not word.isd
 
 
 class Lexed(NamedTuple):
-    """What some lines consist of."""
+    """What some lines consist of. Everything that is asked of them in later turns is looked up here."""
 
-    words: list[frozenset[str]]
-    """By line, as `words_of` returns them."""
+    words: list[list[str]]
+    """By line, in lower case, with stop words. Names with underscores are also there by part."""
     weights: list[int]
     """By line, as `weigh` returns it."""
-    names: set[str]
-    """Words that are ids or names in code, in lower case."""
-
-    def of(self, lines: Iterable[int]) -> Lexed:
-        """The same for some of the lines."""
-        chosen = list(lines)
-        return Lexed([self.words[at] for at in chosen], [self.weights[at] for at in chosen], self.names)
+    lines: dict[str, list[int]]
+    """The lines that contain a word, in order."""
+    names: frozenset[str]
+    """Words that are ids or names in code."""
+    fresh: list[int]
+    """By line: how many names no earlier line contains."""
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -50,6 +50,11 @@ def words_of(text: str) -> frozenset[str]:
     spaced = _spaced(text)
     found = frozenset(spaced.split()) - _IGNORED
     return found.union(_parts(found)) if "_" in spaced else found
+
+
+def all_words(text: str) -> list[str]:
+    """All words of a text in order, in lower case, with stop words."""
+    return _spaced(text).split()
 
 
 def _spaced(text: str) -> str:
@@ -71,47 +76,53 @@ def is_identifier(text: str) -> bool:
 
 
 def weigh(text: str) -> int:
-    """Estimate the tokens of a text: one for a sign, digit, indent or word, and one for every nine letters."""
+    """Estimate the tokens of a text: one for a sign, digit or indent, and one for every four letters."""
     data = text.encode("ascii", "replace")
     signs = len(data.translate(None, _LETTERS_AND_BLANKS))
-    letters = len(data.translate(None, _BLANKS)) - signs
-    return signs + len(data.translate(_LETTERS_OR_SPACE).split()) + letters // 9 + ("  " in text)
+    return signs + (len(data.translate(None, _BLANKS)) - signs + 3) // 4 + ("  " in text)
 
 
 def lex(lines: Sequence[str]) -> Lexed:
     """Analyse lines. Works on all of them at once, because every output passes through here."""
     if not lines:
-        return Lexed([], [], set())
+        return Lexed([], [], {}, frozenset(), [])
     text = "\n".join(lines)
     if text.count("\n") >= len(lines):
         return lex([line.replace("\n", " ") for line in lines])
     data = text.encode("ascii", "replace")
-    vocabulary = set(data.translate(_WORD_OR_SPACE).decode().split())
     spaced = _spaced(text)
-    known = frozenset(map(str.lower, vocabulary) if text.isascii() else spaced.split()) - _IGNORED
-    words = [known.intersection(line.split()) for line in spaced.split("\n")]
-    if parts := _parts(known):
-        for at, line in enumerate(spaced.split("\n")):
-            if "_" in line:
-                words[at] = words[at].union(parts.intersection(line.replace("_", " ").split()))
-    return Lexed(words, _weights(lines, data), _names(vocabulary))
+    words = [line.split() for line in spaced.split("\n")]
+    if "_" in spaced:
+        for found in words:
+            if joined := " ".join([word for word in found if "_" in word]):
+                found += joined.replace("_", " ").split()
+    solid, marks = data.translate(None, _BLANKS).split(b"\n"), data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
+    weights = [len(mark) + (len(ink) - len(mark) + 3) // 4 for ink, mark in zip(solid, marks, strict=True)]
+    if "  " in text:
+        weights = [weight + ("  " in line) for weight, line in zip(weights, lines, strict=True)]
+    return _indexed(words, weights, _humped(data))
 
 
-def _weights(lines: Sequence[str], data: bytes) -> list[int]:
-    runs = data.translate(_LETTERS_OR_SPACE).split(b"\n")
-    solid = data.translate(None, _BLANKS).split(b"\n")
-    marks = data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
-    found = []
-    for line, run, inked, mark in zip(lines, runs, solid, marks, strict=False):
-        signs = len(mark)
-        found.append(signs + len(run.split()) + (len(inked) - signs) // 9 + ("  " in line))
-    return found
+def _indexed(words: list[list[str]], weights: list[int], humped: Collection[str]) -> Lexed:
+    """Index the lines by word. `humped` are names that lower case does not tell from words."""
+    index: dict[str, list[int]] = {}
+    fresh = [0] * len(words)
+    names = []
+    for at, found in enumerate(words):
+        for word in found:
+            if (lines := index.get(word)) is None:
+                index[word] = [at]
+                if word in humped or (not word.isalpha() and not word.isdigit() and len(word) > 2):
+                    names.append(word)
+                    fresh[at] += 1
+            elif lines[-1] != at:
+                lines.append(at)
+    return Lexed(words, weights, index, frozenset(names), fresh)
 
 
-def _names(vocabulary: Iterable[str]) -> set[str]:
-    """The words that are ids or names in code, in lower case: with digits, underscores or inner capitals."""
-    return {
-        word.lower()
-        for word in vocabulary
-        if (not word.islower() and _HUMP.search(word) if word.isalpha() else not word.isdigit())
-    }
+def _humped(data: bytes) -> Collection[str]:
+    """Words with inner capitals, in lower case."""
+    if b"aA" not in data.translate(_CASES):
+        return ()
+    found = set(data.translate(_WORD_OR_SPACE).decode().split())
+    return {word.lower() for word in found if not word.islower() and _HUMP.search(word)}

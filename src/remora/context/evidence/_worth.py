@@ -12,42 +12,44 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
-from math import fsum
 
 from remora.context.evidence._cached import cached
 from remora.context.evidence._entries import LINE_NUMBER, Entry
 from remora.context.evidence._words import words_of
 
-HORIZON = 2.5
+HORIZON = 1.9
 """Outputs beyond this many budgets of text are not scored; only their calls and identifiers are shown."""
-MANY = 30
+MANY = 60
 """The newest entries whose words define the topic of the run: this many."""
+SPREAD = 12
+"""The newest calls in which a word is counted, to tell words of the topic from words that are everywhere."""
 LARGE_OUTPUT = 40
 """Lines of a large output."""
 SMALL_OUTPUT = 16
 """An output of at most this many estimated tokens is scored like its call."""
 
-CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 80.0, 60.0, 60.0, 45.0, 65.0, 9.0
+# Scores are tenths of a point. Those of words are whole numbers: their sum is the same in every order of a set.
+CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 800, 600, 600, 450, 650, 90
 """Base scores of lines."""
-NEWEST_USER = 90.0
-CALL_DECAY, USER_DECAY, LINE_DECAY = 6.0, 6.0, 0.8
+NEWEST_USER = 900
+CALL_DECAY, USER_DECAY, LINE_DECAY = 60, 60, 8
 """Subtracted for each later call. The first two are for a budget of 1,000 tokens and shrink with larger budgets."""
-RECENT = 12.0
+RECENT = 120
 """Added for the second newest output, half of it for the third newest, and so on."""
 
-HOT, HOTTER, WARM = 1.0, 2.0, 0.4
+HOT, HOTTER, WARM = 10, 20, 4
 """For each word that a line shares with the latest messages and calls; with the last message; with all."""
-FRESH, MOST_FRESH = 1.8, 4
+FRESH, MOST_FRESH = 22, 4
 """For each identifier that no newer entry contains; the most identifiers that count."""
-RELATED, MOST_RELATED = 0.4, 4.0
+RELATED, MOST_RELATED = 4, 40
 """For each word that the whole output shares with the latest messages and calls; the maximum."""
-NEAR, NEAR_DECAY = 6.0, 0.3
+NEAR, NEAR_DECAY = 60, 3
 """For a numbered line near a number in the latest call or message; subtracted for each line between."""
 NUMBERS = 8
-FAILED, ERROR, REPEATED, LENGTH = 2.0, 16.0, 6.0, 0.1
+FAILED, ERROR, REPEATED, LENGTH = 20, 160, 60, 1
 """For lines of a failed output; for its error lines; subtracted for a repeated line; subtracted for each token."""
 
-LATER = {"agent": 40.0, "user": 20.0, "call": 20.0, "newest": 0.0, "": 0.0}
+LATER = {"agent": 400, "user": 200, "call": 200, "newest": 0, "": 0}
 """Subtracted from the score, by share, in the second pass."""
 
 _ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|ERROR\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)")
@@ -66,10 +68,11 @@ class Judge:
 
     def __init__(self, entries: Sequence[Entry], goal: frozenset[str]) -> None:
         self._entries = entries
-        calls = [entry for entry in entries if entry.speaker == "call"][-MANY:]
-        said = [entry for entry in entries[-MANY:] if entry.speaker != "call"]
+        newest = entries[-MANY:]
+        calls = [entry for entry in newest if entry.speaker == "call"][-SPREAD:]
+        said = [entry for entry in newest if entry.speaker != "call"]
         hot = frozenset[str]().union(*(entry.words for entry in (*said[-2:], *calls[-2:])))
-        spread = Counter(chain.from_iterable([entry.all_words & hot for entry in calls]))
+        spread = Counter(chain.from_iterable([_shared(entry, hot) for entry in calls]))
         common = max(3, len(calls) // 3)
         self._hot = frozenset([word for word in hot if spread[word] <= common])
         self._scores = self._word_scores(goal, said)
@@ -77,15 +80,18 @@ class Judge:
         self._numbers = {int(number) for number in _NUMBER.findall(texts)[-NUMBERS:]}
         self._covered: set[str] = set()
         self._repeated: set[str] = set()
-        self._sums: dict[frozenset[str], float] = {}
-        self.ends = _ends(entries)
-        """For each entry, the end of its lines without a tail that the next output repeats, such as a shell prompt."""
+        self._ends: dict[int, int] = {}
 
-    def _word_scores(self, goal: frozenset[str], said: Sequence[Entry]) -> dict[str, float]:
+    def end(self, index: int) -> int:
+        """The end of an entry's lines without a tail that the next output repeats, such as a shell prompt."""
+        end = self._ends.get(index)
+        return self._entries[index].height if end is None else end
+
+    def _word_scores(self, goal: frozenset[str], said: Sequence[Entry]) -> dict[str, int]:
         warm = goal.union(*(entry.words for entry in self._entries[-MANY:] if entry.speaker != "agent"))
         scores = dict.fromkeys(warm, WARM)
         for word in self._hot:
-            scores[word] = scores.get(word, 0.0) + HOT
+            scores[word] = scores.get(word, 0) + HOT
         for word in self._hot & said[-1].words if said else ():
             scores[word] += HOTTER
         return scores
@@ -98,6 +104,7 @@ class Judge:
         ranks = {"user": 0, "agent": 0, "call": 0}
         age, horizon = 0, budget * HORIZON
         people = sum([1 for entry in self._entries if entry.speaker == "user"])
+        after: Sequence[str] = ()
         for index in range(len(self._entries) - 1, -1, -1):
             entry = self._entries[index]
             speaker = entry.speaker
@@ -112,6 +119,10 @@ class Judge:
                     found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call", NO_PARENT))
             if not entry.height:
                 continue
+            if speaker == "call":
+                if after and entry.lines and entry.lines[-1] == after[-1]:
+                    self._ends[index] = entry.height - _same_end(entry.lines, after)
+                after = entry.lines
             base, share = self._base(entry, index, ranks[speaker])
             ranks[speaker] += 1
             if room[share] <= 0 if share in room else seen > horizon:
@@ -130,54 +141,59 @@ class Judge:
             return (NEWEST_USER, "") if rank == 0 else (USER, "user")
         if entry.speaker == "agent":
             return (AGENT_NEWEST if rank == 0 else AGENT_OLDER, "agent")
-        end = self.ends[index]
+        end = self.end(index)
         if end <= SMALL_OUTPUT and sum(entry.costs[:end]) <= SMALL_OUTPUT:
             return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
     def _lines(self, index: int, base: float, share: str) -> list[Piece]:
-        entry, scores = self._entries[index], self._scores
-        hits = entry.all_words & scores.keys()
-        related = hits & self._hot
-        base += min(MOST_RELATED, RELATED * len(related)) + (FAILED if entry.failed else 0)
-        less = LATER[share]
-        stale = entry.names & self._covered
-        repeated, sums = self._repeated, self._sums
-        bonus = self._bonus(entry)
+        entry = self._entries[index]
+        gains, related = self._gains(entry)
+        base += min(MOST_RELATED, RELATED * related) + (FAILED if entry.failed else 0)
+        fresh = self._fresh(entry)
+        bonus, repeated, less = self._bonus(entry), self._repeated, LATER[share]
         # Of a large older output, only lines that say something new or related are looked at.
         skims = share == "" and entry.speaker == "call" and entry.height > LARGE_OUTPUT
-        # In messages and short outputs, lines without words, such as `ok`, also count.
-        shows_all = entry.speaker != "call" or share == "call"
-        found: list[Piece] = []
-        parents, heads = entry.parents, set(entry.parents)
-        lines = zip(entry.texts[: self.ends[index]], entry.lexed.words, entry.costs, entry.fresh, strict=False)
-        for at, (text, words, weight, fresh) in enumerate(lines):
-            if at in heads or not (words or (shows_all and text.strip())):
+        end, found = self.end(index), list[Piece]()
+        for at, text, cost, parent in entry.choices:
+            if at >= end:
+                break
+            news, gain = fresh[at], gains.get(at, 0)
+            if skims and not news and gain < HOT:
                 continue
-            if stale and fresh:
-                fresh = fresh - stale
-            if skims and not fresh and related.isdisjoint(words):
-                continue
-            worth = base - LENGTH * weight
-            if shared := words & hits:
-                if (gain := sums.get(shared)) is None:
-                    # `fsum` gives the same sum in every order. The order of a set differs between processes.
-                    gain = sums[shared] = fsum([scores[word] for word in shared])
-                worth += gain
-            if fresh:
-                worth += FRESH * min(MOST_FRESH, len(fresh))
+            worth = base + gain + FRESH * (news if news < MOST_FRESH else MOST_FRESH) - LENGTH * cost
             if text in repeated:
                 worth -= REPEATED
             else:
                 repeated.add(text)
             if bonus:
-                worth += bonus.get(at, 0.0)
-            found.append((worth, worth - less, index, at, weight, share, parents[at]))
+                worth += bonus.get(at, 0)
+            found.append((worth, worth - less, index, at, cost, share, parent))
         return found
 
-    def _bonus(self, entry: Entry) -> dict[int, float]:
+    def _gains(self, entry: Entry) -> tuple[dict[int, int], int]:
+        """By line, the scores of its words; and how many words of the topic the entry has."""
+        scores, lines = self._scores, entry.lexed.lines
+        hits = lines.keys() & scores.keys()
+        gains: dict[int, int] = {}
+        for word in hits:
+            score = scores[word]
+            for at in lines[word]:
+                gains[at] = gains.get(at, 0) + score
+        return gains, len(hits & self._hot)
+
+    def _fresh(self, entry: Entry) -> Sequence[int]:
+        """By line, the number of identifiers that neither an earlier line nor a newer entry contains."""
+        fresh, lines = entry.lexed.fresh, entry.lexed.lines
+        if stale := entry.lexed.names & self._covered:
+            fresh = fresh.copy()
+            for name in stale:
+                fresh[lines[name][0]] -= 1
+        return fresh
+
+    def _bonus(self, entry: Entry) -> dict[int, int]:
         """By line: what error lines of a failed output, and lines near a number that was named, score in addition."""
-        bonus: dict[int, float] = {}
+        bonus: dict[int, int] = {}
         if entry.failed:
             bonus = {at: ERROR for at, text in enumerate(entry.texts) if is_error_line(text)}
         if entry.kind == "code" and self._numbers:
@@ -186,14 +202,19 @@ class Judge:
         return bonus
 
     @cached
-    def _near(self) -> dict[int, float]:
+    def _near(self) -> dict[int, int]:
         """What a line with this number scores, because it is near a number that was named."""
-        near: dict[int, float] = {}
-        for distance in range(int(NEAR / NEAR_DECAY), -1, -1):
+        near: dict[int, int] = {}
+        for distance in range(NEAR // NEAR_DECAY, -1, -1):
             score = NEAR - NEAR_DECAY * distance
             for number in self._numbers:
                 near[number - distance] = near[number + distance] = score
         return near
+
+
+def _shared(entry: Entry, words: frozenset[str]) -> set[str]:
+    """The words that the call or its output has."""
+    return (entry.lexed.lines.keys() & words) | (entry.words & words)
 
 
 def is_error_line(text: str) -> bool:
@@ -201,21 +222,8 @@ def is_error_line(text: str) -> bool:
     return _ERROR.search(text) is not None and not LINE_NUMBER.match(text)
 
 
-def _ends(entries: Sequence[Entry]) -> list[int]:
-    """For each entry, the end of its lines without a tail that the next output repeats."""
-    ends = [entry.height for entry in entries]
-    after: Sequence[str] = ()
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
-        if ends[index] and entry.speaker == "call":
-            ends[index] -= _same_end(entry.lines, after)
-            after = entry.lines
-    return ends
-
-
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:
-    if not lines or not others or lines[-1] != others[-1]:
-        return 0
+    """The number of last lines that are the same."""
     same = 0
     for line, other in zip(reversed(lines), reversed(others), strict=False):
         if line != other:

@@ -55,7 +55,7 @@ def number(drafts: Sequence[Draft], *, seq: int, prev: str | None, now: Callable
     for draft in drafts:
         if recorded and recorded[-1].type == SEAL:
             raise TraceSealed(f"`{draft.type}` would follow `{SEAL}`, which ends a stream")
-        event = draft.model_copy(update={"seq": seq + len(recorded), "ts": now(), "prev": prev})
+        event = draft.stamped({"seq": seq + len(recorded), "ts": now(), "prev": prev})
         line = events.encode(event)
         if len(line) > MAX_LINE:
             raise TraceError(

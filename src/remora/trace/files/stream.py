@@ -15,7 +15,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -39,6 +41,9 @@ _TURN_SYNCS = frozenset({"turn_start", "model_request", "tool_call", SEAL})
 _END_SYNCS = frozenset({SEAL})
 _NOTED = frozenset({SEAL, "run_end", "workspace_accepted", "workspace_rejected", "accept_undone"})
 """After these events a stream may be complete, even if nobody closes it."""
+
+SHORT_SYNC_S = 0.001
+"""After a sync of at most this many seconds, a writer of one stream does the next one without a thread."""
 
 _HINT = "Everything acknowledged before is safe. See to the disk, then resume the run"
 
@@ -80,6 +85,7 @@ class OpenStream:
         """Whether lines were written that `heads.log` does not cover."""
         self._handle: int | None = None
         self._unsynced = False
+        self._last_sync_s = inf
 
     def open(self) -> None:
         """Lock and recover the stream. Raises `TraceLocked`, `TracePoisoned` or `TraceDamaged`."""
@@ -102,6 +108,11 @@ class OpenStream:
     def will_sync(self, drafts: Sequence[Draft]) -> bool:
         """Whether appending these drafts may wait for the disk. The first append does, because it opens the stream."""
         return self._handle is None or self._must_sync(drafts)
+
+    @property
+    def syncs_shortly(self) -> bool:
+        """Whether the next sync is likely to take less time than its hand-over to a thread."""
+        return self._handle is not None and self._sync == "turn" and self._last_sync_s <= SHORT_SYNC_S
 
     def _must_sync(self, events: Sequence[Event]) -> bool:
         return must_sync(self._sync, events)
@@ -155,7 +166,9 @@ class OpenStream:
             self._unsynced = True
             self._disk.write(self._handle, data)
             if sync:
+                began = time.perf_counter()
                 self._disk.sync(self._handle)
+                self._last_sync_s = time.perf_counter() - began
                 self._unsynced = False
         except OSError as error:
             raise self._poisoned(error) from error

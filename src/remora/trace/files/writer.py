@@ -55,7 +55,8 @@ class FileTrace:
         stream, drafts = self._stream(stream_id), tuple(drafts)
         if not drafts:
             return ()
-        if stream.will_sync(drafts):
+        # Streams of one writer wait for the disk side by side. A single one only loses time by the hand-over.
+        if stream.will_sync(drafts) and not (len(self._streams) == 1 and stream.syncs_shortly):
             return await self._alone(stream, stream.append, drafts)
         # Without a sync, the hand-over to a thread takes longer than the write.
         async with stream.turn:
