@@ -3,14 +3,18 @@
 import re
 
 from fixtures import parse_json
-from objects import find_problems
+from objects import CHOICES, OBJECTS, find_problems
 
 from remora.scripts import external
-from remora.scripts.shared.samples import json_of, required, split_top
+from remora.scripts.shared.samples import json_of, kind_of, names_in, options, outer, required, split_top
 
 
 @external
 async def search_content(pattern: str, glob: str = "") -> list[dict]: ...
+
+
+@external
+async def search_files(pattern: str) -> list[str]: ...
 
 
 def docstring_cases(doc, name, parameters):
@@ -60,22 +64,74 @@ def inside_brackets(text):
     return ""
 
 
-async def called_cases(facts, parameters):
-    """The calls of a function in the project, those in tests first, as cases."""
+COMMON = (
+    "add|append|clear|close|copy|count|decode|discard|encode|endswith|extend|find|flush|format|fromkeys|get|index|insert|items|join|keys"
+    "|lower|next|pop|popitem|read|readline|remove|replace|reverse|search|seek|send|sort|split|startswith|strip|tell|union|update|upper|values|write"
+)
+"""Methods that objects of others have too: who is called cannot be seen."""
+
+
+async def called_cases(facts, parameters, module):
+    """The calls of a function in the project, those in tests first, as cases. Calls of a namesake are left out."""
     name = facts["name"]
-    if name.startswith("__"):
+    is_method = facts["kind"] == "method"
+    if name.startswith("__") or (is_method and re.fullmatch(COMMON, name)):
         return []
     try:
         hits = await search_content(rf"\b{name}\(", "**/*.py")
     except OSError:  # the search takes too long
         return []
-    hits = sorted(hits, key=lambda hit: "test" not in hit["path"])
-    lead = r"[.]" if facts["kind"] == "method" else r"(?:^|[^\w.])(?:\w+\.)?"
-    found = [re.split(rf"{lead}{name}\(", hit["text"])[1:2] for hit in hits if f"def {name}(" not in hit["text"]]
+    defined = [hit for hit in hits if re.search(rf"\bdef {name}\(", hit["text"])]
+    if is_method and len(defined) > 1:
+        return []
+    owners = "|".join([re.escape(part) for part in module.split(".")])
+    lead = r"[.]" if is_method else rf"(?:^|[^\w.])(?:(?:{owners})\.)*"
+    hits = sorted([hit for hit in hits if hit not in defined], key=lambda hit: "test" not in hit["path"])
+    found = [re.split(rf"{lead}{name}\(", hit["text"])[1:2] for hit in hits]
     return fitting_cases([inside_brackets(one[0]) for one in found if one], parameters)
 
 
-def why_unbelievable(parameters, cases):
-    """Why values would only be guesses: a parameter has no type, and nobody has written a call; empty if not."""
+FEWEST = 2
+"""So many written calls show how a function is used."""
+
+
+async def has_tests():
+    """Whether the project has tests: then what nobody calls there would only be guessed."""
+    return bool(await search_files("**/test_*.py") or await search_files("**/*_test.py"))
+
+
+def why_unbelievable(parameters, cases, is_tested):
+    """Why values would only be guesses; empty if calls or types say what to give."""
     guessed = [one["name"] for one in required(parameters) if not one["annotation"]]
-    return f"no type, example, test or call says what `{guessed[0]}` is" if guessed and not cases else ""
+    if len(cases) >= FEWEST or (cases and not is_tested):
+        return ""
+    if guessed and not cases:
+        return f"no type, example, test or call says what `{guessed[0]}` is"
+    if not is_tested:
+        return ""
+    loose = [one["name"] for one in required(parameters) if not is_pinned(kind_of(one))]
+    telling = [one for one in required(parameters) if one["annotation"] and is_telling(kind_of(one))]
+    if telling and not loose and not guessed:
+        return ""
+    return f"{'only one' if cases else 'no'} example, test or call shows what it is given"
+
+
+def is_pinned(kind):
+    """Whether a type alone says what a value looks like: a number, a date, a choice, an object of the project."""
+    return all(is_pinned_one(option) for option in options(kind))
+
+
+def is_pinned_one(kind):
+    name, inner = outer(kind)
+    if name in CHOICES or name in OBJECTS or name in PINNED:
+        return True
+    return name in CONTAINERS and bool(inner) and all(is_pinned(part) for part in inner if part != "...")
+
+
+def is_telling(kind):
+    """Whether a type has values of the project's own: a choice, or an object with fields."""
+    return any(name in CHOICES or name in OBJECTS or name == "Literal" for name in names_in(kind))
+
+
+PINNED = ("None", "NoneType", "bool", "int", "float", "date", "datetime", "timedelta", "Decimal", "UUID", "Literal")
+CONTAINERS = ("list", "set", "frozenset", "tuple", "dict")
