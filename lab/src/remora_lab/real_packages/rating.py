@@ -6,8 +6,9 @@ wrong       a test of the package fails with it, the file no longer parses, the 
             something new, a name that other files import is gone, a docstring says what the code does not do, a
             removed name is in another file, types come with other changes, a document gets a word that nothing has
 useless     the project's own linter does not ask for it, it only says again what the signature says, a test compares
-            nothing but a type, a representation or a hash, nothing but layout changes, a signature stays incomplete,
-            or the diff is long for what it fixes
+            nothing but a type, a representation or a hash, or has inputs that nobody would write; a fixture is for a
+            private function, has fewer than two cases, or values that nobody wrote; nothing but layout changes, a
+            signature stays incomplete, or the diff is long for what it fixes
 merge       everything else
 """
 
@@ -17,8 +18,10 @@ import ast
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from remora_lab.real_packages.inputs import Subject, doubt_fixture, doubt_test, leaves
 
 Rating = Literal["merge", "useless", "wrong"]
 LONG = 20
@@ -52,6 +55,8 @@ class Change:
     """The words and paths of all other files of the project."""
     type_errors: tuple[str, ...] = ()
     """What mypy reports with it and did not report before."""
+    subject: Subject = field(default_factory=Subject)
+    """Of a test or a fixture: the function that it is about."""
 
     @property
     def size(self) -> int:
@@ -211,6 +216,8 @@ def _test(change: Change) -> tuple[Rating, str]:
     caught, tried = change.noticed
     if tried and not caught:
         return "useless", "it notices no change of the code"
+    if doubt := doubt_test(new, change.subject, change.elsewhere):
+        return "useless", doubt
     return "merge", f"it passes and notices {caught} of {tried} changes of the code" if tried else "it passes"
 
 
@@ -221,16 +228,10 @@ def _sample_data(change: Change) -> tuple[Rating, str]:
         return "wrong", f"it cannot be read: {error}"
     if isinstance(value, ast.AST):
         return "merge", "it parses"
-    leaves = [leaf for leaf in _leaves(value) if leaf not in ("", 0, None, False, [], {})]
-    return ("merge", "it has values") if leaves else ("useless", "it has only empty values")
-
-
-def _leaves(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return [leaf for each in value.values() for leaf in _leaves(each)]
-    if isinstance(value, list):
-        return [leaf for each in value for leaf in _leaves(each)]
-    return [value]
+    if not [leaf for leaf in leaves(value) if leaf not in ("", 0, None, False, [], {})]:
+        return "useless", "it has only empty values"
+    doubt = doubt_fixture(change.after, change.subject, change.elsewhere)
+    return ("useless", doubt) if doubt else ("merge", "somebody wrote its values")
 
 
 def _dead_code(change: Change) -> tuple[Rating, str]:
