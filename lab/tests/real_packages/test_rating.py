@@ -111,6 +111,7 @@ def test_values_of_a_fixture_must_be_written_somewhere_and_fit_the_signature(
         ("assert parse('day') == 1", PARSE, "merge"),
         ("assert parse('dxy') == 1", PARSE, "useless"),
         ("assert get(3, {}) == {}", find_subject("get", "def get(key, default=None): ...\n", []), "useless"),
+        ("assert get(3) == {}", find_subject("get", "def get(key): ...\n", ["get('day')", "get(13)"]), "useless"),
         ("assert get('day') == {}", find_subject("get", "def get(key): ...\n", ["get('day')"]), "merge"),
         (f"assert parse('day') == {[1] * 40}", PARSE, "useless"),
     ],

@@ -116,23 +116,24 @@ def doubt_test(new: Sequence[str], subject: Subject, elsewhere: frozenset[str]) 
         return f"an assertion of {len(long[0])} characters cannot be checked by eye"
     if subject.untyped and not subject.calls:
         return f"no type or call says what `{subject.untyped[0]}` is"
-    for text in {text for line in new for text in _texts(line)}:
+    given = [value for line in new for value in _arguments(line)]
+    numbers = [value for value in given if type(value) in (int, float)]
+    odd = [one for one in numbers if not any(re.search(rf"(?<![\w.]){one}(?![\w.])", line) for line in subject.calls)]
+    if subject.untyped and odd:
+        return f"no call gives it {odd[0]}, and `{subject.untyped[0]}` has no type"
+    for text in [value for value in given if isinstance(value, str)]:
         strange = [word for word in re.findall(r"[^\W\d_]+", text) if word not in elsewhere and len(word) > 1]
         if strange and elsewhere:
             return f"`{text[:40]}` is a text that the project does not have"
     return ""
 
 
-def _texts(line: str) -> list[str]:
+def _arguments(line: str) -> list[object]:
+    """The constants among the arguments of calls in a line."""
     try:
         tree = ast.parse(line.strip())
     except (SyntaxError, ValueError):
         return []
-    given = [part for part in ast.walk(tree) if isinstance(part, ast.Call)]
-    return [
-        one.value
-        for call in given
-        for argument in [*call.args, *(each.value for each in call.keywords)]
-        for one in ast.walk(argument)
-        if isinstance(one, ast.Constant) and isinstance(one.value, str)
-    ]
+    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call)]
+    given = [argument for call in calls for argument in [*call.args, *(each.value for each in call.keywords)]]
+    return [one.value for argument in given for one in ast.walk(argument) if isinstance(one, ast.Constant)]
