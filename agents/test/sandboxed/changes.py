@@ -18,6 +18,8 @@ FLIPS = {
 EDGES = {"Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt"}
 TWINS = {"lower": "upper", "upper": "lower", "min": "max", "max": "min", "any": "all", "all": "any", "lstrip": "rstrip",
          "rstrip": "lstrip", "startswith": "endswith", "endswith": "startswith"}  # fmt: skip
+EMPTY = 1
+"""The number of the change that empties the body."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

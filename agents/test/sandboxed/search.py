@@ -12,7 +12,7 @@ import sys
 import time
 
 from .calls import Calls, Forbidden, ended, import_names
-from .changes import Changes
+from .changes import EMPTY, Changes
 from .exchange import SPEC, report
 from .values import Values
 from .words import Words
@@ -51,7 +51,8 @@ class Search:
         self.known = {value for text in SPEC["given"] + SPEC["written"] for value in constants_of(text)}
         self.words = Words([one for one in self.known if isinstance(one, str)], self.values.own)
         self.tried, self.paths, self.cases = set(), set(), []
-        self.targets = {number for number in SPEC["targets"] if number < len(changes.kinds)}
+        # What only an empty body would break is no mistake that anybody makes.
+        self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
         self.unnoticed = set(self.targets)
         self.turns = self.progress = self.endless = 0
         self.last, self.lines = ("", (None, {})), {}

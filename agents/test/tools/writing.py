@@ -46,7 +46,7 @@ def test_name(function, case, seen, reasons):
     value = seen["value"] or ""
     end = reasons["ends"].get(case.get("line"))
     if end:
-        what = slug(end["value"], 20)
+        what = slug(end["value"], 20) if re.fullmatch(r"`?-?[\w.]+`?", end["value"]) else ""
         when = slug(end["when"], 44)
         if when:
             return f"{begin}_{f'returns_{what}_' if what else ''}if_{when}"[:LONGEST_NAME].rstrip("_")
