@@ -24,9 +24,13 @@ async def guard_imports(file, whole, errors):
     asked, meant = {}, []
     for place, error in enumerate(errors):
         row = error["location"]["row"]
-        if error["code"] not in ("F401", "F811") or row > len(whole):
+        if error["code"] not in ("F401", "F811", "F841") or row > len(whole):
             continue
         name = import_name(error["message"])
+        if is_in_type_comment(whole, name[0]):
+            meant.append(place)
+        if error["code"] == "F841":
+            continue
         if is_on_purpose(file, whole, error, name[0]):
             meant.append(place)
         # An import inside a function is nobody else's.
@@ -41,6 +45,12 @@ async def guard_imports(file, whole, errors):
         fix = error["fix"]
         left.append({**error, "fix": {**fix, "applicability": "unsafe"}} if known == "own" and fix else error)
     return left
+
+
+def is_in_type_comment(whole, name):
+    """Whether a comment for type checkers, such as `# type: List[int]`, uses a name: ruff does not read them."""
+    told = [line.partition("# type:")[2] for line in whole if "# type:" in line]
+    return bool(name) and any(re.search(rf"\b{re.escape(name)}\b", text) for text in told)
 
 
 def is_top_level(whole, row):

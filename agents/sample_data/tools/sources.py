@@ -103,6 +103,8 @@ async def has_tests():
 def why_unbelievable(parameters, cases, is_tested):
     """Why values would only be guesses; empty if calls or types say what to give."""
     guessed = [one["name"] for one in required(parameters) if not one["annotation"]]
+    if is_tested and all(isinstance(value, bool) for case in cases for value in case.values()):
+        cases = []  # flags alone show nothing of what it works on
     if len(cases) >= FEWEST or (cases and not is_tested):
         return ""
     if guessed and not cases:

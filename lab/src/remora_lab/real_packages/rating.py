@@ -3,8 +3,9 @@
 The rules were written before the first run, and are the same for every row of the table:
 
 wrong       a test of the package fails with it, the file no longer parses, the project's linter or mypy reports
-            something new, a name that other files import is gone, a docstring says what the code does not do, a
-            removed name is in another file, types come with other changes, a document gets a word that nothing has
+            something new, a name that other files import or a type comment uses is gone, a docstring says what the
+            code does not do, a removed name is in another file, types come with other changes, a document gets a
+            word that nothing has
 useless     the project's own linter does not ask for it, it only says again what the signature says, a test compares
             nothing but a type, a representation or a hash, or has inputs that nobody would write; a fixture is for a
             private function, has fewer than two cases, or values that nobody wrote; nothing but layout changes, a
@@ -112,6 +113,10 @@ def _names(tree: ast.Module) -> set[str]:
 
 def _lint(change: Change) -> tuple[Rating, str]:
     fixed = change.lint_before - change.lint_after
+    gone = _names(_tree(change.before)) - _names(_tree(change.after))
+    comments = " ".join(re.findall(r"# type:(.*)", change.after))
+    if named := sorted(name for name in gone if re.search(rf"\b{re.escape(name)}\b", comments)):
+        return "wrong", f"a comment for type checkers uses `{named[0]}`, which is gone"
     if fixed <= 0:
         return "useless", "the project's own linter does not ask for it"
     if change.size > LONG * fixed:
