@@ -184,7 +184,10 @@ def test_a_variable_that_only_a_type_comment_uses_is_no_error() -> None:
 
 
 def test_brackets_around_several_lines_are_left_to_a_formatter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "edits", module_of("edits"))
+    edits_module = ModuleType("edits")
+    monkeypatch.setitem(sys.modules, "edits", edits_module)
+    monkeypatch.setattr(edits_module, "NAMED", "", raising=False)
+    monkeypatch.setattr(edits_module, "indent", None, raising=False)
     repairs = module_of("repairs")
     edits = [
         {"content": mark, "location": {"row": row, "column": 1}, "end_location": {"row": row, "column": 1}}
