@@ -67,8 +67,19 @@ def is_on_purpose(file, whole, error, name):
         return True  # a module that exists to be imported from; a comment that says what the import is for
     if error["code"] == "F401" and (module == "__init__.py" or "find_spec" in error["message"]):
         return True  # a package's names; a `try` that asks whether a module is there
+    if is_alternative(whole, row):
+        return True  # one of two ways to get a name, for another Python or another installation
     example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
     return bool(name) and any(re.match(example, line) for line in whole)
+
+
+def is_alternative(whole, row):
+    """Whether an import is the body of a `try` or of its `except`."""
+    while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
+        row -= 1
+    depth = len(whole[row - 1]) - len(whole[row - 1].lstrip())
+    above = [line for line in whole[: row - 1] if line.strip() and len(line) - len(line.lstrip()) < depth]
+    return depth > 0 and bool(above) and bool(re.match(r"\s*(?:try|except)\b", above[-1]))
 
 
 def import_name(message):

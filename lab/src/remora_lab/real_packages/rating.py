@@ -117,11 +117,19 @@ def _lint(change: Change) -> tuple[Rating, str]:
     comments = " ".join(re.findall(r"# type:(.*)", change.after))
     if named := sorted(name for name in gone if re.search(rf"\b{re.escape(name)}\b", comments)):
         return "wrong", f"a comment for type checkers uses `{named[0]}`, which is gone"
+    if _empty_handlers(_tree(change.after)) > _empty_handlers(_tree(change.before)):
+        return "wrong", "an import that stood in for another one is gone"
     if fixed <= 0:
         return "useless", "the project's own linter does not ask for it"
     if change.size > LONG * fixed:
         return "useless", f"{change.size} changed lines for {fixed} fixed errors"
     return "merge", f"{fixed} errors of the project's linter fixed in {change.size} changed lines, tests pass"
+
+
+def _empty_handlers(tree: ast.Module) -> int:
+    """How many `except` blocks do nothing."""
+    handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    return sum(all(isinstance(each, ast.Pass) for each in handler.body) for handler in handlers)
 
 
 def _docstring(change: Change) -> tuple[Rating, str]:
