@@ -319,6 +319,12 @@ async def test_a_question_whose_answer_is_its_only_line_needs_no_docstring(make:
     assert value["knowledge_delta"]["docstring_state"] == "not needed"
 
 
+async def test_a_sentence_that_a_class_is_a_subclass_is_refused(make: Make) -> None:
+    tools = make("class Field(Text):\n    def make(self):\n        return short_uuid()\n", "Field")
+    value = await _call(tools, "write_docstring", summary="Is a subclass of `Text` that makes short UUIDs")
+    assert "says what its objects are or do" in value["error"]
+
+
 async def test_the_code_is_the_first_excerpt(make: Make) -> None:
     code = "@d\ndef f(a):\n    b = a.read()\n    if not b:\n        raise ValueError(b)\n    return b.strip()"
     tools = make(f"import os\n\n\n{code}\n", "f", "print(f('x'))\n")
