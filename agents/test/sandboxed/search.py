@@ -25,6 +25,8 @@ PATIENCE = 1000
 """Most calls in a row that find nothing new: no call may be able to notice the changes that are left."""
 SLOW = 0.05
 """Seconds from which on a call is too slow to be tried on every change."""
+MADE = ("Path", "PurePath", "Decimal", "UUID", "date.fromisoformat", "datetime.fromisoformat")
+"""What makes a value of a text that only looks like one."""
 LITTLE_PATIENCE = 200
 """The same once every change is noticed: there may still be an error that no case shows."""
 LATE = 0.25
@@ -92,7 +94,7 @@ class Search:
 
     def is_believable(self, text):
         """Whether a reader would believe the texts in a call: words, or texts of the project's own tests."""
-        new = [one for one in constants_of(text) if isinstance(one, str) and one not in self.known]
+        new = [one for one in constants_of(text, MADE) if isinstance(one, str) and one not in self.known]
         return all(self.words.could_write(one) for one in new)
 
     def looked_at(self, text):
@@ -169,12 +171,15 @@ class Search:
         return case
 
 
-def constants_of(text):
-    """The constants in a call; none if it is not Python."""
+def constants_of(text, without=()):
+    """The constants in a call, but not those given to functions in `without`; none if it is not Python."""
     try:
-        return {part.value for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Constant)}
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return set()
+    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call)]
+    left = [each for part in calls if ast.unparse(part.func) in without for each in part.args]
+    return {part.value for part in ast.walk(tree) if isinstance(part, ast.Constant) and part not in left}
 
 
 @contextlib.contextmanager
