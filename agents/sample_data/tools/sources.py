@@ -27,6 +27,8 @@ def fitting_cases(calls, parameters):
     """The calls as cases, if their values are plain and fit."""
     made = []
     for text in calls:
+        if len(made) == ENOUGH:
+            break
         case = parse_case(text, [one for one in parameters if not one["kind"].startswith("var_")])
         if case and not find_problems({"cases": [case]}, parameters) and case not in made:
             made.append(case)
@@ -87,10 +89,13 @@ async def called_cases(facts, parameters, module):
     owners = "|".join([re.escape(part) for part in module.split(".")])
     lead = r"[.]" if is_method else rf"(?:^|[^\w.])(?:(?:{owners})\.)*"
     hits = sorted([hit for hit in hits if hit not in defined], key=lambda hit: "test" not in hit["path"])
-    found = [re.split(rf"{lead}{name}\(", hit["text"])[1:2] for hit in hits]
+    texts = list(dict.fromkeys(hit["text"][:LONGEST] for hit in hits))[:MOST_CALLS]
+    found = [re.split(rf"{lead}{name}\(", text)[1:2] for text in texts]
     return fitting_cases([inside_brackets(one[0]) for one in found if one], parameters)
 
 
+MOST_CALLS, LONGEST, ENOUGH = 40, 200, 8
+"""Lines with a call that are read, their characters, and the cases that are enough: a common function has hundreds."""
 FEWEST = 2
 """So many written calls show how a function is used."""
 
