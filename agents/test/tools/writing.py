@@ -4,7 +4,7 @@ import re
 
 from remora.scripts.shared.places import flat
 
-LONGEST_NAME = 80
+LONGEST_NAME, LONGEST_REASON = 80, 44
 
 
 def snake(name):
@@ -40,15 +40,16 @@ def test_name(function, case, seen, reasons):
         when = reasons["errors"].get(seen["raises"], "")
         ending = f"raises_{snake(seen['raises'])}"
         given = slug(case["arguments"], 24)
-        ending += f"_{slug(when, 44)}" if when else f"_for_{given}" if given else ""
+        when = when if len(slug(when, LONGEST_NAME)) <= LONGEST_REASON else ""
+        ending += f"_{slug(when, LONGEST_REASON)}" if when else f"_for_{given}" if given else ""
         return f"{begin}_{ending}"[:LONGEST_NAME].rstrip("_")
     given = slug(case["arguments"], 24)
     value = seen["value"] or ""
     end = reasons["ends"].get(case.get("line"))
     if end:
         what = slug(end["value"], 20) if re.fullmatch(r"`?-?[\w.]+`?", end["value"]) else ""
-        when = slug(end["when"], 44)
-        if when:
+        when = slug(end["when"], LONGEST_NAME)
+        if when and len(when) <= LONGEST_REASON:
             return f"{begin}_{f'returns_{what}_' if what else ''}if_{when}"[:LONGEST_NAME].rstrip("_")
     if value in ("None", "True", "False", "[]", "''", "{}", "()"):
         empty = {"None": "none", "True": "true", "False": "false"}.get(value, "empty")

@@ -71,6 +71,7 @@ def test_a_docstring_that_promises_a_result_where_there_is_none_is_wrong() -> No
         ("def test_a():\n    assert f(1) == 2\n", (3, 4), "merge"),
         ("def test_a():\n    assert type(f(1)).__name__ == 'int'\n", (3, 4), "useless"),
         ("def test_a():\n    f(1)\n", (0, 0), "useless"),
+        ("class A(TestCase):\n    def test_a(self):\n        self.assertEqual(f(1), 2)\n", (3, 4), "merge"),
         ("def test_a():\n    assert f(1) == 2\n", (0, 4), "useless"),
     ],
 )

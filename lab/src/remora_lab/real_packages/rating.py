@@ -215,11 +215,12 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Za-z]+", spaced.replace("_", " "))]
 
 
+_ASSERTS = re.compile(r"\s*(?:assert\b|with pytest\.raises\b|(?:with )?self\.assert\w+\()")
 _WEAK = re.compile(r"type\(.*\)\.__name__ ==|repr\(|hash\(|<[\w.]+ object at|<generator|<function")
 
 
 def _test(change: Change) -> tuple[Rating, str]:
-    asserts = [line for line in change.after.splitlines() if re.match(r"\s*(assert|with pytest\.raises)\b", line)]
+    asserts = [line for line in change.after.splitlines() if _ASSERTS.match(line)]
     old = set(change.before.splitlines())
     new = [line for line in asserts if line not in old]
     if not new:
