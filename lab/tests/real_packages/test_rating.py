@@ -26,6 +26,7 @@ def test_a_fix_that_the_projects_linter_asks_for_is_merged() -> None:
         (replace(LINT, imported=("os",)), "wrong", "a name that other files import is gone: os"),
         (replace(LINT, after="x = 1  # type: os.PathLike\n"), "wrong", "a comment for type checkers uses `os`"),
         (replace(LINT, after="try:\n    x = 1\nexcept ImportError:\n    pass\n"), "wrong", "stood in for another"),
+        (replace(LINT, path="tests/test_a.py", lint_before=40), "useless", "does not run its linter on its tests"),
         (replace(LINT, lint_before=0), "useless", "does not ask for it"),
         (replace(LINT, after="".join(f"y{n} = {n}\n" for n in range(60))), "useless", "changed lines for 1 fixed"),
     ],

@@ -25,6 +25,8 @@ from typing import Literal
 from remora_lab.real_packages.inputs import Subject, doubt_fixture, doubt_test, leaves
 
 Rating = Literal["merge", "useless", "wrong"]
+MANY = 12
+"""More errors than that in a file of tests mean that nobody runs the linter on it."""
 LONG = 20
 """Changed lines for each fixed error, from which on a lint change is too long to read."""
 _EMPTY_WORDS = """a an the of for to in on with by from and or as is are be this that it its given new return returns
@@ -119,6 +121,9 @@ def _lint(change: Change) -> tuple[Rating, str]:
         return "wrong", f"a comment for type checkers uses `{named[0]}`, which is gone"
     if _empty_handlers(_tree(change.after)) > _empty_handlers(_tree(change.before)):
         return "wrong", "an import that stood in for another one is gone"
+    name = change.path.rpartition("/")[2]
+    if change.lint_before > MANY and (name.startswith("test_") or name == "conftest.py"):
+        return "useless", f"{change.lint_before} errors: the project does not run its linter on its tests"
     if fixed <= 0:
         return "useless", "the project's own linter does not ask for it"
     if change.size > LONG * fixed:
