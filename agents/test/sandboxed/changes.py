@@ -120,7 +120,8 @@ def changed_codes(module, tree, spec):
         part = list(ast.walk(ast.Module(twin.body, [])))[index]
         old = shown(part)
         change(part, how)
-        said = f"{old} raises another error" if how == "error" else f"{old} becomes {shown(part)}"
+        new = shown(part).replace("not not ", "")
+        said = f"{old} raises another error" if how == "error" else f"{old} becomes {new}"
         made.append((f"line {line}: {said}", line, code_of(module, changed, twin)))
     return [one for one in made if one[2] is not None]
 
