@@ -318,3 +318,10 @@ async def test_tests_with_very_many_errors_are_left_alone_with_that_reason(agent
         value = await _call(tools, "run_linter")
         assert (value["knowledge_delta"]["lint_errors_remaining"] == 0) == left
         assert ("does not run its linter on this file of tests" in value["summary"]) == left
+
+
+async def test_a_file_that_the_projects_settings_exclude_has_no_errors(agent_tools: Make) -> None:
+    files = {"a.py": "import os\n", "b.py": "import os\n", "pyproject.toml": '[tool.ruff]\nexclude = ["b.py"]\n'}
+    for path, errors in (("a.py", 1), ("b.py", 0)):
+        value = await _call(agent_tools("lint", files, path), "run_linter")
+        assert value["knowledge_delta"]["lint_errors_remaining"] == errors

@@ -26,8 +26,8 @@ STALE = {"label": "read_file", "text": "", "start_line": 1}
 async def ruff(file, text):
     """Every error that ruff reports by the project's own settings, if the file has this text."""
     settings = await find_settings(file)
-    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", *settings["flags"]]
-    done = await run_command([*argv, f"--stdin-filename={file}", "-"], stdin=text)
+    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
+    done = await run_command([*argv, *settings["flags"], f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
     whole = re.findall(LINE, text)

@@ -3,10 +3,10 @@
 import re
 
 from fixtures import parse_json
-from objects import CHOICES, OBJECTS, find_problems
+from objects import find_problems
 
 from remora.scripts import external
-from remora.scripts.shared.samples import json_of, kind_of, names_in, options, outer, required, split_top
+from remora.scripts.shared.samples import json_of, required, split_top
 
 
 @external
@@ -116,29 +116,4 @@ def why_unbelievable(parameters, cases, is_tested):
         return f"no type, example, test or call says what `{guessed[0]}` is"
     if not is_tested:
         return ""
-    loose = [one["name"] for one in required(parameters) if not is_pinned(kind_of(one))]
-    telling = [one for one in required(parameters) if one["annotation"] and is_telling(kind_of(one))]
-    if telling and not loose and not guessed:
-        return ""
     return f"{'only one' if cases else 'no'} example, test or call shows what it is given"
-
-
-def is_pinned(kind):
-    """Whether a type alone says what a value looks like: a number, a date, a choice, an object of the project."""
-    return all(is_pinned_one(option) for option in options(kind))
-
-
-def is_pinned_one(kind):
-    name, inner = outer(kind)
-    if name in CHOICES or name in OBJECTS or name in PINNED:
-        return True
-    return name in CONTAINERS and bool(inner) and all(is_pinned(part) for part in inner if part != "...")
-
-
-def is_telling(kind):
-    """Whether a type has values of the project's own: a choice, or an object with fields."""
-    return any(name in CHOICES or name in OBJECTS or name == "Literal" for name in names_in(kind))
-
-
-PINNED = ("None", "NoneType", "bool", "int", "float", "date", "datetime", "timedelta", "Decimal", "UUID", "Literal")
-CONTAINERS = ("list", "set", "frozenset", "tuple", "dict")
