@@ -282,7 +282,6 @@ async def test_only_the_wrong_lines_of_a_docstring_change(make: Make, what: str)
     "source",
     [
         'def f(a, **options):\n    """Try it.\n\n    :param a: First.\n    :param indent: Of options.\n    """\n',
-        'def f(x, y):\n    """Try it.\n\n    :param left: One.\n    :param right: Other.\n    """\n',
         'def f(a, b, c):\n    """Try it.\n\n    :param a: The only one worth a word.\n    """\n',
         'def f(a):\n    """Try it."""\n    raise ValueError\n',
     ],
@@ -290,6 +289,40 @@ async def test_only_the_wrong_lines_of_a_docstring_change(make: Make, what: str)
 async def test_a_docstring_that_nothing_contradicts_is_complete(make: Make, source: str) -> None:
     value = await _call(make(source, "f"), "read_current_docstring")
     assert value["knowledge_delta"]["docstring_state"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("x, y", "`left` is no parameter, and `x` is not described"),
+        ("left, width", "`right` is no parameter, and `width` is not described"),
+    ],
+)
+async def test_a_parameter_that_is_gone_beside_one_that_is_missing_is_left_to_a_person(
+    make: Make, names: str, said: str
+) -> None:
+    source = f'def f({names}):\n    """Try it.\n\n    :param left: One.\n    :param right: Other.\n    """\n'
+    tools = make(source, "f")
+    value = await _call(tools, "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "unclear"
+    assert value["knowledge_delta"]["docstring_problems"] == 1
+    assert said in value["summary"]
+    assert "renamed" in value["summary"]
+    assert [action["tool"] for action in value["candidate_actions"]] == ["submit_result"]
+    assert await _now(tools) == source
+
+
+async def test_a_question_whose_answer_is_its_only_line_needs_no_docstring(make: Make) -> None:
+    value = await _call(
+        make("def is_sequence(x):\n    return hasattr(x, '__iter__')\n", "is_sequence"), "read_current_docstring"
+    )
+    assert value["knowledge_delta"]["docstring_state"] == "not needed"
+
+
+async def test_a_sentence_that_a_class_is_a_subclass_is_refused(make: Make) -> None:
+    tools = make("class Field(Text):\n    def make(self):\n        return short_uuid()\n", "Field")
+    value = await _call(tools, "write_docstring", summary="Is a subclass of `Text` that makes short UUIDs")
+    assert "says what its objects are or do" in value["error"]
 
 
 async def test_the_code_is_the_first_excerpt(make: Make) -> None:

@@ -309,3 +309,19 @@ async def test_all_safe_fixes_are_one_call_and_all_others_are_marked(lint_tools:
     unsafe = await _call(tools, "apply_fix", code="unsafe")
     assert unsafe["knowledge_delta"]["unsafe_fixes"] == unsafe["result"]["fixed"] > 0
     assert b"f is None" in _now(tmp_path)
+
+
+async def test_tests_with_very_many_errors_are_left_alone_with_that_reason(agent_tools: Make) -> None:
+    code = "".join(f"import m{number}\n" for number in range(20))
+    for path, left in (("tests/test_a.py", True), ("a.py", False)):
+        tools = agent_tools("lint", {path: code}, path)
+        value = await _call(tools, "run_linter")
+        assert (value["knowledge_delta"]["lint_errors_remaining"] == 0) == left
+        assert ("does not run its linter on this file of tests" in value["summary"]) == left
+
+
+async def test_a_file_that_the_projects_settings_exclude_has_no_errors(agent_tools: Make) -> None:
+    files = {"a.py": "import os\n", "b.py": "import os\n", "pyproject.toml": '[tool.ruff]\nexclude = ["b.py"]\n'}
+    for path, errors in (("a.py", 1), ("b.py", 0)):
+        value = await _call(agent_tools("lint", files, path), "run_linter")
+        assert value["knowledge_delta"]["lint_errors_remaining"] == errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -158,6 +159,10 @@ def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
         ("pkg/_compat.py", ["import os\n"], True),
         ("pkg/__init__.py", ["import os\n"], True),
         ("pkg/a.py", ["import os  # for plugins\n"], True),
+        ("pkg/a.py", ["import os\n", "x = {}  # type: dict[str, os.PathLike]\n"], True),
+        ("pkg/a.py", ["if x:\n", "    import os\n"], False),
+        ("pkg/a.py", ["except ImportError:\n", "    import os\n"], True),
+        ("pkg/a.py", ["import os\n", "x = {}  # type: dict[str, close]\n"], False),
         ("pkg/a.py", ["import os\n", '"""Try it.\n', "    >>> os.getcwd()\n", '"""\n'], True),
     ],
 )
@@ -167,8 +172,34 @@ def test_an_import_that_is_there_on_purpose_is_no_error(file: str, lines: list[s
 
     exports = module_of("exports", search_content=nothing, list_dir=nothing)
     fix = {"applicability": "safe", "edits": []}
-    error = {"code": "F401", "message": "`os` imported but unused", "location": {"row": 1}, "fix": fix}
+    row = 1 + ["import os" in line for line in lines].index(True)
+    error = {"code": "F401", "message": "`os` imported but unused", "location": {"row": row}, "fix": fix}
     assert asyncio.run(exports.guard_imports(file, lines, [error])) == ([] if meant else [error])
+
+
+def test_a_variable_that_only_a_type_comment_uses_is_no_error() -> None:
+    exports = module_of("exports")
+    error = {"code": "F841", "message": "Local variable `Pair` is assigned to but never used", "fix": None}
+    error["location"] = {"row": 2}
+    lines = ["def f():\n", "    Pair = Tuple[int, int]\n", "    found = []  # type: List[Pair]\n", "    return found\n"]
+    assert asyncio.run(exports.guard_imports("pkg/a.py", lines, [error])) == []
+    assert asyncio.run(exports.guard_imports("pkg/a.py", lines[:2], [error])) == [error]
+
+
+def test_brackets_around_several_lines_are_left_to_a_formatter(monkeypatch: pytest.MonkeyPatch) -> None:
+    edits_module = ModuleType("edits")
+    monkeypatch.setitem(sys.modules, "edits", edits_module)
+    monkeypatch.setattr(edits_module, "NAMED", "", raising=False)
+    monkeypatch.setattr(edits_module, "indent", None, raising=False)
+    repairs = module_of("repairs")
+    edits = [
+        {"content": mark, "location": {"row": row, "column": 1}, "end_location": {"row": row, "column": 1}}
+        for mark, row in (("(", 1), (")", 2))
+    ]
+    error = {"code": "ISC004", "location": {"row": 1}, "fix": {"applicability": "unsafe", "edits": edits}}
+    assert repairs.repair(error, ["'a'\n", "'b'\n"])[0] == []
+    one = [{**edit, "location": {"row": 1, "column": 1}, "end_location": {"row": 1, "column": 1}} for edit in edits]
+    assert repairs.repair({**error, "fix": {"applicability": "unsafe", "edits": one}}, ["'a' 'b'\n"])[0] == one
 
 
 def test_a_try_that_asks_whether_a_module_is_there_is_no_error() -> None:

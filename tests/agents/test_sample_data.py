@@ -214,12 +214,48 @@ async def test_a_relative_import_is_followed_from_the_file_that_has_it(agent_too
 async def test_values_of_the_projects_tests_come_before_guesses(agent_tools: Make, tmp_path: Path) -> None:
     files = {
         "a.py": "def greet(who, times=1):\n    return who * times\n",
-        "tests/test_a.py": "from a import greet\n\n\ndef test_it():\n    assert greet('Ann', times=2) == 'AnnAnn'\n",
+        "tests/test_a.py": (
+            "from a import greet\n\n\ndef test_it():\n    assert greet('Ann', times=2) == 'AnnAnn'\n"
+            "    assert greet('Bo') == 'Bo'\n    assert other.greet('Cy') == 'Cy'\n"
+        ),
     }
     tools = agent_tools("sample_data", files, "a.py:greet", sandbox=False)
     await _call(tools, "write_fixture_file")
     (text,) = _written(tmp_path).values()
-    assert json.loads(text)["cases"][0] == {"who": "Ann", "times": 2}
+    assert json.loads(text)["cases"][:2] == [{"who": "Ann", "times": 2}, {"who": "Bo"}]
+    assert "Cy" not in text
+    assert json.loads(text)["parameters"] == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "why"),
+    [
+        ("def f(mark: str) -> str:\n    return mark\n", "", "no example, test or call shows what it is given"),
+        (
+            "def f(mark: str) -> str:\n    return mark\n",
+            "f('x')",
+            "only one example, test or call shows what it is given",
+        ),
+        ("def f(mark: int) -> int:\n    return mark\n", "", "no example, test or call shows what it is given"),
+    ],
+)
+async def test_where_a_project_has_tests_types_alone_are_no_sample(
+    agent_tools: Make, code: str, tests: str, why: str
+) -> None:
+    files = {"a.py": code, "tests/test_a.py": f"from a import f\n\n\ndef test_it():\n    {tests or 'pass'}\n"}
+    value = await _call(agent_tools("sample_data", files, "a.py:f", sandbox=False), "analyze_signature")
+    assert value["summary"] == f"No fixture for f: {why}"
+
+
+async def test_calls_of_a_namesake_are_no_sample(agent_tools: Make) -> None:
+    code = "class Box:\n    def get(self, key):\n        return key\n\n    def put(self, key):\n        return key\n"
+    more = (
+        "class Bag:\n    def put(self, key):\n        return {}.get('a') or {}.get('b')\n\n\nb.put('x')\nb.put('y')\n"
+    )
+    for name in ("get", "put"):
+        tools = agent_tools("sample_data", {"a.py": code, "b.py": more}, f"a.py:Box.{name}", sandbox=False)
+        value = await _call(tools, "analyze_signature")
+        assert "no type, example, test or call says what `key` is" in value["summary"]
 
 
 async def test_a_parameter_that_nothing_describes_gets_no_guess(agent_tools: Make) -> None:

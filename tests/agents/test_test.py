@@ -108,7 +108,7 @@ async def test_existing_tests_are_found_and_shown(agent_tools: Make) -> None:
 KEPT = ["level"]
 MORE_KEPT = [
     "waiting", "Point.moved",
-    "plain", "annotated", "positional_only", "keyword_only", "star_args", "expression_default", "one_line", "counting",
+    "annotated", "positional_only", "keyword_only", "star_args", "expression_default", "one_line", "counting",
     "cached", "choice", "money", "forever", "größe", "outer", "Point.length", "Point.origin", "Point.square",
 ]  # fmt: skip
 
@@ -145,6 +145,13 @@ async def test_a_written_test_passes_notices_changes_and_nothing_else_stays(
 def _plain_pytest(folder: Path, path: str) -> subprocess.CompletedProcess[bytes]:
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
     return subprocess.run(argv, cwd=folder, env={"PYTHONPATH": "src"}, capture_output=True, check=False)
+
+
+@needs_sandbox
+async def test_a_parameter_that_no_type_and_no_test_describes_gets_no_test(agent_tools: Make, tmp_path: Path) -> None:
+    value = await _all(_shape(agent_tools, "plain"))
+    assert value["summary"] == "No test written: no type or test says what `a` is"
+    assert _written(tmp_path) == {}
 
 
 @needs_sandbox

@@ -83,6 +83,8 @@ def test_results_changed_arguments_and_defaults_are_found() -> None:
         ("none", "`flag` is true"),
         ("other", "`flag` is false"),
     ]
+    first, last = (one["line"] for one in found["returns"])
+    assert last == first + 2
     assert not found["falls_through"]
     assert found["changes"] == [{"name": "a", "how": "append()"}]
     assert found["defaults"] == [{"name": "b", "value": "3"}]

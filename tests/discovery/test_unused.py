@@ -53,6 +53,8 @@ def test_a_name_that_any_file_mentions_or_may_compose_is_used(other: dict[str, s
         "def _missing_(cls):\n    pass\n\n\nx = 1\n",
         "def _test_old():\n    pass\n\n\nx = 1\n",
         "def old():\n    pass\n\n\nx = 1\n",
+        "__all = ()\n\n\nx = 1\n",
+        "_A = 1\n_B = 2\n_C = 3\nx = _A, _C\n",
     ],
 )
 def test_what_others_may_hold_or_a_person_kept_is_left(code: str) -> None:

@@ -66,6 +66,8 @@ def why_empty(text, facts):
     """Why a sentence says nothing: it repeats the name, or has no verb."""
     if facts["kind"] != "class" and not begins_with_verb(text):
         return "The summary does not begin with a verb: say what the code does, such as `Return the …`"
+    if facts["kind"] == "class" and re.match(r"(?i)(?:it )?(?:is|inherits|extends|derives)\b", text):
+        return "The summary of a class says what its objects are or do, not what the class is"
     said = new_words(text, facts)
     things = [word for word in said if stem(word) not in [stem(verb) for verb in VERBS]]
     if len(said) < 2 or not things:

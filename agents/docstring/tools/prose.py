@@ -4,7 +4,6 @@ import re
 
 from words import SMALL, VERBS
 
-PREDICATES = ("is", "has", "can", "should", "are", "was", "needs", "allows")
 ABSTRACT = ("NotImplementedError", "NotImplemented")
 
 
@@ -60,7 +59,7 @@ def first_sentence_by_rule(facts, behaviour):
     if ends and (sets or provable_raises(behaviour)):
         said.append(f"return {ends[0]['value']}")
     elif ends:
-        return predicate(facts, ends[0])
+        return ""
     if ends and not sets and ends[0]["plain"]:
         return ""
     text = " and ".join(said)
@@ -69,15 +68,6 @@ def first_sentence_by_rule(facts, behaviour):
     if not more or not text or not new_words(" ".join([text, *more]), facts):
         return ""
     return text[0].upper() + text[1:] + "."
-
-
-def predicate(facts, end):
-    """The sentence for a function that only answers a question, if the answer says more than the name."""
-    asks = (words_of(facts["name"])[:1] and words_of(facts["name"])[0] in PREDICATES) or facts["returns"] == "bool"
-    text = f"Return whether {end['whether']}."
-    if not asks or not end["whether"] or end["whether"].endswith("truthy") or "(" in end["whether"]:
-        return ""
-    return text if new_words(end["whether"], facts) else ""
 
 
 def further_facts(facts, behaviour, text):

@@ -108,17 +108,38 @@ def parameter_problems(facts, doc):
     """Parameters that are described but do not exist, and those that are missing in a list of all others."""
     if facts["kind"] == "class" or not find_section(doc):
         return [], []
-    told = [name for names, lines in read_entries(doc) for name in names]
+    gone, missing = compared_names(facts, doc)
+    if gone and missing:
+        return (gone, missing) if renamed(gone, missing) else ([], [])
+    told = described_names(doc)
+    every = [item["name"] for item in facts["parameters"]]
+    known = [name for name in told if name in every]
+    is_list = known and len(missing) <= len(known) and known == [name for name in every if name in known]
+    return gone if known else [], missing if is_list else []
+
+
+def described_names(doc):
+    """The names of the described parameters."""
+    return [name for names, lines in read_entries(doc) for name in names]
+
+
+def compared_names(facts, doc):
+    """The names that are described and do not exist, and those that exist and are not described."""
+    told = described_names(doc)
     every = [item["name"] for item in facts["parameters"]]
     stars = [item for item in facts["parameters"] if item["kind"].startswith("var_")]
     gone = [name for name in told if name not in every and not stars]
     wanted = [item["name"] for item in documented_parameters(facts) if not item["kind"].startswith("var_")]
     missing = [name for name in wanted if name not in told and not re.search(rf"(?m)\b{name}\b[^\n]{{0,30}}:", doc)]
-    known = [name for name in told if name in every]
-    if gone and missing:
-        return (gone, missing) if renamed(gone, missing) else ([], [])
-    is_list = known and len(missing) <= len(known) and known == [name for name in every if name in known]
-    return gone if known else [], missing if is_list else []
+    return gone, missing
+
+
+def unclear_names(facts, doc):
+    """Described parameters that do not exist, and missing ones, if nobody can tell whether they were renamed."""
+    if facts["kind"] == "class" or not find_section(doc):
+        return [], []
+    gone, missing = compared_names(facts, doc)
+    return ([], []) if not gone or not missing or renamed(gone, missing) else (gone, missing)
 
 
 def renamed(gone, missing):

@@ -24,9 +24,13 @@ async def guard_imports(file, whole, errors):
     asked, meant = {}, []
     for place, error in enumerate(errors):
         row = error["location"]["row"]
-        if error["code"] not in ("F401", "F811") or row > len(whole):
+        if error["code"] not in ("F401", "F811", "F841") or row > len(whole):
             continue
         name = import_name(error["message"])
+        if is_in_type_comment(whole, name[0]):
+            meant.append(place)
+        if error["code"] == "F841":
+            continue
         if is_on_purpose(file, whole, error, name[0]):
             meant.append(place)
         # An import inside a function is nobody else's.
@@ -43,6 +47,12 @@ async def guard_imports(file, whole, errors):
     return left
 
 
+def is_in_type_comment(whole, name):
+    """Whether a comment for type checkers, such as `# type: List[int]`, uses a name: ruff does not read them."""
+    told = [line.partition("# type:")[2] for line in whole if "# type:" in line]
+    return bool(name) and any(re.search(rf"\b{re.escape(name)}\b", text) for text in told)
+
+
 def is_top_level(whole, row):
     """Whether an import is a statement of the module: its line, or the line that opens its brackets, has no indent."""
     while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
@@ -57,8 +67,19 @@ def is_on_purpose(file, whole, error, name):
         return True  # a module that exists to be imported from; a comment that says what the import is for
     if error["code"] == "F401" and (module == "__init__.py" or "find_spec" in error["message"]):
         return True  # a package's names; a `try` that asks whether a module is there
+    if is_alternative(whole, row):
+        return True  # one of two ways to get a name, for another Python or another installation
     example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
     return bool(name) and any(re.match(example, line) for line in whole)
+
+
+def is_alternative(whole, row):
+    """Whether an import is the body of a `try` or of its `except`."""
+    while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
+        row -= 1
+    depth = len(whole[row - 1]) - len(whole[row - 1].lstrip())
+    above = [line for line in whole[: row - 1] if line.strip() and len(line) - len(line.lstrip()) < depth]
+    return depth > 0 and bool(above) and bool(re.match(r"\s*(?:try|except)\b", above[-1]))
 
 
 def import_name(message):

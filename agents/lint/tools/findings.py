@@ -7,6 +7,7 @@ from exports import guard_imports
 from settings import OTHER_TOOLS, find_settings, is_off
 
 from remora.scripts import external
+from remora.scripts.shared.places import is_test_file
 
 
 @external
@@ -16,6 +17,8 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 DESIGN = r"C901|FBT\d+|PLR09\d\d"
 """Rules about design (too many branches, a flag as an argument): no edit of a few lines keeps callers working."""
+MOST_IN_TESTS = 12
+"""More errors than that in a file of tests mean that the project's linter is for its code only."""
 STALE = {"label": "read_file", "text": "", "start_line": 1}
 """Replaces the excerpt of `read_file` by an empty one, because lines have moved."""
 
@@ -23,8 +26,8 @@ STALE = {"label": "read_file", "text": "", "start_line": 1}
 async def ruff(file, text):
     """Every error that ruff reports by the project's own settings, if the file has this text."""
     settings = await find_settings(file)
-    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", *settings["flags"]]
-    done = await run_command([*argv, f"--stdin-filename={file}", "-"], stdin=text)
+    argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
+    done = await run_command([*argv, *settings["flags"], f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
     whole = re.findall(LINE, text)
@@ -41,6 +44,11 @@ def counts(error, file, whole, settings):
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
     return not is_off(code, file, settings) and not re.search(OTHER_TOOLS, line)
+
+
+def is_unlinted(file, reported):
+    """Whether nobody runs the linter on a file of tests: it reports more there than anybody would leave."""
+    return is_test_file(file) and len(reported) > MOST_IN_TESTS
 
 
 def split(reported, lines):

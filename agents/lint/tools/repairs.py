@@ -27,7 +27,7 @@ def repair(error, whole):
     """Edits that fix an error without a safe fix, and the reason to offer them; no edits if none is known."""
     fix, code = error["fix"], error["code"]
     if fix:
-        edits = [] if fix["applicability"] == "safe" else fix["edits"]
+        edits = [] if fix["applicability"] == "safe" or adds_brackets(fix["edits"]) else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
     row, column = error["location"]["row"], error["location"]["column"]
     if code in NOTHING:
@@ -43,6 +43,13 @@ def repair(error, whole):
     if code == "E402":
         return move_import(whole, row), "Only plain values stand between; may change behaviour"
     return [], ""
+
+
+def adds_brackets(edits):
+    """Whether edits only put brackets around several lines: those lines need a formatter afterwards."""
+    first, last = edits[0], edits[-1]
+    added = [edit["content"] for edit in edits if edit["location"] == edit["end_location"]]
+    return added == ["(", ")"] and len(edits) == 2 and first["location"]["row"] < last["location"]["row"]
 
 
 def delete_statement(code, whole, row):

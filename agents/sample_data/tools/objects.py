@@ -102,7 +102,8 @@ def json_object(name, turn):
     known = OBJECTS[name]
     found = {}
     for field, kind in known["fields"].items():
-        values = [pair[1] for pair in samples(kind, [], []) if fits(kind, pair[1])]
+        words = [f"{field.replace('_', ' ')} {number}" for number in (turn + 1, turn + 2)]
+        values = [pair[1] for pair in samples(kind, words, []) if fits(kind, pair[1])]
         full = [value for value in values if value not in ("", [], {}, None)] or values
         if field in known["needed"] and not full:
             return None

@@ -13,6 +13,10 @@ from remora.scripts.shared.samples import json_of, required, split_top
 async def search_content(pattern: str, glob: str = "") -> list[dict]: ...
 
 
+@external
+async def search_files(pattern: str) -> list[str]: ...
+
+
 def docstring_cases(doc, name, parameters):
     """The calls in a docstring's examples, `>>> f(1, b="x")`, as cases, if their values are plain and fit."""
     calls = re.findall(rf"(?m)^[ \t]*>>>[^\n]*?\b{name}\(([^\n]*)\)[ \t]*$", doc or "")
@@ -23,6 +27,8 @@ def fitting_cases(calls, parameters):
     """The calls as cases, if their values are plain and fit."""
     made = []
     for text in calls:
+        if len(made) == ENOUGH:
+            break
         case = parse_case(text, [one for one in parameters if not one["kind"].startswith("var_")])
         if case and not find_problems({"cases": [case]}, parameters) and case not in made:
             made.append(case)
@@ -60,22 +66,54 @@ def inside_brackets(text):
     return ""
 
 
-async def called_cases(facts, parameters):
-    """The calls of a function in the project, those in tests first, as cases."""
+COMMON = (
+    "add|append|clear|close|copy|count|decode|discard|encode|endswith|extend|find|flush|format|fromkeys|get|index|insert|items|join|keys"
+    "|lower|next|pop|popitem|read|readline|remove|replace|reverse|search|seek|send|sort|split|startswith|strip|tell|union|update|upper|values|write"
+)
+"""Methods that objects of others have too: who is called cannot be seen."""
+
+
+async def called_cases(facts, parameters, module):
+    """The calls of a function in the project, those in tests first, as cases. Calls of a namesake are left out."""
     name = facts["name"]
-    if name.startswith("__"):
+    is_method = facts["kind"] == "method"
+    if name.startswith("__") or (is_method and re.fullmatch(COMMON, name)):
         return []
     try:
         hits = await search_content(rf"\b{name}\(", "**/*.py")
     except OSError:  # the search takes too long
         return []
-    hits = sorted(hits, key=lambda hit: "test" not in hit["path"])
-    lead = r"[.]" if facts["kind"] == "method" else r"(?:^|[^\w.])(?:\w+\.)?"
-    found = [re.split(rf"{lead}{name}\(", hit["text"])[1:2] for hit in hits if f"def {name}(" not in hit["text"]]
+    defined = [hit for hit in hits if re.search(rf"\bdef {name}\(", hit["text"])]
+    if is_method and len(defined) > 1:
+        return []
+    owners = "|".join([re.escape(part) for part in module.split(".")])
+    lead = r"[.]" if is_method else rf"(?:^|[^\w.])(?:(?:{owners})\.)*"
+    hits = sorted([hit for hit in hits if hit not in defined], key=lambda hit: "test" not in hit["path"])
+    texts = list(dict.fromkeys(hit["text"][:LONGEST] for hit in hits))[:MOST_CALLS]
+    found = [re.split(rf"{lead}{name}\(", text)[1:2] for text in texts]
     return fitting_cases([inside_brackets(one[0]) for one in found if one], parameters)
 
 
-def why_unbelievable(parameters, cases):
-    """Why values would only be guesses: a parameter has no type, and nobody has written a call; empty if not."""
+MOST_CALLS, LONGEST, ENOUGH = 40, 200, 8
+"""Lines with a call that are read, their characters, and the cases that are enough: a common function has hundreds."""
+FEWEST = 2
+"""So many written calls show how a function is used."""
+
+
+async def has_tests():
+    """Whether the project has tests: then what nobody calls there would only be guessed."""
+    return bool(await search_files("**/test_*.py") or await search_files("**/*_test.py"))
+
+
+def why_unbelievable(parameters, cases, is_tested):
+    """Why values would only be guesses; empty if calls or types say what to give."""
     guessed = [one["name"] for one in required(parameters) if not one["annotation"]]
-    return f"no type, example, test or call says what `{guessed[0]}` is" if guessed and not cases else ""
+    if is_tested and all(isinstance(value, bool) for case in cases for value in case.values()):
+        cases = []  # flags alone show nothing of what it works on
+    if len(cases) >= FEWEST or (cases and not is_tested):
+        return ""
+    if guessed and not cases:
+        return f"no type, example, test or call says what `{guessed[0]}` is"
+    if not is_tested:
+        return ""
+    return f"{'only one' if cases else 'no'} example, test or call shows what it is given"

@@ -18,6 +18,8 @@ FLIPS = {
 EDGES = {"Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt"}
 TWINS = {"lower": "upper", "upper": "lower", "min": "max", "max": "min", "any": "all", "all": "any", "lstrip": "rstrip",
          "rstrip": "lstrip", "startswith": "endswith", "endswith": "startswith"}  # fmt: skip
+EMPTY = 1
+"""The number of the change that empties the body."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -118,7 +120,8 @@ def changed_codes(module, tree, spec):
         part = list(ast.walk(ast.Module(twin.body, [])))[index]
         old = shown(part)
         change(part, how)
-        said = f"{old} raises another error" if how == "error" else f"{old} becomes {shown(part)}"
+        new = shown(part).replace("not not ", "")
+        said = f"{old} raises another error" if how == "error" else f"{old} becomes {new}"
         made.append((f"line {line}: {said}", line, code_of(module, changed, twin)))
     return [one for one in made if one[2] is not None]
 

@@ -12,9 +12,10 @@ import sys
 import time
 
 from .calls import Calls, Forbidden, ended, import_names
-from .changes import Changes
+from .changes import EMPTY, Changes
 from .exchange import SPEC, report
-from .values import Values, is_plain
+from .values import Values
+from .words import Words
 
 MOST_CALLS = 3000
 MOST_SECONDS = 4.0
@@ -24,14 +25,14 @@ PATIENCE = 1000
 """Most calls in a row that find nothing new: no call may be able to notice the changes that are left."""
 SLOW = 0.05
 """Seconds from which on a call is too slow to be tried on every change."""
+MADE = ("Path", "PurePath", "Decimal", "UUID", "date.fromisoformat", "datetime.fromisoformat")
+"""What makes a value of a text that only looks like one."""
 LITTLE_PATIENCE = 200
 """The same once every change is noticed: there may still be an error that no case shows."""
 LATE = 0.25
 REMEMBERED = 80
 SHORTER = 40
 """How often a chosen call is tried in a shorter form."""
-MOST_TEXT = 40
-"""Characters of the longest text in a call."""
 
 
 class Case:
@@ -39,7 +40,7 @@ class Case:
 
     def __init__(self, text, outcome, usable):
         self.text, self.outcome, self.usable = text, outcome, usable
-        self.notices = set()
+        self.notices, self.last_line = set(), 0
 
 
 class Search:
@@ -49,12 +50,14 @@ class Search:
         self.calls, self.changes, self.explicit = calls, changes, explicit
         self.random = random.Random(7)  # noqa: S311 (the same search every time)
         self.values = Values(calls, changes, self.random)
-        self.known = {value for text in SPEC["given"] + SPEC["seeds"] for value in constants_of(text)}
+        self.known = {value for text in SPEC["given"] + SPEC["written"] for value in constants_of(text)}
+        self.words = Words([one for one in self.known if isinstance(one, str)], self.values.own)
         self.tried, self.paths, self.cases = set(), set(), []
-        self.targets = {number for number in SPEC["targets"] if number < len(changes.kinds)}
+        # What only an empty body would break is no mistake that anybody makes.
+        self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
         self.unnoticed = set(self.targets)
         self.turns = self.progress = self.endless = 0
-        self.last = ("", (None, {}))
+        self.last, self.lines = ("", (None, {})), {}
         self.ends = time.process_time() + MOST_SECONDS
         self.late = time.monotonic() + MOST_WAITING
 
@@ -91,19 +94,21 @@ class Search:
 
     def is_believable(self, text):
         """Whether a reader would believe the texts in a call: words, or texts of the project's own tests."""
-        new = [one for one in constants_of(text) if isinstance(one, str) and one not in self.known]
-        return all(is_plain(one) and len(one) <= MOST_TEXT for one in new)
+        new = [one for one in constants_of(text, MADE) if isinstance(one, str) and one not in self.known]
+        return all(self.words.could_write(one) for one in new)
 
     def looked_at(self, text):
         """The call on the unchanged code, the lines that it ran, and whether it was slow."""
-        lines, began = set(), time.monotonic()
+        lines, began = [], time.monotonic()
         with traced(self.changes.live[0].__code__, lines):
             outcome, value = self.outcome(text, 0)
         if outcome is None:
             return None, None, False
         raises = outcome[0] == "raises"
         usable = outcome[1] in self.explicit if raises else self.calls.written(value)[0] is not None
-        return Case(text, outcome, usable), frozenset(lines), time.monotonic() - began > SLOW
+        case = Case(text, outcome, usable)
+        case.last_line = lines[-1] if lines else 0
+        return case, frozenset(lines), time.monotonic() - began > SLOW
 
     def notices(self, case, number):
         return self.outcome(case.text, number)[0] != case.outcome
@@ -139,10 +144,13 @@ class Search:
             case.notices = {number for number in self.targets if self.notices(case, number)}
         seen_by = {number: sum(number in case.notices for case in usable) for number in self.targets}
         kept = {case.text: case.notices for case in usable if case.text in given and case.notices}
+        self.lines = {case.text: case.last_line for case in usable}
         left = set().union(*(case.notices for case in usable)) - set().union(*kept.values())
         while left and len(kept) < SPEC["kept"]:
             best = max(usable, key=lambda case: (len(case.notices & left), case.outcome[0] == "value", -len(case.text)))
-            kept.setdefault(self.shortened(best, best.notices & left).text, best.notices & left)
+            short = self.shortened(best, best.notices & left)
+            kept.setdefault(short.text, best.notices & left)
+            self.lines[short.text] = short.last_line
             left -= best.notices
         # What the fewest calls notice says best why a call was chosen.
         return {text: sorted(notices, key=lambda number: (seen_by[number], number)) for text, notices in kept.items()}
@@ -154,7 +162,8 @@ class Search:
             better = False
             for text in self.values.shorter(case.text):
                 tries += 1
-                other = self.looked_at(text)[0] if len(text) < len(case.text) and tries < SHORTER else None
+                is_shorter = len(text) < len(case.text) and tries < SHORTER and self.is_believable(text)
+                other = self.looked_at(text)[0] if is_shorter else None
                 if other and other.usable and all(self.notices(other, number) for number in needed):
                     other.notices = case.notices
                     case, better = other, True
@@ -162,12 +171,15 @@ class Search:
         return case
 
 
-def constants_of(text):
-    """The constants in a call; none if it is not Python."""
+def constants_of(text, without=()):
+    """The constants in a call, but not those given to functions in `without`; none if it is not Python."""
     try:
-        return {part.value for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Constant)}
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return set()
+    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call)]
+    left = [each for part in calls if ast.unparse(part.func) in without for each in part.args]
+    return {part.value for part in ast.walk(tree) if isinstance(part, ast.Constant) and part not in left}
 
 
 @contextlib.contextmanager
@@ -175,7 +187,7 @@ def traced(code, lines):
     """Collect the lines of this code that run."""
 
     def inside(frame, event, argument):
-        lines.add(frame.f_lineno)
+        lines.append(frame.f_lineno)
         return inside
 
     before = sys.gettrace()
@@ -189,14 +201,15 @@ def traced(code, lines):
 def test_search():
     """Report the chosen calls with the changes that each notices, and the changes that no call notices."""
     changes = Changes(SPEC)
-    found, missed, endless = {}, [], False
+    found, lines, missed, endless = {}, {}, [], False
     if len(changes.kinds) > 2:
         search = Search(Calls(SPEC, changes.module), changes, SPEC["explicit"])
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             search.run(SPEC["given"] + SPEC["seeds"])
             found = search.chosen(SPEC["given"])
+            lines = search.lines
         missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
         endless = bool(search.endless and not search.cases)
     labels = {text: [changes.kinds[number][0] for number in notices] for text, notices in found.items()}
-    calls = [{"call": text, "notices": notices} for text, notices in labels.items()]
+    calls = [{"call": text, "notices": notices, "line": lines.get(text, 0)} for text, notices in labels.items()]
     report({"calls": calls, "missed": missed, "changes": len(SPEC["targets"]), "endless": LATE if endless else 0})

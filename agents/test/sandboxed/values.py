@@ -10,7 +10,8 @@ import typing
 from .changes import ignored_parts
 
 NUMBERS = [0, 1, 2, 3, 10, -1]
-TEXTS = ["a", "B", "7", "12", " ", "Hello, World"]
+NEAR = (0, 1, -1)
+TEXTS = ["a", "b", "7", "12", " ", "Hello, World"]
 MOST_POOL = 40
 LISTS = ("list", "Sequence", "Iterable", "Iterator", "Collection", "MutableSequence", "Generator")
 DICTS = ("dict", "Mapping", "MutableMapping", "defaultdict", "OrderedDict")
@@ -25,7 +26,10 @@ class Values:
 
     def __init__(self, calls, changes, chance):
         self.calls, self.chance = calls, chance
-        self.numbers, self.texts = pools(changes)
+        self.numbers, self.own = pools(changes)
+        self.texts = once(
+            [*self.own, *(str(one + more) for one in self.numbers if type(one) is int for more in NEAR), *TEXTS]
+        )
 
     def varied(self, text):
         """The call with one to three parts changed; None if that fails."""
@@ -290,9 +294,7 @@ def pools(changes):
     examples = re.findall(r"`([^`\n]{1,40})`|\"([^\"\n]{1,40})\"", function.__doc__ or "")
     texts = [one for one in found if isinstance(one, str) and 0 < len(one) <= 40]
     texts += [one for pair in examples for one in pair if one]
-    texts = [one for one in texts if is_plain(one)]
-    texts += [str(one + more) for one in numbers if isinstance(one, int) for more in (0, 1, -1)]
-    return once([*numbers, *NUMBERS]), once([*texts, *TEXTS])
+    return once([*numbers, *NUMBERS]), once([one for one in texts if is_plain(one)])
 
 
 def is_plain(text):

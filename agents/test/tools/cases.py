@@ -11,7 +11,13 @@ from remora.scripts.shared.samples import KNOWN, kind_of, names_in, required, sa
 async def node_facts(path: str, node: str = "") -> dict: ...
 
 
+@external
+async def read_file(path: str) -> str: ...
+
+
 MOST_CASES = 16
+MOST_MEMBERS = 4
+"""Members of an enumeration whose methods are called."""
 
 
 async def construct(name, file, text):
@@ -28,7 +34,9 @@ async def construct(name, file, text):
     if found["kind"] != "class":
         return []
     if "Enum" in found["bases"]:
-        return [f"list({name})[0]"]
+        lines = (await read_file(home)).split("\n")[found["first"] - 1 : found["last"]]
+        members = [match.group(1) for line in lines if (match := re.match(r"\s+([A-Za-z]\w*) = ", line))]
+        return [f"{name}.{member}" for member in members[:MOST_MEMBERS]]
     if "__init__" in found["methods"]:
         wanted = (await node_facts(home, f"{name}.__init__"))["parameters"][1:]
     else:

@@ -4,7 +4,7 @@ import re
 
 from remora.scripts.shared.places import flat
 
-LONGEST_NAME = 80
+LONGEST_NAME, LONGEST_REASON = 80, 44
 
 
 def snake(name):
@@ -37,13 +37,20 @@ def test_name(function, case, seen, reasons):
     """The name of a test: the function, and the error or the arguments that matter."""
     begin = f"test_{flat(function)}"
     if "raises" in seen:
-        when = reasons.get(seen["raises"], "")
+        when = reasons["errors"].get(seen["raises"], "")
         ending = f"raises_{snake(seen['raises'])}"
         given = slug(case["arguments"], 24)
-        ending += f"_{slug(when, 44)}" if when else f"_for_{given}" if given else ""
+        when = when if len(slug(when, LONGEST_NAME)) <= LONGEST_REASON else ""
+        ending += f"_{slug(when, LONGEST_REASON)}" if when else f"_for_{given}" if given else ""
         return f"{begin}_{ending}"[:LONGEST_NAME].rstrip("_")
     given = slug(case["arguments"], 24)
     value = seen["value"] or ""
+    end = reasons["ends"].get(case.get("line"))
+    if end:
+        what = slug(end["value"], 20) if re.fullmatch(r"`?-?[\w.]+`?", end["value"]) else ""
+        when = slug(end["when"], LONGEST_NAME)
+        if when and len(when) <= LONGEST_REASON:
+            return f"{begin}_{f'returns_{what}_' if what else ''}if_{when}"[:LONGEST_NAME].rstrip("_")
     if value in ("None", "True", "False", "[]", "''", "{}", "()"):
         empty = {"None": "none", "True": "true", "False": "false"}.get(value, "empty")
         return f"{begin}_is_{empty}{f'_for_{given}' if given else ''}"
@@ -115,6 +122,8 @@ def tests_text(chosen, function, reasons, as_unittest):
     parts, names = [], []
     for case, seen in chosen:
         name = test_name(function, case, seen, reasons)
+        given = slug(case["arguments"], 24)
+        name = name if name not in names or not given else f"{name}_for_{given}"
         name = name if name not in names else f"{name}_{len(names) + 1}"
         names.append(name)
         why = reason_line(case)

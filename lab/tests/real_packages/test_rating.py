@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from remora_lab.real_packages.inputs import Subject, find_subject
 from remora_lab.real_packages.rating import Change, rate
 
 LINT = Change("lint", "a.py", "import os\nx = 1\n", "x = 1\n", lint_before=1, lint_after=0)
@@ -22,6 +24,9 @@ def test_a_fix_that_the_projects_linter_asks_for_is_merged() -> None:
         (replace(LINT, after="x = (\n"), "wrong", "does not parse"),
         (replace(LINT, lint_new=("E501",)), "wrong", "reports something new: E501"),
         (replace(LINT, imported=("os",)), "wrong", "a name that other files import is gone: os"),
+        (replace(LINT, after="x = 1  # type: os.PathLike\n"), "wrong", "a comment for type checkers uses `os`"),
+        (replace(LINT, after="try:\n    x = 1\nexcept ImportError:\n    pass\n"), "wrong", "stood in for another"),
+        (replace(LINT, path="tests/test_a.py", lint_before=40), "useless", "does not run its linter on its tests"),
         (replace(LINT, lint_before=0), "useless", "does not ask for it"),
         (replace(LINT, after="".join(f"y{n} = {n}\n" for n in range(60))), "useless", "changed lines for 1 fixed"),
     ],
@@ -67,11 +72,58 @@ def test_a_docstring_that_promises_a_result_where_there_is_none_is_wrong() -> No
         ("def test_a():\n    assert f(1) == 2\n", (3, 4), "merge"),
         ("def test_a():\n    assert type(f(1)).__name__ == 'int'\n", (3, 4), "useless"),
         ("def test_a():\n    f(1)\n", (0, 0), "useless"),
+        ("class A(TestCase):\n    def test_a(self):\n        self.assertEqual(f(1), 2)\n", (3, 4), "merge"),
         ("def test_a():\n    assert f(1) == 2\n", (0, 4), "useless"),
     ],
 )
 def test_a_test_must_notice_a_change_of_the_code(text: str, noticed: tuple[int, int], rating: str) -> None:
     assert rate(Change("test", "tests/test_a.py", "", text, noticed=noticed))[0] == rating
+
+
+PARSE = find_subject(
+    "parse", "def parse(text: str, strict=False):\n    pass\n", ["assert parse('1 day')", "parse('2 weeks', True)"]
+)
+
+
+def _fixture(*cases: object, **types: str) -> str:
+    return json.dumps({"function": "a.parse", "parameters": types, "cases": cases})
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "rating"),
+    [
+        (_fixture({"text": "1 day"}, {"text": "2 weeks", "strict": True}, text="str"), PARSE, "merge"),
+        (_fixture({"text": "1 day"}), PARSE, "useless"),
+        (_fixture({"text": "1 day"}, {}), PARSE, "useless"),
+        (_fixture({"text": "1 day"}, {"text": "Hello, World"}), PARSE, "useless"),
+        (_fixture({"text": "1 day"}, {"text": "2 weeks"}, strict="bool"), PARSE, "useless"),
+        (_fixture({"text": "1 day"}, {"text": "2 weeks"}), replace(PARSE, name="_parse"), "useless"),
+        (_fixture({"part": {"name": "bolt"}}, {"part": {"name": "nut"}}), Subject("f"), "merge"),
+        (_fixture({"part": {"name": "bolt"}}, {"part": {"name": "xyz"}}), Subject("f"), "useless"),
+    ],
+)
+def test_values_of_a_fixture_must_be_written_somewhere_and_fit_the_signature(
+    text: str, subject: Subject, rating: str
+) -> None:
+    words = frozenset({"name", "bolt", "nut", "part"})
+    assert rate(Change("sample_data", "a.json", "", text, subject=subject, elsewhere=words))[0] == rating
+
+
+@pytest.mark.parametrize(
+    ("line", "subject", "rating"),
+    [
+        ("assert parse('day') == 1", PARSE, "merge"),
+        ("assert parse('dxy') == 1", PARSE, "useless"),
+        ("assert get(3, {}) == {}", find_subject("get", "def get(key, default=None): ...\n", []), "useless"),
+        ("assert get(3) == {}", find_subject("get", "def get(key): ...\n", ["get('day')", "get(13)"]), "useless"),
+        ("assert get('day') == {}", find_subject("get", "def get(key): ...\n", ["get('day')"]), "merge"),
+        (f"assert parse('day') == {[1] * 40}", PARSE, "useless"),
+    ],
+)
+def test_inputs_of_a_test_must_be_such_as_people_write(line: str, subject: Subject, rating: str) -> None:
+    text = f"def test_a():\n    {line}\n"
+    change = Change("test", "test_a.py", "", text, noticed=(1, 2), subject=subject, elsewhere=frozenset({"day"}))
+    assert rate(change)[0] == rating
 
 
 @pytest.mark.parametrize(("text", "rating"), [('{"a": [1]}', "merge"), ('{"a": ""}', "useless"), ("{", "wrong")])

@@ -247,7 +247,8 @@ def _returned(statement: ast.Return, when: _Condition, names: _Names) -> dict[st
     elif isinstance(value, ast.Constant):
         kind = "constant"
     clear = value is not None and names.are_clear(value)
-    return {"kind": kind, "value": quote(value) if value and clear else "", "when": _words(when, names)}
+    said = quote(value) if value and clear else ""
+    return {"kind": kind, "value": said, "when": _words(when, names), "line": statement.lineno}
 
 
 def _changes(function: Function, names: _Names) -> list[dict[str, str]]:

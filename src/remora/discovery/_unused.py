@@ -27,6 +27,8 @@ from remora.discovery._proofs import (
 from remora.discovery._rows import rows_of
 from remora.discovery._versions import old_branches
 
+LIST = 3
+"""So many constants on lines that follow each other are a list."""
 ROUNDS = 4
 """Code that only dead code uses is found in the next round."""
 LOOKS = frozenset({"globals", "locals", "vars", "dir", "eval", "exec", "getmembers", "__dict__"})
@@ -97,6 +99,8 @@ def _names(sources: Sources, path: str, tree: ast.Module) -> Iterator[Finding]:
         name = _name(node)
         if not _is_private(name) or len(body) < 2 or not _is_free(sources, node):
             continue
+        if (kind != "method" and name.startswith("__")) or _is_listed(node, body):
+            continue
         first, last = rows_of(text, node, body)
         if _is_kept(LINE.findall(text)[first - 1 : node.lineno], node):
             continue
@@ -136,6 +140,20 @@ def _is_kept(lines: Sequence[str], node: Named) -> bool:
     """Whether a person kept it on purpose: a comment beside the name, a word such as `compat`, a test switched off."""
     said = any(_KEPT.search(line) for line in lines) or bool(_COMMENT.search(lines[-1]))
     return said or isinstance(getattr(node, "value", None), ast.Name | ast.Attribute) or "test" in _name(node)
+
+
+def _is_listed(node: Named, body: Sequence[ast.stmt]) -> bool:
+    """Whether a constant is one of at least three on lines that follow each other: such lists are kept complete."""
+    rows = {each.lineno: each.end_lineno for each in body if isinstance(each, ast.Assign | ast.AnnAssign)}
+    if node.lineno not in rows or not isinstance(node, ast.Assign | ast.AnnAssign):
+        return False
+    ends = {end: first for first, end in rows.items()}
+    first, last, count = node.lineno, node.end_lineno or node.lineno, 1
+    while (first := ends.get(first - 1, 0)) > 0:
+        count += 1
+    while (last + 1) in rows:
+        last, count = rows[last + 1] or last + 1, count + 1
+    return count >= LIST
 
 
 def _is_free(sources: Sources, node: Named) -> bool:

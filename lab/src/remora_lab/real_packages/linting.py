@@ -27,9 +27,9 @@ class ProjectLinter:
     def count(self, path: str, text: str) -> Counter[str]:
         """The number of errors in a file with this text, by rule."""
         found: dict[str, Any] = asyncio.run(self._settings.find_settings(path))
-        argv = [str(find_program("ruff")), "check", "--output-format=json", "--no-cache", "--no-fix", *found["flags"]]
+        argv = [str(find_program("ruff")), "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
         done = subprocess.run(
-            [*argv, f"--stdin-filename={path}", "-"],
+            [*argv, *found["flags"], f"--stdin-filename={path}", "-"],
             cwd=self._root,
             input=text.encode(),
             capture_output=True,

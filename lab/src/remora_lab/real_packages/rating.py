@@ -3,11 +3,13 @@
 The rules were written before the first run, and are the same for every row of the table:
 
 wrong       a test of the package fails with it, the file no longer parses, the project's linter or mypy reports
-            something new, a name that other files import is gone, a docstring says what the code does not do, a
-            removed name is in another file, types come with other changes, a document gets a word that nothing has
+            something new, a name that other files import or a type comment uses is gone, a docstring says what the
+            code does not do, a removed name is in another file, types come with other changes, a document gets a
+            word that nothing has
 useless     the project's own linter does not ask for it, it only says again what the signature says, a test compares
-            nothing but a type, a representation or a hash, nothing but layout changes, a signature stays incomplete,
-            or the diff is long for what it fixes
+            nothing but a type, a representation or a hash, or has inputs that nobody would write; a fixture is for a
+            private function, has fewer than two cases, or values that nobody wrote; nothing but layout changes, a
+            signature stays incomplete, or the diff is long for what it fixes
 merge       everything else
 """
 
@@ -17,10 +19,14 @@ import ast
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from remora_lab.real_packages.inputs import Subject, doubt_fixture, doubt_test, leaves
+
 Rating = Literal["merge", "useless", "wrong"]
+MANY = 12
+"""More errors than that in a file of tests mean that nobody runs the linter on it."""
 LONG = 20
 """Changed lines for each fixed error, from which on a lint change is too long to read."""
 _EMPTY_WORDS = """a an the of for to in on with by from and or as is are be this that it its given new return returns
@@ -52,6 +58,8 @@ class Change:
     """The words and paths of all other files of the project."""
     type_errors: tuple[str, ...] = ()
     """What mypy reports with it and did not report before."""
+    subject: Subject = field(default_factory=Subject)
+    """Of a test or a fixture: the function that it is about."""
 
     @property
     def size(self) -> int:
@@ -107,11 +115,26 @@ def _names(tree: ast.Module) -> set[str]:
 
 def _lint(change: Change) -> tuple[Rating, str]:
     fixed = change.lint_before - change.lint_after
+    gone = _names(_tree(change.before)) - _names(_tree(change.after))
+    comments = " ".join(re.findall(r"# type:(.*)", change.after))
+    if named := sorted(name for name in gone if re.search(rf"\b{re.escape(name)}\b", comments)):
+        return "wrong", f"a comment for type checkers uses `{named[0]}`, which is gone"
+    if _empty_handlers(_tree(change.after)) > _empty_handlers(_tree(change.before)):
+        return "wrong", "an import that stood in for another one is gone"
+    name = change.path.rpartition("/")[2]
+    if change.lint_before > MANY and (name.startswith("test_") or name == "conftest.py"):
+        return "useless", f"{change.lint_before} errors: the project does not run its linter on its tests"
     if fixed <= 0:
         return "useless", "the project's own linter does not ask for it"
     if change.size > LONG * fixed:
         return "useless", f"{change.size} changed lines for {fixed} fixed errors"
     return "merge", f"{fixed} errors of the project's linter fixed in {change.size} changed lines, tests pass"
+
+
+def _empty_handlers(tree: ast.Module) -> int:
+    """How many `except` blocks do nothing."""
+    handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    return sum(all(isinstance(each, ast.Pass) for each in handler.body) for handler in handlers)
 
 
 def _docstring(change: Change) -> tuple[Rating, str]:
@@ -197,11 +220,12 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Za-z]+", spaced.replace("_", " "))]
 
 
+_ASSERTS = re.compile(r"\s*(?:assert\b|with pytest\.raises\b|(?:with )?self\.assert\w+\()")
 _WEAK = re.compile(r"type\(.*\)\.__name__ ==|repr\(|hash\(|<[\w.]+ object at|<generator|<function")
 
 
 def _test(change: Change) -> tuple[Rating, str]:
-    asserts = [line for line in change.after.splitlines() if re.match(r"\s*(assert|with pytest\.raises)\b", line)]
+    asserts = [line for line in change.after.splitlines() if _ASSERTS.match(line)]
     old = set(change.before.splitlines())
     new = [line for line in asserts if line not in old]
     if not new:
@@ -211,6 +235,8 @@ def _test(change: Change) -> tuple[Rating, str]:
     caught, tried = change.noticed
     if tried and not caught:
         return "useless", "it notices no change of the code"
+    if doubt := doubt_test(new, change.subject, change.elsewhere):
+        return "useless", doubt
     return "merge", f"it passes and notices {caught} of {tried} changes of the code" if tried else "it passes"
 
 
@@ -221,16 +247,10 @@ def _sample_data(change: Change) -> tuple[Rating, str]:
         return "wrong", f"it cannot be read: {error}"
     if isinstance(value, ast.AST):
         return "merge", "it parses"
-    leaves = [leaf for leaf in _leaves(value) if leaf not in ("", 0, None, False, [], {})]
-    return ("merge", "it has values") if leaves else ("useless", "it has only empty values")
-
-
-def _leaves(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return [leaf for each in value.values() for leaf in _leaves(each)]
-    if isinstance(value, list):
-        return [leaf for each in value for leaf in _leaves(each)]
-    return [value]
+    if not [leaf for leaf in leaves(value) if leaf not in ("", 0, None, False, [], {})]:
+        return "useless", "it has only empty values"
+    doubt = doubt_fixture(change.after, change.subject, change.elsewhere)
+    return ("useless", doubt) if doubt else ("merge", "somebody wrote its values")
 
 
 def _dead_code(change: Change) -> tuple[Rating, str]:

@@ -18,6 +18,7 @@ from remora.app import Project, open_project
 from remora.ports import AgentResult
 from remora.sandbox._allow import find_program
 from remora_lab.machine import describe_machine
+from remora_lab.real_packages.inputs import Subject, find_subject
 from remora_lab.real_packages.linting import ProjectLinter, new_type_errors
 from remora_lab.real_packages.pinned import Package
 from remora_lab.real_packages.place import SuiteEnd, suite_with, write_files
@@ -213,13 +214,15 @@ def _together(made: Sequence[Made]) -> dict[str, bytes | None]:
 def _rate_all(
     package: Package, root: Path, row: Row, made: Sequence[Made], broken: dict[int, tuple[str, ...]]
 ) -> list[Offered]:
-    linter, imports, words = ProjectLinter(root), _imports(root), _all_words(root)
+    linter, imports, words, lines = ProjectLinter(root), _imports(root), _all_words(root), _python_lines(root)
     offered = []
     for place, each in enumerate(made):
         change = _change(each, linter, imports)
         change = replace(
             change, elsewhere=frozenset().union(*(own for path, own in words.items() if path != each.path))
         )
+        if each.operation in ("test", "sample_data"):
+            change = replace(change, subject=_subject(root, each.node, lines))
         if each.operation == "annotations":
             change = replace(change, type_errors=new_type_errors(root, each.path, change.before, change.after))
         rating, why = rate(replace(change, broken=broken.get(place, ())))
@@ -266,6 +269,20 @@ def _all_words(root: Path) -> dict[str, frozenset[str]]:
         words = document_words(path.read_text(encoding="utf-8", errors="replace"))
         found[name] = frozenset([*words, *(part for word in words for part in re.findall(r"\w+", word)), name])
     return found
+
+
+def _python_lines(root: Path) -> tuple[str, ...]:
+    """The lines of all Python files, and of documents with examples."""
+    kinds = (".py", ".md", ".rst", ".txt")
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in _files(root) if path.suffix in kinds]
+    return tuple(line for text in texts for line in text.splitlines())
+
+
+def _subject(root: Path, node: str, lines: tuple[str, ...]) -> Subject:
+    path, _, name = node.partition(":")
+    file = root / path
+    source = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    return find_subject(name.partition("#")[0], source, lines)
 
 
 def _imports(root: Path) -> dict[str, set[str]]:
