@@ -49,7 +49,7 @@ test-faults: $(VENV)/.dev ## the long runs: injected faults, real models, whole 
 
 test-fleet: $(VENV)/.dev ## Postgres and Ray under faults: every cut, kills, a full disk (installs Ray)
 	@$(call install,-e '.[fleet]')
-	@echo "test-fleet: Postgres killed, cut off, full, slow; fenced writers; Ray workers killed" >&2
+	@echo "test-fleet: Postgres killed, cut off, full, slow; fenced writers; Ray workers and nodes killed, cut off" >&2
 	@$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m fleet
 
 test-frameworks: $(VENV)/.dev ## the adapters, each with its real framework in an environment of its own (installs them)

@@ -7,8 +7,8 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,10 @@ PATIENT = {
     "RAY_prestart_worker_first_driver": "0",
     "RAY_enable_metrics_collection": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
 }
-"""Ray's own processes may start slowly on a busy machine."""
+"""Ray's own processes may start slowly on a busy machine. Workers have the priority of other processes: by default Ray
+gives them the lowest, and while others are busy they need minutes instead of seconds to open a project."""
 STARTS = 8
 PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
 
@@ -125,7 +127,7 @@ class LocalCluster:
         from ray.cluster_utils import Cluster
 
         self._cluster = Cluster()
-        self._start(num_cpus=0, include_dashboard=False)
+        self._start(num_cpus=0, include_dashboard=False, include_log_monitor=False, no_monitor=True)
         self.nodes: list[Any] = []
         for _ in range(nodes):
             self.add_node()
@@ -159,8 +161,13 @@ class LocalCluster:
         return {**ports, **more, "env_vars": {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": node_id}}
 
     def kill_node(self, place: int) -> None:
-        """Kill every process of a node, its agents included."""
-        self._cluster.remove_node(self.nodes.pop(place), allow_graceful=False)
+        """Kill every process of a node at once, its agents included, as if its machine lost power.
+
+        Ray's own way kills only the raylet; the agents then have time to record what they did.
+        """
+        node = self.nodes.pop(place)
+        signal_all(processes(node), signal.SIGKILL)
+        self._cluster.remove_node(node, allow_graceful=False)
 
     def restart_head(self, after_s: float) -> None:
         """Kill the head's server, and start it again."""
@@ -172,10 +179,8 @@ class LocalCluster:
 
     def freeze(self, place: int) -> list[int]:
         """Stop every process of a node, as if nothing reached it and it reached nothing."""
-        raylet = self.nodes[place].all_processes["raylet"][0].process.pid
-        pids = [raylet, *children(raylet)]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        pids = processes(self.nodes[place])
+        signal_all(pids, signal.SIGSTOP)
         return pids
 
     def close(self) -> None:
@@ -185,12 +190,17 @@ class LocalCluster:
         self._cluster.shutdown()
 
 
-def thaw(pids: list[int]) -> None:
+def processes(node: Any) -> list[int]:
+    """The processes of a node: its raylet, and all that it started."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    return [raylet, *children(raylet)]
+
+
+def signal_all(pids: Sequence[int], which: signal.Signals) -> None:
+    """Send a signal to all that are still there."""
     for pid in pids:
-        try:
-            os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
-            continue
+        with suppress(ProcessLookupError):
+            os.kill(pid, which)
 
 
 @contextmanager

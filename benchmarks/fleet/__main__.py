@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fleet import appends, nodes
+from benchmarks.fleet import appends, floor, nodes
 from benchmarks.fleet.page import write_page
 from benchmarks.measure import ROOT, business, machine, say, versions
 from remora.app import SystemClock, describe_store, make_store
@@ -33,18 +34,28 @@ def main() -> None:
     parser.add_argument("--kinds", default="streams,processes", help="what the 16 writers are")
     parser.add_argument("--streams", type=int, default=400, help="to read and search")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="of the appends; the best one counts, as others may be busy"
+        "--rounds",
+        type=int,
+        default=3,
+        help="of the appends: the best one counts, as others may be busy; agents of each place on a node",
     )
-    parser.add_argument("--nodes", default="", help="numbers of Ray nodes, such as 0,1,2,4,8; 0: no Ray")
+    parser.add_argument("--floor-seconds", type=int, default=5, help="of pgbench beside our writers; 0: without")
+    parser.add_argument("--nodes", default="", help="only this: numbers of Ray nodes, such as 0,1,2,4,8; 0: no Ray")
     parser.add_argument("--agent-seconds", type=float, default=10.0, help="how long each agent waits")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks/fleet.md too")
     chosen = parser.parse_args()
+    stored: dict[str, Any] = json.loads(chosen.out.read_text(encoding="utf-8")) if chosen.out.exists() else {}
     with _database(chosen.url) as (url, server):
-        stored = _measure(url, server, chosen)
         if chosen.nodes:
             counts = [int(count) for count in chosen.nodes.split(",")]
-            stored["nodes"] = nodes.measure(url, server, counts, agent_s=chosen.agent_seconds, rounds=2)
+            stored["nodes"] = _about(url) | {
+                "busy_before": business(),
+                "agent_s": chosen.agent_seconds,
+                "rows": nodes.measure(url, server, counts, agent_s=chosen.agent_seconds, rounds=chosen.rounds),
+            }
+        else:
+            stored |= _measure(url, server, chosen)
     chosen.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     if chosen.page:
         write_page(stored)
@@ -79,16 +90,36 @@ def _measure(url: str, server: int | None, chosen: argparse.Namespace) -> dict[s
             for row in appends.measure(fresh, load, chosen.kinds.split(","), server):
                 key = (row["store"], row["as"], row["batch"])
                 rows[key] = max(row, rows.get(key, row), key=lambda each: each["events_s"])
-    return {
-        "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": " ".join(["python -m benchmarks.fleet", *sys.argv[1:]]),
-        "machine": machine(),
-        "versions": versions() | {"psycopg": version("psycopg"), "postgres": describe_store(fresh).server},
+        for row in _floor(url, server, chosen.floor_seconds):
+            key = (row["store"], row["as"], row["batch"])
+            rows[key] = max(row, rows.get(key, row), key=lambda each: each["events_s"])
+    return _about(fresh) | {
         "busy_before": busy,
         "busy_after": business(),
         "appends": list(rows.values()),
         "reading": _reading(f"{url}?schema=reading_{int(time.time())}", chosen.streams),
     }
+
+
+def _about(url: str) -> dict[str, Any]:
+    """When and where something was measured."""
+    known = {name: version(name) for name in ("psycopg", "ray") if importlib.util.find_spec(name)}
+    return {
+        "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": " ".join(["python -m benchmarks.fleet", *sys.argv[1:]]),
+        "machine": machine(),
+        "versions": versions() | known | {"postgres": describe_store(url).server},
+    }
+
+
+def _floor(url: str, server: int | None, seconds: int) -> list[dict[str, Any]]:
+    """Bare inserts into a server of our own."""
+    from postgres import find_binaries
+
+    binaries = find_binaries()
+    if not (server and seconds and binaries and (binaries / "pgbench").exists()):
+        return []
+    return floor.measure(binaries, url, server, seconds)
 
 
 def _reading(url: str, streams: int) -> dict[str, Any]:

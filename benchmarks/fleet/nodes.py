@@ -1,7 +1,8 @@
 """Agents on 1, 2, 4 and 8 nodes of a Ray cluster on this machine, with tracks in Postgres.
 
 The agents mostly wait, as for a model on another machine, so that eight nodes fit on few cores. The figures are agents
-and events a second, and the CPU that an agent takes: of the worker and of the engine beside it.
+and events a second, the CPU of an agent in the worker and in the engine beside it, and the time until an agent's
+place on a worker is free again, beside the time that the agent itself takes: the difference is the engine's.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
+from operator import sub
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.fleet.appends import cpu_below
@@ -46,31 +50,39 @@ def _row(url: str, server: int | None, nodes: int, rounds: int, agent_s: float, 
     settings = {"server.server": "scripted", "runner.max_concurrent": AT_ONCE}
     if nodes == 0:
         make()
-        return {"nodes": 0} | _run(open_project(folder / "project", settings, state_dir=store), server, [])
+        return {"nodes": 0} | _run(open_project(folder / "project", settings, state_dir=store), server, [], rounds)
     with local_cluster(nodes, folder / "head") as cluster:
         make()
         pids = [node.all_processes["raylet"][0].process.pid for node in cluster.nodes]
         project = open_project(folder / "project", settings | {"engine.name": "ray"}, state_dir=store)
-        return {"nodes": nodes} | _run(project, server, pids)
+        return {"nodes": nodes} | _run(project, server, pids, rounds)
 
 
-def _run(project: Project, server: int | None, raylets: Sequence[int]) -> dict[str, Any]:
+def _run(project: Project, server: int | None, raylets: Sequence[int], rounds: int) -> dict[str, Any]:
     plan = project.runs.plan([project.root / "a.py"], ["poster"])
 
-    async def ends() -> list[float]:
+    async def results() -> list[float]:
         return [time.perf_counter() async for _ in project.runs.run(plan)]
 
     before, database = _own_cpu(), cpu_below(server) if server else 0.0
     workers = sum(map(cpu_below, raylets))
     began = time.perf_counter()
-    found = asyncio.run(ends())
-    took = found[-1] - began
-    events = sum(info.events for info in project.library.agents())
-    row: dict[str, Any] = {"agents": len(found), "wall_s": round(took, 2), "agents_s": round(len(found) / took, 2)}
+    found = asyncio.run(results())
+    agents = project.library.agents()
+    starts, ends = ([_seconds(getattr(each, name)) for each in agents] for name in ("started", "ended"))
+    took, whole = max(ends) - min(starts), found[-1] - began  # without and with the start of the workers
+    events = sum(info.events for info in agents)
+    row: dict[str, Any] = {"agents": len(found), "wall_s": round(whole, 2), "agents_s": round(len(found) / took, 2)}
+    row |= {"load": round(os.getloadavg()[0], 1)}
     row |= {"events": events, "events_s": round(events / took, 1)}
+    row |= {"agent_s": round(median(map(sub, ends, starts)), 3), "turnaround_s": round(took / rounds, 3)}
     row |= {"driver_ms": round(1000 * (_own_cpu() - before) / len(found), 1)}
     row |= {"nodes_ms": round(1000 * (sum(map(cpu_below, raylets)) - workers) / len(found), 1)}
     return row | ({"server_ms": round(1000 * (cpu_below(server) - database) / len(found), 1)} if server else {})
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
 
 
 def _own_cpu() -> float:

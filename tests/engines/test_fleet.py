@@ -6,11 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from remora.engines import FleetEngine, WorkerLost, Workers
 from remora.engines._fleet import LOSSES
+from remora.engines._ray import _connect
 from remora.errors import ConfigError, TraceLocked
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import AgentResult, Job
@@ -211,3 +213,16 @@ async def test_stopping_early_cancels_what_runs() -> None:
         await results.aclose()
     assert sum(cluster.running.values()) == 0
     assert len(cluster.asked) < 9
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_cluster_that_refuses_is_named_with_what_ray_said(known: bool) -> None:
+    class RayError(Exception):
+        """As Ray's own, for a wrong token."""
+
+    def init(**_: object) -> None:
+        raise RayError("Authentication token is missing") if known else ConnectionError("nobody answers")
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init, exceptions=SimpleNamespace(RayError=RayError))
+    with pytest.raises(ConfigError, match=r"`head:6379` cannot be used: (Authentication token|nobody answers)"):
+        _connect(ray, "head:6379")

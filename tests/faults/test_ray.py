@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from postgres import Server
+from ray_cluster import PATIENT, children
 from remora.app import Project, make_store, open_project
 from remora.events import AgentEndEvent, AgentFinishedEvent, NoticeEvent, RunEndEvent
 from remora.trace import read_events
@@ -27,18 +28,21 @@ KILLS = int(os.environ.get("REMORA_RAY_KILLS", "50"))
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in PATIENT.items():
+            patch.setenv(name, value)
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield
+        ray.shutdown()
 
 
 def workers() -> list[int]:
-    """The processes of our actors."""
+    """The processes of our actors. Another test may have a cluster of its own."""
     found = []
-    for folder in Path("/proc").iterdir():
+    for pid in children(os.getpid()):
         try:
-            if folder.name.isdigit() and b"NodeWorker" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
+            if b"NodeWorker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
         except OSError:
             continue
     return found

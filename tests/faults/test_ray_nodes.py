@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import random
-import threading
+import re
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +20,9 @@ from pathlib import Path
 import pytest
 
 from postgres import Server
-from ray_cluster import LocalCluster, local_cluster, make_project, open_marked_node, run, thaw
+from ray_cluster import LocalCluster, local_cluster, make_project, open_marked_node, run, signal_all
 from remora.app import Project, _fleet, make_store, open_project
-from remora.events import AgentEndEvent, AgentFinishedEvent, RunEndEvent, ToolResultEvent
+from remora.events import AgentEndEvent, AgentFinishedEvent, NoticeEvent, RunEndEvent, ToolResultEvent
 from remora.trace import read_events
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("ignore")]  # ray leaves files and processes open
@@ -28,6 +30,10 @@ pytest.importorskip("ray", reason="row 35: ray is not installed")
 NODES = int(os.environ.get("REMORA_RAY_NODES", "3"))
 AGENTS = int(os.environ.get("REMORA_RAY_AGENTS", "24"))
 NODE_KILLS = int(os.environ.get("REMORA_RAY_NODE_KILLS", "10"))
+KILLS_A_RUN = int(os.environ.get("REMORA_RAY_KILLS_A_RUN", "3"))
+SEED = int(os.environ.get("REMORA_RAY_SEED", "35"))
+WAIT_S = 1.0
+"""How long each tool of an agent takes."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +50,11 @@ class Posts:
     file: Path
     effects: Path
 
-    def check(self, run_id: str) -> str:
+    def count(self) -> int:
+        """How many effects have happened."""
+        return len(self.effects.read_text().splitlines()) if self.effects.exists() else 0
+
+    def check(self, run_id: str, *, some_moved: bool = True) -> str:
         """Every agent has ended once, no effect was repeated, and all streams verify."""
         library = self.project.library
         events = list(read_events(library.find(run_id)))
@@ -57,66 +67,72 @@ class Posts:
         for event in ended:
             stream = list(library.events(event.agent_id))
             if event.reason != "node_lost":
-                assert sum(isinstance(each, AgentEndEvent) for each in stream) == 1
+                ends = sum(isinstance(each, AgentEndEvent) for each in stream)
+                assert ends == 1, f"{event}: {[each.type for each in stream]}"
             unknown += sum(isinstance(each, ToolResultEvent) and each.outcome == "unknown" for each in stream)
         assert not library.verify().damaged
-        return f"{len(ended)} agents, {len(posted)} effects, none twice, {unknown} whose result was lost"
+        (placed,) = (event.message for event in events if isinstance(event, NoticeEvent) and event.code == "placement")
+        moved = re.search(r"(\d+) agents? went on elsewhere", placed)
+        assert moved or not some_moved, "the fault hit no agent"
+        lost = Counter(event.reason for event in ended)["node_lost"]
+        return (
+            f"{len(ended)} agents ended once, {moved[1] if moved else 0} moved, {lost} given up, "
+            f"{len(posted)} effects, none twice, {unknown} whose result was lost"
+        )
 
 
 @pytest.fixture
 def posts(cluster: LocalCluster, postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Posts:
     monkeypatch.setattr(_fleet, "open_node", open_marked_node)
     root = tmp_path / "project"
-    make_project(root, tmp_path / "effects", agents=AGENTS, wait_s=1.0)
+    make_project(root, tmp_path / "effects", agents=AGENTS, wait_s=WAIT_S)
     store = postgres.new_url()
     make_store(store)
     settings = {"engine.name": "ray", "server.server": "scripted", "runner.max_concurrent": 2}
     return Posts(open_project(root, settings, state_dir=store), root / "a.py", tmp_path / "effects")
 
 
-def run_during(posts: Posts, count: int, fault: Callable[[], None]) -> str:
-    """Run all agents; once so many effects have happened, the fault happens in another thread."""
-    over, happened = threading.Event(), []
+def run_during(posts: Posts, fault: Callable[[], None], moments: Sequence[int]) -> str:
+    """Run all agents; a fault happens each time so many effects have happened.
 
-    def wait() -> None:
-        while not over.wait(0.05):
-            if posts.effects.exists() and len(posts.effects.read_text().splitlines()) >= count:
+    The agents run in another thread: Ray starts nodes from the main thread only.
+    """
+    posts.effects.unlink(missing_ok=True)
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(run, posts.project, posts.file)
+        happened = 0
+        while happened < len(moments) and not running.done():
+            if posts.count() >= moments[happened]:
                 fault()
-                happened.append(True)
-                return
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        run_id, _ = run(posts.project, posts.file)
-    finally:
-        over.set()
-        thread.join()
-    assert happened
+                happened += 1
+            time.sleep(0.05)
+        run_id, _ = running.result()
+    assert happened == len(moments), f"{happened} of {len(moments)} faults before the run was over"
     return run_id
 
 
 def test_every_agent_ends_once_though_nodes_are_killed(
     cluster: LocalCluster, posts: Posts, record_property: Callable[..., None]
 ) -> None:
-    chance, kills = random.Random(35), 0
+    chance, kills = random.Random(SEED), 0
+
+    def kill() -> None:
+        time.sleep(2 * WAIT_S * chance.random())  # also between two effects, and while a worker starts
+        cluster.kill_node(chance.randrange(len(cluster.nodes)))
+        cluster.add_node()
+
     while kills < NODE_KILLS:
-        posts.effects.unlink(missing_ok=True)
-
-        def kill() -> None:
-            cluster.kill_node(chance.randrange(len(cluster.nodes)))
-            cluster.add_node()
-
-        run_id = run_during(posts, chance.randrange(1, AGENTS), kill)
-        kills += 1
-        record_property("row 35", f"node {kills} killed: {posts.check(run_id)}")
+        moments = sorted(chance.sample(range(1, 2 * AGENTS - 2 * NODES), min(KILLS_A_RUN, NODE_KILLS - kills)))
+        run_id = run_during(posts, kill, moments)
+        kills += len(moments)
+        record_property("row 35", f"{kills} nodes killed: {posts.check(run_id)}")
 
 
 def test_a_run_goes_on_though_the_head_is_restarted(
     cluster: LocalCluster, posts: Posts, record_property: Callable[..., None]
 ) -> None:
-    run_id = run_during(posts, AGENTS // 2, partial(cluster.restart_head, after_s=5))
-    record_property("row 35", f"head restarted: {posts.check(run_id)}")
+    run_id = run_during(posts, partial(cluster.restart_head, after_s=5), [AGENTS // 2])
+    record_property("row 35", f"head restarted: {posts.check(run_id, some_moved=False)}")
 
 
 def test_a_node_that_was_cut_off_repeats_nothing_when_it_comes_back(
@@ -124,8 +140,8 @@ def test_a_node_that_was_cut_off_repeats_nothing_when_it_comes_back(
 ) -> None:
     frozen: list[int] = []
     # The run ends without the node: its agents go on elsewhere once its lease is over.
-    run_id = run_during(posts, AGENTS // 2, lambda: frozen.extend(cluster.freeze(0)))
-    thaw(frozen)
+    run_id = run_during(posts, lambda: frozen.extend(cluster.freeze(0)), [AGENTS // 2])
+    signal_all(frozen, signal.SIGCONT)
     time.sleep(2)  # what wakes may try to go on; its appends are refused
     record_property("row 35", f"a node cut off: {posts.check(run_id)}")
     cluster.kill_node(0)

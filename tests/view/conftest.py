@@ -124,6 +124,20 @@ def running(project: app.Project) -> Iterator[Running]:
     server.close()
 
 
+@pytest.fixture
+def start_viewer() -> Iterator[Callable[[app.Project], Running]]:
+    """Starts a server for any project."""
+    started: list[Running] = []
+
+    def start(project: app.Project) -> Running:
+        started.append(Running(project))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """The system's Chromium; tests are skipped where there is none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -11,8 +12,13 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from remora.events import AgentEndEvent, AgentStartEvent, ToolResultEvent, TurnStartEvent
+import pytest
 
+from remora.app import SystemClock, make_store, open_project
+from remora.events import AgentEndEvent, AgentStartEvent, ToolResultEvent, TurnStartEvent
+from remora.trace import PostgresTrace
+
+AGENT = "01M7N1JH13QG0564M96AVX52MJ"
 WRITER = """
 import asyncio, sys
 from pathlib import Path
@@ -108,3 +114,25 @@ def test_a_damaged_stream_ends_the_live_view_and_the_page_says_so(running: Any, 
     names = [name for name, _, _ in messages(running, f"/a/{agent}/live")]
     assert names[-1] == "end"
     assert "The rest of the stream cannot be read" in running.get(f"/a/{agent}").text
+
+
+def test_a_reader_of_a_store_gets_what_another_connection_appends(
+    tmp_path: Path, postgres: Any, start_viewer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path / "cache"))
+    url = postgres.new_url()
+    make_store(url)
+    running = start_viewer(open_project(tmp_path, state_dir=url))
+
+    async def read() -> list[tuple[str, str]]:
+        async with PostgresTrace(url, clock=SystemClock()) as trace:
+            await trace.append(f"traces/{AGENT}", [AgentStartEvent(format=1, goal="g", agent_id=AGENT)])
+            source = messages(running, f"/a/{AGENT}/live")
+            found = [await asyncio.to_thread(next, source)]
+            for event in (TurnStartEvent(turn=1), AgentEndEvent(turn=1)):
+                await trace.append(f"traces/{AGENT}", [event])
+                found.append(await asyncio.to_thread(next, source))
+            return [(name, data.get("type", "")) for name, _, data in [*found, await asyncio.to_thread(next, source)]]
+
+    expected = [("event", "agent_start"), ("event", "turn_start"), ("event", "agent_end"), ("end", "")]
+    assert asyncio.run(read()) == expected

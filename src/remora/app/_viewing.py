@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -133,6 +134,10 @@ class Viewing:
         """Read what is new in the stream. Returns whether there was anything."""
         with self._lock:
             return outline.extend()
+
+    def watch(self, outline: Outline, *, look_s: float) -> AbstractAsyncContextManager[Callable[[], Awaitable[None]]]:
+        """A function that waits until the stream may have grown: by notices of a store, every `look_s` in a folder."""
+        return self.project.library.watch(outline.path, look_s=look_s)
 
     def first(self, outline: Outline) -> Event | None:
         """The event that began the stream; None if there is none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
@@ -162,12 +163,14 @@ def _connect(ray: Any, address: str) -> bool:
     """Connect to the cluster; whether this was the first time. Raises `ConfigError`."""
     if ray.is_initialized():
         return False
-    where = {"address": address} if address else {"include_dashboard": False}
+    # `local` starts one also where another cluster runs: without it, Ray would join that one.
+    where = {"address": address} if address else {"address": "local", "include_dashboard": False}
+    logging.getLogger("ray").setLevel(logging.ERROR)  # what it says about itself is not about the run
     try:
-        ray.init(log_to_driver=False, **where)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise ConfigError(
-            f"The Ray cluster at `{address or 'this machine'}` cannot be used: {error}",
+            f"The Ray cluster at `{address or 'this machine'}` cannot be used: {str(error).strip()[:500]}",
             hint="Start one with `ray start --head`, or leave `--address` out",
         ) from error
     return True

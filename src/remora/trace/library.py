@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from remora.events import Change, Event
 
 LOOK_AGAIN_S = 0.1
+WaitForNews = Callable[[], Awaitable[None]]
+"""Waits until a stream may have grown, a second at most."""
 _ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 """Ids that Remora generates. Workspaces with other names are never deleted."""
 _EVERYTHING = Filter()
@@ -158,16 +161,22 @@ class Library:
 
     async def tail(self, fragment: str, *, follow: bool = False) -> AsyncIterator[Event]:
         """Yield the events of one stream; with `follow`, also new ones, until it is sealed."""
-        path, here = self.find(fragment), Position()
-        while True:
-            for record in read_records(path, start=here, torn_ok=True):
-                here = after(record)
-                yield events.decode(record.raw)
-                if record.type == SEAL:
+        path, here = await asyncio.to_thread(self.find, fragment), Position()
+        async with self.watch(path) as wait_for_news:
+            while True:
+                for record in read_records(path, start=here, torn_ok=True):
+                    here = after(record)
+                    yield events.decode(record.raw)
+                    if record.type == SEAL:
+                        return
+                if not follow:
                     return
-            if not follow:
-                return
-            await asyncio.sleep(LOOK_AGAIN_S)
+                await wait_for_news()
+
+    @asynccontextmanager
+    async def watch(self, path: Path, *, look_s: float = LOOK_AGAIN_S) -> AsyncIterator[WaitForNews]:
+        """A function that waits until the stream in `path` may have grown, a second at most. Files are looked at."""
+        yield partial(asyncio.sleep, look_s)
 
     def plan_prune(self, retention: Retention, now: datetime, *, blobs_only: bool = False) -> PrunePlan:
         """What `retention` would delete. Deletes nothing."""

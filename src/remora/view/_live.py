@@ -43,25 +43,26 @@ def message(name: str, id_: int | str, data: Any) -> bytes:
 
 async def follow(viewing: Viewing, outline: Outline, after: int, is_over: IsOver) -> AsyncIterator[bytes]:
     """A message for every event after `after`, until the stream is sealed; then `end`."""
-    quiet = 0.0
-    while not is_over():
-        found = await run_in_threadpool(viewing.briefs, outline, after + 1, BATCH)
-        for brief in found:
-            after = brief.seq
-            facts = {"seq": brief.seq, "turn": brief.turn, "type": brief.type, "turns": len(outline)}
-            yield message("event", brief.seq, facts)
-        if not found and (outline.is_sealed or outline.damage):
-            yield message("end", after, {"sealed": outline.is_sealed})
-            return
-        if found:
-            quiet = 0.0
-            continue
-        await asyncio.sleep(LOOK_AGAIN_S)
-        quiet += LOOK_AGAIN_S
-        if quiet >= PING_S:
-            quiet = 0.0
-            yield b": still here\n\n"
-        await run_in_threadpool(viewing.extend, outline)
+    loop = asyncio.get_running_loop()
+    said = loop.time()
+    async with viewing.watch(outline, look_s=LOOK_AGAIN_S) as wait_for_news:
+        while not is_over():
+            found = await run_in_threadpool(viewing.briefs, outline, after + 1, BATCH)
+            for brief in found:
+                after = brief.seq
+                facts = {"seq": brief.seq, "turn": brief.turn, "type": brief.type, "turns": len(outline)}
+                yield message("event", brief.seq, facts)
+            if not found and (outline.is_sealed or outline.damage):
+                yield message("end", after, {"sealed": outline.is_sealed})
+                return
+            if found:
+                said = loop.time()
+                continue
+            await wait_for_news()
+            if loop.time() - said >= PING_S:
+                said = loop.time()
+                yield b": still here\n\n"
+            await run_in_threadpool(viewing.extend, outline)
 
 
 async def versions(ask: Callable[[], Awaitable[str]], known: str, is_over: IsOver) -> AsyncIterator[bytes]:

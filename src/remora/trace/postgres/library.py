@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora import events
 from remora.events import is_id, next_id
 from remora.trace.files.heads import Heads, Note
-from remora.trace.files.lines import SEAL
-from remora.trace.files.reader import Position, after, read_records
 from remora.trace.files.state import choose, find_streams
 from remora.trace.index.query import Filter, Hit
-from remora.trace.library import Library
+from remora.trace.library import LOOK_AGAIN_S, Library, WaitForNews
 from remora.trace.postgres.index import StoreIndex
 from remora.trace.postgres.retention import delete_planned, plan_store
 from remora.trace.postgres.tail import Listener
@@ -23,7 +21,6 @@ from remora.trace.retention.prune import PRUNED
 from remora.trace.verification.state import Progress, Verification, Verifier
 
 if TYPE_CHECKING:
-    from remora.events import Event
     from remora.trace.files.lines import StreamKind
     from remora.trace.index.index import StreamInfo
     from remora.trace.index.update import Progress as Indexing
@@ -113,21 +110,17 @@ class PostgresLibrary(Library):
             self._mirror.path(stream_id).with_suffix(PRUNED).touch(mode=0o600)
         return verifier.verify_all(self.runs(), find_streams(self.state_dir, "traces"))
 
-    async def tail(self, fragment: str, *, follow: bool = False) -> AsyncIterator[Event]:
-        """Yield the events of one stream; with `follow`, also new ones, until it is sealed."""
-        path, here = await asyncio.to_thread(self.find, fragment), Position()
+    @asynccontextmanager
+    async def watch(self, path: Path, *, look_s: float = LOOK_AGAIN_S) -> AsyncIterator[WaitForNews]:
+        """A function that waits for a notice of the store, and then brings the stream's copy up to date."""
         stream_id = f"{path.parent.name}/{path.stem}"
         async with Listener(self._reader.address) as listener:
-            while True:
-                for record in read_records(path, start=here, torn_ok=True):
-                    here = after(record)
-                    yield events.decode(record.raw)
-                    if record.type == SEAL:
-                        return
-                if not follow:
-                    return
+
+            async def wait_for_news() -> None:
                 await listener.wait(stream_id)
                 await asyncio.to_thread(self._mirror.pull, [stream_id])
+
+            yield wait_for_news
 
     def plan_prune(self, retention: Retention, now: datetime, *, blobs_only: bool = False) -> PrunePlan:
         """What `retention` would delete. Deletes nothing."""

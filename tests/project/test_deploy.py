@@ -1,0 +1,45 @@
+"""The compose files start what exists: images that can be built, extras and commands that Remora has."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "deploy").glob("*.yaml"))
+
+
+def services(path: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))["services"]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_service_has_an_image_or_can_be_built_and_waits_only_for_services_that_there_are(path: Path) -> None:
+    known = {name for each in FILES for name in services(each)}
+    for name, service in services(path).items():
+        assert ("image" in service) != ("build" in service), name
+        assert set(service.get("depends_on", ())) <= known, name
+        if build := service.get("build"):
+            context = (path.parent / build["context"]).resolve()
+            assert context == ROOT and (context / build["dockerfile"]).is_file()
+
+
+def test_a_node_installs_extras_that_there_are() -> None:
+    (extras,) = re.findall(r"/source\[([a-z,-]+)\]", (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8"))
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(extras.split(",")) <= set(declared) and "fleet" in extras
+
+
+def test_the_store_is_made_for_the_roles_that_the_server_has() -> None:
+    compose = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
+    program, *command = shlex.split(services(ROOT / "deploy" / "cluster.yaml")["store"]["command"])
+    assert (program, command[:2]) == ("remora", ["store", "init"])
+    given = {command[place + 1] for place, word in enumerate(command) if word in ("--writer", "--reader")}
+    assert given == set(re.findall(r"CREATE ROLE (\w+)", compose))
