@@ -106,7 +106,9 @@ def test_every_stream_belongs_to_its_run_and_shows_its_turns(remora: Remora, rem
     assert "sealed" in shown
     events = remora_json("trace", "show", agent)
     assert [event["seq"] for event in events] == list(range(len(events)))
-    assert remora("trace", "show", run["run_id"]).stdout.count("agent_finished") == len(rows)
+    table = remora("trace", "show", run["run_id"]).stdout
+    assert all(row["agent_id"][-7:] in table for row in rows)
+    assert remora("trace", "show", run["run_id"], "--events").stdout.count("agent_finished") == len(rows)
 
 
 def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remora: Remora, analyzed: Json) -> None:
