@@ -211,6 +211,14 @@ def test_a_busy_machine_keeps_a_core_and_an_idle_one_gives_them_all() -> None:
     assert 1 <= threads_to_use() <= cores()
 
 
+async def words_of(policy: EmbeddedPolicy, prompt: Prompt) -> str:
+    """What the model wrote, also where it was cut before a call was complete."""
+    try:
+        return (await policy.decide(prompt)).text
+    except DecisionError as error:
+        return error.text
+
+
 @pytest.mark.faults
 async def test_an_adapter_works_only_in_requests_that_name_it(gguf: Path, tmp_path: Path) -> None:
     (tmp_path / "loud.gguf").write_bytes(lora(fill=3.0))
@@ -219,13 +227,9 @@ async def test_an_adapter_works_only_in_requests_that_name_it(gguf: Path, tmp_pa
     said = {}
     async with EmbeddedServer(gguf, context=1024, adapters=[tmp_path / "loud.gguf"]) as server:
         for name, adapter in (("with", Adapter(0)), ("without", None), ("again", Adapter(0))):
-            policy = EmbeddedPolicy(server, free, adapter=adapter)
-            try:
-                said[name] = (await policy.decide(prompt)).text
-            except DecisionError as error:
-                said[name] = error.text
+            said[name] = await words_of(EmbeddedPolicy(server, free, adapter=adapter), prompt)
     async with EmbeddedPolicy(EmbeddedServer(gguf, context=1024), free) as plain:
-        said["plain"] = (await plain.decide(prompt)).text
+        said["plain"] = await words_of(plain, prompt)
     assert said["with"] == said["again"] != said["without"] == said["plain"]
 
 
