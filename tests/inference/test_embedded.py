@@ -225,9 +225,10 @@ async def test_an_adapter_works_only_in_requests_that_name_it(gguf: Path, tmp_pa
     prompt, _ = lint_prompt(GgufCounter(gguf))
     free = replace(Endpoint(PRESETS["llamacpp"], "", mode="tools"), max_tokens=12)
     said = {}
-    async with EmbeddedServer(gguf, context=1024, adapters=[tmp_path / "loud.gguf"]) as server:
+    server = EmbeddedServer(gguf, context=1024, adapters=[tmp_path / "loud.gguf"])
+    async with EmbeddedPolicy(server, free) as policy:
         for name, adapter in (("with", Adapter(0)), ("without", None), ("again", Adapter(0))):
-            said[name] = await words_of(EmbeddedPolicy(server, free, adapter=adapter), prompt)
+            said[name] = await words_of(policy.using(adapter), prompt)
     async with EmbeddedPolicy(EmbeddedServer(gguf, context=1024), free) as plain:
         said["plain"] = await words_of(plain, prompt)
     assert said["with"] == said["again"] != said["without"] == said["plain"]
