@@ -77,17 +77,16 @@ def import_(
     with errors_as_sentences():
         streams = app.open_project(project, state_dir=state_dir).streams
         with delayed_progress(quiet=json, unit="bytes") as progress:
-            done = asyncio.run(
-                streams.import_chats(
-                    files,
-                    tokenizer=tokenizer,
-                    budget=budget,
-                    packets=packets,
-                    format=format,
-                    again=again,
-                    progress=progress,
-                )
+            work = streams.import_chats(
+                files,
+                tokenizer=tokenizer,
+                budget=budget,
+                packets=packets,
+                format=format,
+                again=again,
+                progress=progress,
             )
+            done = asyncio.run(work)
         tell(f"skipped: {problem}" for problem in done.problems[:SHOWN])
         if len(done.problems) > SHOWN:
             tell([f"{len(done.problems) - SHOWN:,} more were skipped; `--json` names them all"])

@@ -298,6 +298,7 @@ def tokens(report: TokenReport) -> None:
     say(f"agent {short_id(report.agent_id)} · counted by {report.counter} ({how})", "bold")
     if not report.rows:
         say("No prompt was sent in this stream")
+        say("A log that was imported with `--no-packets` has none: import it with `--again` to compare")
         return
     say("turn   history    packet    used  █ packet  ░ more with chat history", "bold")
     widest = max(report.largest_history, report.largest_packet, 1)
