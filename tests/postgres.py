@@ -48,6 +48,9 @@ class Server:
         self.folder.chmod(0o755)
         if self._user:
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+            if not all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
+                # The checkout lies in a folder that only root may enter, such as root's home.
+                self._binaries = _copy(binaries, self.folder)
         self._call("initdb", "-D", "data", "-A", "trust", "-U", "owner", "--no-sync", "-E", "UTF8", "--locale=C")
 
     def start(self) -> None:
@@ -110,6 +113,15 @@ class Server:
     def _as_user(self) -> dict[str, object]:
         more = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []} if self._user else {}
         return {"cwd": self.folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"}, **more}
+
+
+def _copy(binaries: Path, folder: Path) -> Path:
+    """The installation, and the libraries that its wheel keeps beside it, where every user can run it."""
+    install = binaries.parent
+    shutil.copytree(install, folder / "wheel" / install.parent.name / install.name, symlinks=True)
+    for libraries in install.parent.parent.glob(f"{install.parent.name}.libs"):
+        shutil.copytree(libraries, folder / "wheel" / libraries.name, symlinks=True)
+    return folder / "wheel" / install.parent.name / install.name / binaries.name
 
 
 def _other_user() -> pwd.struct_passwd:
