@@ -12,6 +12,7 @@ import pytest
 
 from remora.discovery import extract, language_of, load_language
 from remora.discovery._languages import languages
+from remora.discovery._syntax import parse
 from remora.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,13 @@ def test_signatures_are_python_again() -> None:
     for signature in shown:
         if len(signature) < 200:
             ast.parse(f"{signature}: ...")
+
+
+@pytest.mark.parametrize("bracket", [b"(", b"[", b"{", b"x = (\n"])
+def test_a_megabyte_of_brackets_without_an_end_is_a_file_and_nothing_else(bracket: bytes) -> None:
+    source = b"def one(): ...\n" + bracket * (1_000_000 // len(bracket))
+    assert [node.kind for node in extract("a.py", source, PYTHON).nodes] == ["file"]
+    assert parse(source).definitions == ()
 
 
 def test_a_syntax_error_hides_only_what_it_touches() -> None:

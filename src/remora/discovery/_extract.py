@@ -17,7 +17,7 @@ from tree_sitter import Node, Parser, QueryCursor
 
 from remora.discovery._languages import Mapped
 from remora.discovery._literal import text_of_literal
-from remora.discovery._syntax import blank_comments
+from remora.discovery._syntax import blank_comments, is_searchable
 
 MAX_LINE = 200
 """Most characters of a signature, a docstring's first line or a decorator."""
@@ -80,7 +80,8 @@ def extract(path: str, source: bytes, language: Mapped) -> FileFacts:
     digest = sha256(source).hexdigest()
     source = source.removeprefix(b"\xef\xbb\xbf")
     shown = blank_comments(source)
-    captured = QueryCursor(language.query).captures(Parser(language.grammar).parse(shown).root_node)
+    root = Parser(language.grammar).parse(shown).root_node
+    captured = QueryCursor(language.query).captures(root) if is_searchable(root) else {}
     return _File(path, source, shown, captured, language).facts(digest)
 
 

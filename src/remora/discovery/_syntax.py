@@ -15,6 +15,10 @@ from remora.discovery._queries import bundled_query, language
 NOT_CODE = frozenset({"comment", "line_continuation"})
 Kind = Literal["function", "class"]
 
+_OPENING = frozenset("([{")
+MAX_OPEN = 5_000
+"""Brackets without an end in one syntax error. Searching the tree takes time quadratic in them: minutes for a megabyte."""
+
 _COMMENT_LINE = re.compile(rb"\n[ \t]*+#[^\r\n]*+")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 
@@ -56,9 +60,8 @@ class _RawDefinition:
 def parse(source: bytes, query: Query | None = None) -> Syntax:
     """Parse `source`, which is UTF-8 without a byte order mark."""
     root = Parser(language()).parse(blank_comments(source)).root_node
-    definitions = sorted(
-        _captured_definitions(root, source, query or bundled_query()), key=lambda item: (item.start, -item.end)
-    )
+    captured = _captured_definitions(root, source, query or bundled_query()) if is_searchable(root) else []
+    definitions = sorted(captured, key=lambda item: (item.start, -item.end))
     return Syntax(
         root=root,
         has_code=any(child.type not in NOT_CODE for child in root.children),
@@ -80,6 +83,11 @@ def errors(root: Node) -> Iterator[Node]:
             yield node
         elif node.has_error:
             stack += reversed(node.children)
+
+
+def is_searchable(root: Node) -> bool:
+    """Whether queries end in time. False only for a file that is mostly brackets without an end."""
+    return all(sum(child.type in _OPENING for child in error.children) <= MAX_OPEN for error in errors(root))
 
 
 def _captured_definitions(root: Node, source: bytes, query: Query) -> list[_RawDefinition]:
