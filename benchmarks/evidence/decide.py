@@ -6,7 +6,8 @@
 
 A prompt is `{"id", "memory", "messages", "tools", "tokens", "grounded", "gold", …}`, and an answer is `{"id", "memory",
 "text"}`. Answer greedily; anything that speaks chat with tools can do it, also a batch on a GPU. A chat template of
-Hugging Face wants the `arguments` of earlier calls as objects: load them first.
+Hugging Face wants the `arguments` of earlier calls as objects: load them first. With llama.cpp's server, `--force`
+in place of `--model` begins every answer with a call.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence.answers import Answers, call_key, duels, score_answers
+from benchmarks.evidence.asking import ChatServer, OpenedServer, Server, answers, in_runs
 from benchmarks.evidence.data import Suite, load, output_text
 from benchmarks.evidence.messages import (
     Message,
@@ -157,41 +159,22 @@ async def _write(asked: argparse.Namespace) -> None:
 
 
 async def _ask(asked: argparse.Namespace) -> None:
-    from openai import AsyncOpenAI
-
-    client = AsyncOpenAI(base_url=asked.url, api_key=asked.key)
-    gate = asyncio.Semaphore(asked.parallel)
-
-    async def answer(row: Mapping[str, Any]) -> dict[str, str]:
-        async with gate:
-            done = await client.chat.completions.create(
-                model=asked.model,
-                messages=row["messages"],
-                tools=row["tools"],
-                temperature=0,
-                max_tokens=asked.max_tokens,
-            )
-        return {"id": row["id"], "memory": row["memory"], "text": _reply_text(done.choices[0].message)}
-
-    with asked.out.open("w", encoding="utf-8") as file:
-        for number, done in enumerate(asyncio.as_completed([answer(row) for row in _lines(asked.prompts)]), 1):
-            file.write(json.dumps(await done, ensure_ascii=False) + "\n")
+    server: Server = OpenedServer(asked.url) if asked.force else ChatServer(asked.url, asked.model, asked.key)
+    rows = in_runs(_lines(asked.prompts), asked.memory)
+    number = 0
+    with asked.out.open("a", encoding="utf-8") as file:
+        async for answer in answers(rows, server, asked.out, most=asked.max_tokens, parallel=asked.parallel):
+            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            file.flush()
+            number += 1
             if not number % 100:
                 say(f"{number} answers")
     say(f"answers are in {asked.out}")
 
 
-def _reply_text(message: Any) -> str:
-    """The first native call as `<tool_call>`, or the text."""
-    for call in message.tool_calls or ():
-        body = json.dumps({"name": call.function.name, "arguments": call.function.arguments})
-        return f"<tool_call>{body}</tool_call>"
-    return message.content or ""
-
-
 def _score(asked: argparse.Namespace) -> None:
-    answers = {(row["id"], row["memory"]): row["text"] for row in _lines(asked.answers)}
-    scores = score_answers(_lines(asked.prompts), answers)
+    texts = {(row["id"], row["memory"]): row["text"] for row in _lines(asked.answers)}
+    scores = score_answers(_lines(asked.prompts), texts)
     if not scores:
         raise SystemExit(f"{asked.answers}: no answer belongs to a prompt of {asked.prompts}")
     results = [{"suite": suite, "memory": memory} | kept.row() for (suite, memory), kept in scores.items()]
@@ -250,10 +233,15 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     write.add_argument("--data", type=Path, required=True, help="a folder of chat logs, one folder a suite")
     write.add_argument("--tokenizer", type=Path, help="a GGUF file or a `tokenizer.json`; without it, an estimate")
     write.add_argument("--out", type=Path, required=True)
-    ask = commands.add_parser("ask", help="let an OpenAI-compatible server answer them")
+    ask = commands.add_parser("ask", help="let an OpenAI-compatible server answer them; continues a file of answers")
     ask.add_argument("prompts", type=Path)
     ask.add_argument("--url", required=True)
-    ask.add_argument("--model", required=True)
+    how = ask.add_mutually_exclusive_group(required=True)
+    how.add_argument("--model")
+    how.add_argument(
+        "--force", action="store_true", help="llama.cpp's server: every answer begins with Qwen's `<tool_call>`"
+    )
+    ask.add_argument("--memory", action="append", default=[], help="only this one; may be repeated")
     ask.add_argument("--key", default="none")
     ask.add_argument("--parallel", type=int, default=4)
     ask.add_argument("--max-tokens", type=int, default=256)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # `benchmarks` is not installed
 
 from benchmarks.evidence.answers import call_key, read_call, score_answers  # noqa: E402
+from benchmarks.evidence.asking import answers, in_runs  # noqa: E402
 from benchmarks.evidence.messages import closed, message_text, newest  # noqa: E402
 from benchmarks.evidence.offered import derive_tools  # noqa: E402
 from hypothesis import given  # noqa: E402
@@ -73,14 +74,14 @@ def chat(*calls: Call) -> Chat:
 
 
 def test_exact_valid_and_repeated_calls_are_told_apart() -> None:
-    answers = {
+    calls = {
         "exact": CALL,
         "repeated": {"name": "lookup", "arguments": {"city": "Bonn", "limit": 2}},
         "incomplete": {"name": "lookup", "arguments": {"city": "Ulm"}},
         "unknown": {"name": "guess", "arguments": {}},
     }
-    texts = {("a#1", memory): json.dumps(call) for memory, call in answers.items()}
-    scores = {memory: kept for (_, memory), kept in score_answers(map(row, answers), texts).items()}
+    texts = {("a#1", memory): json.dumps(call) for memory, call in calls.items()}
+    scores = {memory: kept for (_, memory), kept in score_answers(map(row, calls), texts).items()}
     found = {name: (kept.exact, kept.tool, kept.valid, kept.repeated) for name, kept in scores.items()}
     assert found == {
         "exact": (1, 1, 1, 0),
@@ -126,7 +127,7 @@ def test_prompts_and_scores_go_from_logs_to_a_table(tmp_path: Path) -> None:
     ]
     (tmp_path / "desk").mkdir()
     (tmp_path / "desk" / "log.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
-    prompts, answers = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    prompts, answered = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     decide("write", "--data", str(tmp_path / "desk"), "--out", str(prompts))
     rows = [json.loads(line) for line in prompts.read_text(encoding="utf-8").splitlines()]
     assert {row["memory"] for row in rows if row["grounded"] is False} == {"task only"}
@@ -134,10 +135,37 @@ def test_prompts_and_scores_go_from_logs_to_a_table(tmp_path: Path) -> None:
         {"id": row["id"], "memory": row["memory"], "text": json.dumps(row["gold"][0] if row["grounded"] else {})}
         for row in rows
     ]
-    answers.write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
-    scores = {row["memory"]: row["exact"] for row in json.loads(decide("score", "--json", str(prompts), str(answers)))}
+    answered.write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
+    scores = {row["memory"]: row["exact"] for row in json.loads(decide("score", "--json", str(prompts), str(answered)))}
     assert scores.pop("task only") == 0.5
     assert set(scores.values()) == {1.0}
+
+
+def prompt(run: str, turn: int, memory: str) -> dict[str, Any]:
+    return {"id": f"{run}#{turn}", "memory": memory}
+
+
+def test_memories_of_one_run_are_asked_together_and_in_the_order_of_its_turns() -> None:
+    rows = [prompt(run, turn, memory) for run in "abc" for turn in (1, 2) for memory in ("whole", "cut", "none")]
+    asked = in_runs(rows, ["whole", "cut"])
+    parts = [asked[start : start + 4] for start in range(0, len(asked), 4)]
+    assert sorted(part[0]["id"][0] for part in parts) == ["a", "b", "c"]
+    for part in parts:
+        run = part[0]["id"][0]
+        assert part == [prompt(run, turn, memory) for memory in ("whole", "cut") for turn in (1, 2)]
+
+
+class Echo:
+    async def answer(self, row: Any, most: int) -> str:
+        return f"{row['id']} in {most}"
+
+
+async def test_a_file_of_answers_is_continued_where_it_ended(tmp_path: Path) -> None:
+    out = tmp_path / "answers.jsonl"
+    out.write_text(json.dumps({"id": "a#1", "memory": "whole", "text": "earlier"}) + "\n", encoding="utf-8")
+    rows = [prompt("a", 1, "whole"), prompt("a", 1, "cut"), prompt("a", 2, "whole")]
+    found = [answer async for answer in answers(rows, Echo(), out, most=9, parallel=1)]
+    assert found == [rows[1] | {"text": "a#1 in 9"}, rows[2] | {"text": "a#2 in 9"}]
 
 
 def decide(*argv: str) -> str:

@@ -17,7 +17,7 @@ Kind = Literal["function", "class"]
 
 _OPENING = frozenset("([{")
 MAX_OPEN = 5_000
-"""Brackets without an end in one syntax error. Searching the tree takes time quadratic in them: minutes for a megabyte."""
+"""Open brackets in one syntax error. Searching the tree takes time quadratic in them: minutes for a megabyte."""
 
 _COMMENT_LINE = re.compile(rb"\n[ \t]*+#[^\r\n]*+")
 _LONE_CR = re.compile(rb"\r(?!\n)")
