@@ -86,6 +86,9 @@ class Endpoint:
     """Whether a reply says why before it calls, in mode `json`."""
     constrained: bool = True
     """Whether the server holds a reply to a schema. If not, the prompt alone asks for JSON."""
+    checks_fit: bool = True
+    """Whether a model that may decline is asked if its first call does what was asked. Not for one that was trained
+    to decline."""
 
     @property
     def asks_for(self) -> Literal["json", "tools"]:
