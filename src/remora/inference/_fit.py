@@ -25,7 +25,7 @@ FIT_TOKENS = 4
 """Most tokens of the answer."""
 FIT_TOP = 10
 """How many tokens' probabilities are asked for."""
-LEAST_YES = 0.0
+LEAST_YES = 0.6
 """The least log odds of `Yes` for a call that is made."""
 UNLIKELY = -20.0
 """The log probability of a token that is not among the likeliest."""
