@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from inference.fakes import DONE, USAGE, FakeServer, Reply, answer, chooses, chunk, says, stream
 from remora.context.contracts import ToolSpec
 from remora.events import Call
-from remora.inference import PRESETS, Endpoint, ServerPolicy
+from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, ServerPolicy
+from remora.inference._embedded import Child
 from remora.inference._fit import LEAST_YES, fit_messages
 from remora.ports import Decision, Prompt
 from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT
@@ -97,3 +99,10 @@ def test_the_beginning_of_the_question_is_the_same_for_every_call() -> None:
     )
     assert first[:-1] == second[:-1]
     assert first[-1] != second[-1]
+
+
+def test_an_embedded_model_is_asked_unless_an_adapter_was_trained_for_it() -> None:
+    server = EmbeddedServer(Path("tiny.gguf"), context=512, adapters=[Path("a.gguf")])
+    child = Child(process=None, url="http://127.0.0.1:1", key="k")  # type: ignore[arg-type]
+    trained = EmbeddedPolicy(server, adapter=Adapter(0))
+    assert [policy._endpoint(child).checks_fit for policy in (trained, trained.using(None))] == [False, True]
