@@ -110,7 +110,8 @@ def preset_of(server: str) -> tuple[Preset, str]:
     if server in PRESETS:
         return PRESETS[server], PRESETS[server].url
     if re.match(r"https?://[^/\s]+", server):
-        url = server.rstrip("/")
+        # Guides often show the address of a request instead of the server's.
+        url = re.sub(r"(?<=/v\d)/(chat/completions|completions|models)$", "", server.rstrip("/"))
         return Preset("url", url, "tools"), url if re.search(r"/v\d+$", url) else f"{url}/v1"
     names = ", ".join(f"`{name}`" for name in PRESETS)
     raise ConfigError(f"`{server}` is not a server: expected {names}, or a URL such as `http://127.0.0.1:8080/v1`")
