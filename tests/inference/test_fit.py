@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from inference.fakes import DONE, USAGE, FakeServer, Reply, answer, chooses, chunk, says, stream
 from remora.context.contracts import ToolSpec
+from remora.errors import ReplyInvalid
 from remora.events import Call
 from remora.inference import PRESETS, Adapter, EmbeddedPolicy, EmbeddedServer, Endpoint, ServerPolicy
 from remora.inference._embedded import Child
@@ -65,7 +68,7 @@ async def test_the_odds_decide_rather_than_the_word() -> None:
 
 async def test_nothing_is_asked_where_the_model_cannot_decline_has_declined_or_is_past_its_first_turn() -> None:
     submits, declines = chooses("submit_result", summary="x"), chooses("no_tool_fits", reason="x")
-    cases = [
+    cases: list[tuple[Reply, Prompt, dict[str, Any]]] = [
         (BOOKS, offer(BOOK, SUBMIT_RESULT), {}),
         (BOOKS, offer(BOOK, NO_TOOL_FITS, turn=2), {}),
         (BOOKS, offer(BOOK, NO_TOOL_FITS), {"checks_fit": False}),
@@ -91,6 +94,15 @@ async def test_a_question_without_an_answer_leaves_the_call_and_a_notice() -> No
         decision = await decide(server, offer(BOOK, NO_TOOL_FITS))
     assert [call.tool for call in decision.calls] == ["book_table"]
     assert [notice.code for notice in decision.notices] == ["fit_unknown"]
+
+
+async def test_a_call_that_runs_on_until_it_is_cut_is_declined_if_its_tool_does_something_else() -> None:
+    cut = says('{"tool": "book_table", "args": {"at": "Oslo, Oslo, Oslo, Oslo, Oslo', finish="length")
+    with FakeServer(cut, says("No")) as server:
+        decision = await decide(server, offer(BOOK, NO_TOOL_FITS))
+    assert (decision.calls[0].tool, decision.fit["proposed"]["tool"]) == ("no_tool_fits", "book_table")
+    with FakeServer(cut, says("Yes")) as server, pytest.raises(ReplyInvalid):
+        await decide(server, offer(BOOK, NO_TOOL_FITS))
 
 
 def test_the_beginning_of_the_question_is_the_same_for_every_call() -> None:

@@ -9,6 +9,7 @@ from inference.test_embedded import TOOLS
 from remora.app._models import model_deciders
 from remora.config import ServerConfig
 from remora.context.contracts import ToolSpec
+from remora.context.render import system_text
 from remora.inference import GgufCounter, ServerCounter
 from remora.ports import Prompt
 from remora.subagent import NO_TOOL_FITS, SubagentDefinition, ToolEntry
@@ -50,7 +51,8 @@ async def test_it_declines_what_its_tool_cannot_do_and_calls_it_for_what_it_can(
             ("When is high tide in Dover tomorrow?", "get_tide_times"),
             ("Translate this letter into Polish.", "no_tool_fits"),
         ):
-            messages = ({"role": "user", "content": f"{goal} Answer with a call as JSON."},)
+            system = system_text("Do what the user asks.", (tide, NO_TOOL_FITS))
+            messages = ({"role": "system", "content": system}, {"role": "user", "content": goal})
             decision = await policy.decide(Prompt(messages, (tide, NO_TOOL_FITS), turn=1, goal=goal))
             assert (decision.calls[0].tool, decision.fit["fits"]) == (wanted, wanted != "no_tool_fits")
             assert decision.fit["usage"]["completion_tokens"] <= 2

@@ -6,6 +6,7 @@ same model mostly says that it does something else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,6 +33,7 @@ UNLIKELY = -20.0
 MAX_CHARACTERS = 2000
 """Characters of the request that the question shows."""
 
+_NAMED = re.compile(r'"tool"\s*:\s*"([^"\\]+)"')
 _SYSTEM = (
     "A user asks for something, and there is one function. "
     "Say whether calling the function helps to do what the user asks. Answer Yes or No."
@@ -51,6 +53,12 @@ def call_to_check(prompt: Prompt, decision: Decision) -> Call | None:
         return None
     first = decision.calls[0]
     return None if first.tool in RESERVED_TOOLS else first
+
+
+def begun_call(prompt: Prompt, text: str) -> Call | None:
+    """The offered tool that an unfinished call names, without arguments."""
+    named = _NAMED.search(text)
+    return Call(call_id="begun", tool=named[1]) if named and prompt.offers(named[1]) else None
 
 
 def fit_messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:

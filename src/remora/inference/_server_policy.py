@@ -24,7 +24,7 @@ from remora.errors import (
 )
 from remora.events import NoticeEvent
 from remora.inference._constrain import response_format
-from remora.inference._fit import FIT_GRAMMAR, FIT_TOKENS, FIT_TOP, call_to_check, fit_messages, judge_fit
+from remora.inference._fit import FIT_GRAMMAR, FIT_TOKENS, FIT_TOP, begun_call, call_to_check, fit_messages, judge_fit
 from remora.inference._grammar import call_grammar
 from remora.inference._servers import Endpoint
 from remora.inference._stream import Overfull, Reply
@@ -87,7 +87,16 @@ class ServerPolicy:
                 raise failed[-1] from error
             late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
             raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
-        return await self._checked(prompt, self._read(prompt, reply, self._left_out[refused:]))
+        try:
+            decision = self._read(prompt, reply, self._left_out[refused:])
+        except ReplyInvalid:
+            # Without arguments in the request, a model may write on until it is cut: ask about the tool that it named.
+            begun = begun_call(prompt, reply.text)
+            checked = await self._checked(prompt, Decision((begun,), **reply.fields())) if begun else None
+            if checked is None or checked.fit.get("fits") is not False:
+                raise
+            return checked
+        return await self._checked(prompt, decision)
 
     async def _checked(self, prompt: Prompt, decision: Decision) -> Decision:
         """The decision, or `no_tool_fits` if the model says that its call does not do what was asked."""
