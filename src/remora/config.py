@@ -52,6 +52,9 @@ class ServerConfig(_Block):
     reasons: bool | None = None
     """Whether a model without an adapter says why before each call, in mode `json`. By default as its entry in the
     catalogue says; no bundled one does."""
+    checks_fit: bool = True
+    """Whether a model without an adapter is asked if its first call does what was asked, where the agent may
+    `decline`."""
     timeout_s: float = Field(default=30.0, gt=0, le=MAX_S)
     """Seconds to wait for a connection and for each part of a reply."""
     deadline_s: float = Field(default=120.0, gt=0, le=MAX_S)

@@ -24,6 +24,8 @@ class Prompt:
     turn: int = 0
     after_cut: bool = False
     """Whether the last reply was cut at its limit of tokens, so that this one may be longer."""
+    goal: str = ""
+    """What the agent is asked to do, if it is not only in the messages."""
 
     @property
     def system(self) -> str:
@@ -77,6 +79,8 @@ class Decision:
     """What was changed to get the decision, such as an argument that was dropped. The stream records it."""
     reasoning: str = ""
     """What the model thought before it answered. The stream records it; no prompt shows it."""
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    """The question whether the proposed call does what was asked, with its answer. The stream records it."""
 
 
 @dataclass(frozen=True)

@@ -101,3 +101,11 @@ def test_nothing_in_a_transcript_steers_the_terminal(tmp_path: Path) -> None:
     shown = done.stdout.decode()
     assert all(word in shown for word in ("goal ", "reply ", "raw "))
     assert not [mark for mark in "\x1b\x07\x9b\r\u202e" if mark in shown]
+
+
+async def test_a_call_that_was_doubted_shows_the_question_and_its_answer() -> None:
+    fit = {"proposed": {"tool": "book", "args": {}}, "answer": "No", "fits": False, "log_odds": -1.5, "least": 0.6}
+    reply = ModelResponseEvent(calls=(Call(call_id="c", tool="no_tool_fits", args={"reason": "x"}),), fit=fit)
+    (entry,) = await transcript([reply], store({}))
+    assert "[does book do what was asked? No (log odds of Yes -1.5, at least 0.6 needed)]" in entry.text
+    assert "no_tool_fits" in entry.text

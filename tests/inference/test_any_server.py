@@ -182,3 +182,8 @@ def test_what_is_left_has_only_known_arguments_and_a_sentence_tells_of_the_rest(
     assert call.args == {name: value for name, value in args.items() if name == "code"}
     assert bool(sentences) == (set(args) - {"code"} != set())
     assert all("is missing" in problem for problem in problems(TOOLS[0].parameters, call.args))
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/", "/v1/chat/completions", "/v1/models"])
+def test_the_address_of_a_request_is_taken_as_the_address_of_its_server(path: str) -> None:
+    assert preset_of(f"http://127.0.0.1:8080{path}")[1] == "http://127.0.0.1:8080/v1"

@@ -8,9 +8,11 @@ from inference.real import qwen
 from inference.test_embedded import TOOLS
 from remora.app._models import model_deciders
 from remora.config import ServerConfig
+from remora.context.contracts import ToolSpec
+from remora.context.render import system_text
 from remora.inference import GgufCounter, ServerCounter
 from remora.ports import Prompt
-from remora.subagent import SubagentDefinition, ToolEntry
+from remora.subagent import NO_TOOL_FITS, SubagentDefinition, ToolEntry
 
 TEXTS = (
     "def total(prices):\n\n    return sum(prices)  # 12345\n",
@@ -36,3 +38,21 @@ async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_wit
         child = await policy._server.ready()  # type: ignore[attr-defined]
         server = ServerCounter(child.url, api_key=child.key, deadline_s=60)
         assert [GgufCounter(gguf).count(each) for each in TEXTS] == [server.count(each) for each in TEXTS]
+
+
+@pytest.mark.faults
+async def test_it_declines_what_its_tool_cannot_do_and_calls_it_for_what_it_can() -> None:
+    qwen()
+    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tide = ToolSpec(name="get_tide_times", description="High and low tide at a harbour.", parameters=city)
+    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024)) as found:
+        policy = found.policy(SubagentDefinition(name="x", goal="g", system_prompt="s", tools=(ToolEntry(name="t"),)))
+        for goal, wanted in (
+            ("When is high tide in Dover tomorrow?", "get_tide_times"),
+            ("Translate this letter into Polish.", "no_tool_fits"),
+        ):
+            system = system_text("Do what the user asks.", (tide, NO_TOOL_FITS))
+            messages = ({"role": "system", "content": system}, {"role": "user", "content": goal})
+            decision = await policy.decide(Prompt(messages, (tide, NO_TOOL_FITS), turn=1, goal=goal))
+            assert (decision.calls[0].tool, decision.fit["fits"]) == (wanted, wanted != "no_tool_fits")
+            assert decision.fit["usage"]["completion_tokens"] <= 2

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from remora.analysis._rungs import BY_RULE, RungRow, RungTally, decisions_by_rung, sum_rungs, tokens_in
     from remora.analysis._seen import Shown, Sighting, is_telling, squeezed, words_of
     from remora.analysis._tokens import TokenReport, TokenRow, chat_tokens, token_report
-    from remora.analysis._transcript import Entry, LlmConversationLogger, transcript
+    from remora.analysis._transcript import Entry, LlmConversationLogger, describe_fit, transcript
     from remora.analysis._turns import CallRow, StreamSummary, TurnRow, fold_files, history_tokens, summarize
     from remora.analysis._what_if import ChangedPrompt, Comparison, PromptFigures, Tolerance, WhatIf, what_if
     from remora.analysis.exporting.atif import atif
@@ -114,6 +114,7 @@ __all__ = [
     "continued_turns",
     "csv_text",
     "decisions_by_rung",
+    "describe_fit",
     "escalation_document",
     "explain",
     "fold_files",
@@ -158,7 +159,7 @@ _MODULES = {
     "_rungs": "BY_RULE RungRow RungTally decisions_by_rung sum_rungs tokens_in",
     "_seen": "Shown Sighting is_telling squeezed words_of",
     "_tokens": "TokenReport TokenRow chat_tokens token_report",
-    "_transcript": "Entry LlmConversationLogger transcript",
+    "_transcript": "Entry LlmConversationLogger describe_fit transcript",
     "_turns": "CallRow StreamSummary TurnRow fold_files history_tokens summarize",
     "_what_if": "ChangedPrompt Comparison PromptFigures Tolerance WhatIf what_if",
     "exporting.atif": "atif",

@@ -110,6 +110,7 @@ class LlmConversationLogger:
     async def _reply(self, event: ModelResponseEvent) -> str:
         decided = f"[by rule: {event.rule}]" if event.rule else ""
         parts = [decided, f"[{event.error}]" if event.error else "", await self._kept(event.text_ref, event.text)]
+        parts.append(f"[{describe_fit(event.fit)}]" if event.fit else "")
         return "\n".join([*(part for part in parts if part), *map(_call, event.calls)])
 
     async def _raw(self, event: ToolResultEvent) -> str:
@@ -129,6 +130,14 @@ class LlmConversationLogger:
             return (await self._blobs(ref.blob)).decode(errors="backslashreplace")
         except (TraceError, ValidationError) as error:
             return _gone(error)
+
+
+def describe_fit(fit: Mapping[str, Any]) -> str:
+    """Whether a proposed call does what was asked, as the model answered."""
+    proposed = fit.get("proposed")
+    tool = proposed.get("tool") if isinstance(proposed, Mapping) else None
+    odds = f" (log odds of Yes {fit['log_odds']}, at least {fit.get('least')} needed)" if "log_odds" in fit else ""
+    return f"does {tool} do what was asked? {fit.get('answer')}{odds}"
 
 
 async def transcript(events: Iterable[Event], blobs: Blobs, *, full: bool = False) -> list[Entry]:

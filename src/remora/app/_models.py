@@ -134,6 +134,7 @@ def _configure(endpoint: Endpoint, server: ServerConfig) -> Endpoint:
         temperature=server.temperature,
         seed=server.seed,
         reasoned=bool(server.reasons),
+        checks_fit=server.checks_fit,
     )
 
 

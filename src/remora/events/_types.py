@@ -115,6 +115,9 @@ class ModelResponseEvent(Event):
     """Why there is no call in it that can be made: the code of a `DecisionError`. The delta tells the model."""
     rule: str = ""
     """Why no model was asked, for a turn that was decided by rule. No `model_request` comes before it."""
+    fit: dict[str, Any] = Field(default_factory=dict)
+    """If the model was also asked whether its call does what was asked: the call as `proposed`, the `messages` of the
+    question, the `answer`, and whether it `fits`. If not, `calls` declines instead."""
 
 
 Purpose = Literal["", "check"]

@@ -103,6 +103,7 @@ class EmbeddedPolicy:
             attempts=1,
             timeout_s=self._like.deadline_s,  # no output arrives while a long prompt is processed
             extra={**self._like.extra, **self._adapters()},
+            checks_fit=self._like.checks_fit and self._adapter is None,
         )
 
     def _adapters(self) -> dict[str, list[dict[str, float]]]:

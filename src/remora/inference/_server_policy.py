@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from remora.context.call_text import calls_in_text, is_only_calls, marked_calls
@@ -23,6 +24,7 @@ from remora.errors import (
 )
 from remora.events import NoticeEvent
 from remora.inference._constrain import response_format
+from remora.inference._fit import FIT_GRAMMAR, FIT_TOKENS, FIT_TOP, begun_call, call_to_check, fit_messages, judge_fit
 from remora.inference._grammar import call_grammar
 from remora.inference._servers import Endpoint
 from remora.inference._stream import Overfull, Reply
@@ -85,7 +87,43 @@ class ServerPolicy:
                 raise failed[-1] from error
             late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
             raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
-        return self._read(prompt, reply, self._left_out[refused:])
+        try:
+            decision = self._read(prompt, reply, self._left_out[refused:])
+        except ReplyInvalid:
+            # Without arguments in the request, a model may write on until it is cut: ask about the tool that it named.
+            begun = begun_call(prompt, reply.text)
+            checked = await self._checked(prompt, Decision((begun,), **reply.fields())) if begun else None
+            if checked is None or checked.fit.get("fits") is not False:
+                raise
+            return checked
+        return await self._checked(prompt, decision)
+
+    async def _checked(self, prompt: Prompt, decision: Decision) -> Decision:
+        """The decision, or `no_tool_fits` if the model says that its call does not do what was asked."""
+        call = call_to_check(prompt, decision) if self.endpoint.checks_fit else None
+        if call is None:
+            return decision
+        messages, reply = fit_messages(prompt, call), Reply()
+        try:
+            async with asyncio.timeout(self.endpoint.deadline_s):
+                await self._ask_fit(messages, reply)
+        except (DecisionError, TimeoutError) as error:
+            unknown = f"Whether `{call.tool}` does what was asked is unknown: {str(error) or 'no answer in time'}"
+            notice = NoticeEvent(code="fit_unknown", message=one_line(unknown, 300))
+            return replace(decision, notices=(*decision.notices, notice))
+        return judge_fit(prompt, decision, call, messages, reply)
+
+    async def _ask_fit(self, messages: Sequence[Mapping[str, Any]], reply: Reply) -> None:
+        """Ask for one word and its probability, or for the word alone if the server refuses to tell probabilities."""
+        asked = self._request(Prompt(tuple(messages), ()), constrained=False) | {"max_tokens": FIT_TOKENS}
+        if self.endpoint.preset.grammar and "grammar" not in self._left_out:
+            asked["extra_body"] = {**asked["extra_body"], "grammar": FIT_GRAMMAR}
+        try:
+            await self._stream(asked | {"logprobs": True, "top_logprobs": FIT_TOP}, reply)
+        except ServerRefused as error:
+            if error.status not in _FIELD_REFUSED:
+                raise
+            await self._stream(asked, reply)
 
     def _leave_out(self, error: ServerRefused, prompt: Prompt) -> bool:
         """Leave out an optional field that the server names in its refusal. False if it names none."""
@@ -115,14 +153,14 @@ class ServerPolicy:
         async for attempt in again:
             with attempt:
                 try:
-                    await self._stream(prompt, reply)
+                    await self._stream(self._request(prompt), reply)
                 except ServerUnreachable as error:
                     failed.append(error)
                     raise
 
-    async def _stream(self, prompt: Prompt, reply: Reply) -> None:
+    async def _stream(self, request: Mapping[str, Any], reply: Reply) -> None:
         async with self._translate_errors(reply):
-            stream = await self._client.chat.completions.create(**self._request(prompt))
+            stream = await self._client.chat.completions.create(**request)
             try:
                 kind = stream.response.headers.get("content-type", "")
                 if not kind.startswith("text/event-stream"):
@@ -136,7 +174,7 @@ class ServerPolicy:
         if not reply.finish:
             raise self._broken(reply, "it ended in the middle")
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, *, constrained: bool = True) -> dict[str, Any]:
         endpoint = self.endpoint
         asked: dict[str, Any] = {
             "model": endpoint.model,
@@ -148,7 +186,9 @@ class ServerPolicy:
             "stream_options": {"include_usage": True},
             "extra_body": {**endpoint.preset.extra, **endpoint.extra},
         }
-        if endpoint.asks_for == "tools":
+        if not constrained:
+            pass
+        elif endpoint.asks_for == "tools":
             asked |= {"tools": prompt.openai_tools(), "tool_choice": "auto"}
         elif endpoint.constrained:
             asked |= self._constraint(prompt, asked["extra_body"])

@@ -86,6 +86,9 @@ class Endpoint:
     """Whether a reply says why before it calls, in mode `json`."""
     constrained: bool = True
     """Whether the server holds a reply to a schema. If not, the prompt alone asks for JSON."""
+    checks_fit: bool = True
+    """Whether a model that may decline is asked if its first call does what was asked. Not for one that was trained
+    to decline."""
 
     @property
     def asks_for(self) -> Literal["json", "tools"]:
@@ -107,7 +110,8 @@ def preset_of(server: str) -> tuple[Preset, str]:
     if server in PRESETS:
         return PRESETS[server], PRESETS[server].url
     if re.match(r"https?://[^/\s]+", server):
-        url = server.rstrip("/")
+        # Guides often show the address of a request instead of the server's.
+        url = re.sub(r"(?<=/v\d)/(chat/completions|completions|models)$", "", server.rstrip("/"))
         return Preset("url", url, "tools"), url if re.search(r"/v\d+$", url) else f"{url}/v1"
     names = ", ".join(f"`{name}`" for name in PRESETS)
     raise ConfigError(f"`{server}` is not a server: expected {names}, or a URL such as `http://127.0.0.1:8080/v1`")

@@ -24,6 +24,8 @@ class Reply:
         self.finish = ""
         self.model = ""
         self.usage: dict[str, Any] = {}
+        self.probabilities: dict[str, float] = {}
+        """Log probabilities of the likeliest first tokens, if they were asked for."""
         self._text: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
         self._size = 0
@@ -53,6 +55,7 @@ class Reply:
         choices = get(chunk, "choices")
         first = choices[0] if isinstance(choices, list) and choices else None
         self.finish = text_of(get(first, "finish_reason"))[:40] or self.finish
+        self.probabilities = self.probabilities or _first_probabilities(get(first, "logprobs"))
         delta = get(first, "delta")
         self._text.append(self._count(get(delta, "content")))
         self._count(get(delta, "reasoning_content") or get(delta, "reasoning"))
@@ -87,3 +90,11 @@ class Reply:
         if self._size > MAX_CHARACTERS:
             raise Overfull(f"{MAX_CHARACTERS:,} characters")
         return text
+
+
+def _first_probabilities(logprobs: object) -> dict[str, float]:
+    """Log probabilities by token, of the first token that a chunk tells about."""
+    tokens = get(logprobs, "content")
+    listed = get(tokens[0], "top_logprobs") if isinstance(tokens, list) and tokens else None
+    found = [(text_of(get(each, "token")), get(each, "logprob")) for each in listed or () if isinstance(listed, list)]
+    return {token: float(value) for token, value in found if isinstance(value, int | float)}

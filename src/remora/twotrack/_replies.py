@@ -61,6 +61,7 @@ class ReplyRecorder:
             usage=dict(decision.usage),
             finish=decision.finish,
             error=error,
+            fit=dict(decision.fit),
             delta=agent_evidence(text, delta) if self.prompts.settings.style in CHRONOLOGICAL else delta,
         )
         miscounted = self.prompts.usage_notice(decision.usage)

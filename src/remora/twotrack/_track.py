@@ -145,7 +145,7 @@ class Track(TrackParts):
         if resumed is None or resumed.asked is None or resumed.asked.prompt_sha256 != receipt.prompt_sha256:
             drafts.append(receipt)
         await self.context.record(*drafts)
-        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn, self._after_cut)
+        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn, self._after_cut, shown.goal)
 
     def _is_worn_out(self, tool: ToolSpec, shown: DecisionPacket) -> bool:
         """Whether another call of the tool can tell nothing new."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from remora.analysis import Shown, is_telling, words_of
+from remora.analysis import Shown, describe_fit, is_telling, words_of
 from remora.app import OutputWindow, Viewing, outputs_of
 from remora.context.text import one_line
 from remora.events import (
@@ -157,6 +157,8 @@ class Cards:
         facts = {name: f"{event.usage[name]:,}" for name in _USAGE if isinstance(event.usage.get(name), int)}
         if event.duration_ms:
             facts["took"] = f"{event.duration_ms:,.0f} ms"
+        if event.fit:
+            facts["asked"] = describe_fit(event.fit)
         outputs = self._outputs(event, mark=False)
         if event.calls and _is_only_call(event):
             outputs = outputs[1:]  # the text is the call itself

@@ -42,6 +42,8 @@ class Asked:
     """The position of the called tool in the list; -1 for one that is not listed."""
     tools: int
     seconds: float
+    offered: bool = True
+    """Whether `no_tool_fits` was offered. If not, `submit_result` declines."""
 
     @property
     def declined(self) -> bool:
@@ -62,6 +64,8 @@ class RequestFigures:
     """The same, with exactly the right arguments."""
     declined: Interval
     """Of requests that no tool fits."""
+    declined_by_tool: Interval
+    """The same, where `no_tool_fits` was offered."""
     over_declined: Interval
     """Declined, of requests that a tool fits."""
     first_listed: Interval
@@ -99,7 +103,8 @@ async def _ask(row: RequestRow, policy: Policy) -> Asked:
     names = [each.name for each in tools]
     right = tool == wanted["tool"] and args == wanted["args"]
     place = names.index(tool) if tool in names else -1
-    return Asked(wanted["tool"], tool, right, place, len(tools), time.monotonic() - began)
+    offered = NO_TOOL_FITS_TOOL in names
+    return Asked(wanted["tool"], tool, right, place, len(tools), time.monotonic() - began, offered)
 
 
 def listed_tools(system: str) -> tuple[ToolSpec, ...]:
@@ -123,6 +128,7 @@ def figures(asked: Sequence[Asked]) -> RequestFigures:
         right_tool=_share([one.tool == one.wanted for one in fits]),
         exact=_share([one.exact for one in fits]),
         declined=_share([one.declined for one in none]),
+        declined_by_tool=_share([one.declined for one in none if one.offered]),
         over_declined=_share([one.declined for one in fits]),
         first_listed=_share([one.place == 0 for one in fits]),
         seconds=sum(one.seconds for one in asked) / max(1, len(asked)),

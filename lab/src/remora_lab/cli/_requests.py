@@ -79,6 +79,7 @@ def _told(model: str, rows: int, found: RequestFigures) -> str:
             f"  a tool fits: right tool {percent(found.right_tool)}, exact {percent(found.exact)}",
             f"    declined all the same {percent(found.over_declined)}, first listed {percent(found.first_listed)}",
             f"  no tool fits: declined {percent(found.declined)}",
+            f"    where `no_tool_fits` was offered {percent(found.declined_by_tool)}",
             f"  {found.seconds:.2f} s a decision",
         ]
     )
