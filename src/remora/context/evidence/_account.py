@@ -337,9 +337,9 @@ class _Writer:
         shown: set[str] = set()
         for index, lines in chosen.items():
             entry = self._entries[index]
-            words = entry.lexed.words
+            words = entry.split.words
             shown |= entry.words
-            shown.update(*[words[at] for at in lines if at >= 0])
+            shown.update(" ".join([words[at] for at in lines if at >= 0]).split())
         return shown
 
     def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:

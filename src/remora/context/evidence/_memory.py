@@ -149,8 +149,11 @@ Rank = Callable[[Entry, frozenset[str]], Mapping[int, int]]
 
 def _ranks(entry: Entry, focus: frozenset[str]) -> Mapping[int, int]:
     """By line of long arguments and of the output: how many words of `focus` it has."""
-    lines = entry.lexed.lines
-    return Counter(chain.from_iterable([lines[word] for word in lines.keys() & focus]))
+    first, later, _, _ = entry.index
+    words = first.keys() & focus
+    ranks = Counter([first[word] for word in words])
+    ranks.update(chain.from_iterable([later[word] for word in later.keys() & words]))
+    return ranks
 
 
 def _ranks_by_rules_2(entry: Entry, focus: frozenset[str]) -> Mapping[int, int]:
