@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -78,14 +78,20 @@ class Entry:
         return self.index.names.union([word for word in self.words if not word.isalpha()])
 
     @cached
-    def known(self) -> tuple[tuple[str, str, str], ...]:
-        """Its identifiers: key, value, and the word that shows whether a text has the value."""
-        return tuple([(key, value, _telling_word(value)) for key, value in self.identifiers])
+    def telling_words(self) -> list[str]:
+        """By identifier, the word that shows whether a text has its value."""
+        return [_telling_word(value) for _, value in self.identifiers]
 
     @cached
     def known_words(self) -> frozenset[str]:
         """The telling words of all its identifiers."""
-        return frozenset([word for _, _, word in self.known])
+        return frozenset(self.telling_words)
+
+    def hidden_identifiers(self, shown: Collection[str]) -> Identifiers:
+        """Its identifiers whose telling words are not shown."""
+        return tuple(
+            [pair for pair, word in zip(self.identifiers, self.telling_words, strict=True) if word not in shown]
+        )
 
     @cached
     def known_weight(self) -> int:
@@ -113,12 +119,12 @@ class Entry:
         indented = self.height if self.kind == "records" else len(self.given)
         parents = [-1] * self.height
         open_: list[tuple[int, int]] = []
-        for index, text in enumerate(self.texts[:indented]):
+        for at, text in enumerate(self.texts[:indented]):
             indent = len(text) - len(text.lstrip(" "))
             while open_ and open_[-1][0] >= indent:
                 open_.pop()
-            parents[index] = open_[-1][1] if open_ else -1
-            open_.append((indent, index))
+            parents[at] = open_[-1][1] if open_ else -1
+            open_.append((indent, at))
         return parents
 
     @cached
@@ -208,7 +214,7 @@ class Entry:
 
 
 _FIELDS = fields(Entry)
-_OF_IDENTIFIERS = ("known", "known_words", "known_weight")
+_OF_IDENTIFIERS = ("telling_words", "known_words", "known_weight")
 """What is known of an entry's identifiers."""
 
 

@@ -67,6 +67,11 @@ class Evidence:
         return sum(entry.size for entry in self.entries)
 
     @cached
+    def height(self) -> int:
+        """The number of lines of all entries, dropped ones of each included."""
+        return sum([entry.height + entry.omitted for entry in self.entries])
+
+    @cached
     def encoded(self) -> bytes:
         """The evidence as canonical JSON, joined from the encoded entries."""
         entries = b",".join([entry.encoded for entry in self.entries])
@@ -86,6 +91,8 @@ class Evidence:
         """Add an entry. What is known of the other entries is not computed again."""
         grown = Evidence((*self.entries, entry), ledger, self.dropped, self.rules)
         grown.__dict__["size"] = self.size + entry.size
+        if "height" in self.__dict__:
+            grown.__dict__["height"] = self.height + entry.height + entry.omitted
         if ledger is self.ledger:
             grown.__dict__.update({name: self.__dict__[name] for name in _OF_LEDGER if name in self.__dict__})
         return grown
@@ -176,7 +183,8 @@ def _shorter(entry: Entry, focus: frozenset[str], rank: Rank) -> Entry | None:
 
 
 def _kept(lines: Sequence[str], ranks: Mapping[int, int], start: int, limit: int) -> list[int]:
-    return bounded(lines, limit, lambda at: ranks.get(start + at, 0))
+    end = start + len(lines)
+    return bounded(lines, limit, lambda: {at - start: rank for at, rank in ranks.items() if start <= at < end})
 
 
 def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:

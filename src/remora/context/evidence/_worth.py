@@ -113,9 +113,9 @@ class Judge:
                 break
             if speaker == "call":
                 age += 1
-                worth = CALL - CALL_DECAY * scale * at
                 if room["call"] > 0:
                     room["call"] -= entry.weight
+                    worth = CALL - CALL_DECAY * scale * at
                     found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call", NO_PARENT))
             if not entry.height:
                 continue
@@ -142,8 +142,10 @@ class Judge:
         if entry.speaker == "agent":
             return (AGENT_NEWEST if rank == 0 else AGENT_OLDER, "agent")
         end = self.end(index)
-        if end <= SMALL_OUTPUT and sum(entry.costs[:end]) <= SMALL_OUTPUT:
-            return CALL, "call"
+        if end <= SMALL_OUTPUT:
+            weight = entry.lines_weight if end == entry.height else sum(entry.costs[:end])
+            if weight <= SMALL_OUTPUT:
+                return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
     def _lines(self, index: int, base: float, share: str) -> list[Piece]:
