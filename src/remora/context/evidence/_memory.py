@@ -82,6 +82,11 @@ class Evidence:
         return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in self.ledger])
 
     @cached
+    def ledger_values(self) -> list[str]:
+        """The values in the ledger."""
+        return [item.value for item in self.ledger]
+
+    @cached
     def by_use(self) -> tuple[list[Known], list[Known]]:
         """The ledger, newest first: identifiers that later calls used, and the others."""
         newest = self.ledger[::-1]
@@ -98,13 +103,15 @@ class Evidence:
         return grown
 
 
-_OF_LEDGER = ("_encoded_ledger", "by_use")
+_OF_LEDGER = ("_encoded_ledger", "by_use", "ledger_values")
 """What is known of a ledger."""
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:
     """Add an entry, within the bounds. When older entries are shortened, lines with words of `goal` are preferred."""
-    ledger = _mark_used(evidence.ledger, entry) if entry.speaker == "call" and evidence.ledger else evidence.ledger
+    ledger = evidence.ledger
+    if entry.speaker == "call" and any(map(entry.text.__contains__, evidence.ledger_values)):
+        ledger = _mark_used(ledger, entry.text)
     grown = evidence.with_entry(entry, ledger)
     return _shrink(grown, goal) if grown.size > MAX_BYTES or len(grown.entries) > MAX_ENTRIES else grown
 
@@ -187,12 +194,9 @@ def _kept(lines: Sequence[str], ranks: Mapping[int, int], start: int, limit: int
     return bounded(lines, limit, lambda: {at - start: rank for at, rank in ranks.items() if start <= at < end})
 
 
-def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:
-    """Move the identifiers that the call names to the end of the ledger, and mark them as used."""
-    text = entry.text
+def _mark_used(ledger: tuple[Known, ...], text: str) -> tuple[Known, ...]:
+    """Move the identifiers that a call names to the end of the ledger, and mark them as used."""
     used = [item for item in ledger if item.value in text]
-    if not used:
-        return ledger
     rest = [item for item in ledger if item.value not in text]
     return (*rest, *(replace(item, used=True) for item in used))
 

@@ -123,12 +123,13 @@ def index(lines: Sequence[str], words: Sequence[str]) -> Index:
     later: dict[str, list[int]] = {}
     place = first.setdefault
     for at, line in enumerate(words):
-        for word in line.split():
-            if place(word, at) != at:
-                if (places := later.get(word)) is None:
-                    later[word] = [at]
-                elif places[-1] != at:
-                    places.append(at)
+        for word in set(line.split()):
+            if place(word, at) == at:
+                continue
+            if (places := later.get(word)) is None:
+                later[word] = [at]
+            else:
+                places.append(at)
     humped = _humped("\n".join(lines).encode("ascii", "replace"))
     names = [word for word in first if not word.isalpha() and not word.isdigit() and len(word) > 2]
     names += [word for word in humped if word in first and (word.isalpha() or len(word) <= 2)]
