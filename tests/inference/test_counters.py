@@ -17,6 +17,7 @@ from inference.tiny import ALPHABET, gguf, string, tokenizer_pairs, trained
 from remora.errors import ConfigError
 from remora.gguf import MAX_PAIRS
 from remora.inference import GgufCounter, JsonCounter, file_counter
+from remora.inference._counters import _ENDS_PIECE, _PIECES, split_lines
 
 GOOD = gguf(tokenizer_pairs())
 
@@ -59,6 +60,14 @@ def test_a_count_by_pieces_is_the_tokenizers_own(
         st.text(signs) | st.lists(st.sampled_from([" ", "  ", "\n ", "12", "the", "'ll", " x"])).map("".join)
     )
     assert counter.count(text) == len(counter._tokenizer.encode(text, add_special_tokens=False))
+
+
+@pytest.mark.parametrize("pre", _PIECES)
+@given(st.text(st.sampled_from("ab Z's't01_.,:\t\n\n\n\r\v\x1c…→")))
+def test_no_piece_is_split_between_lines(pre: str, text: str) -> None:
+    pieces, lines = _PIECES[pre], split_lines(text, _ENDS_PIECE[pre])
+    assert "".join(lines) == text
+    assert [piece for line in lines for piece in pieces.findall(line)] == pieces.findall(text)
 
 
 @cache

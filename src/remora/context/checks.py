@@ -33,6 +33,8 @@ def checked(
 
     A diagnostic, after `notes`, names each part that was dropped or cut.
     """
+    if delta.candidate_actions is None and not (notes or delta.extensions or delta.excerpts or delta.diagnostics):
+        return _limit_size(delta)  # the common case: nothing to check
     messages = list(notes)
     candidates = _valid_candidates(delta.candidate_actions, {tool.name: tool for tool in tools}, messages)
     valid = _valid_extensions(delta.extensions, extensions, messages)

@@ -31,13 +31,13 @@ class RepeatGuard:
         self.times = times
         if len(self._latest) > REMEMBERED:
             del self._latest[next(iter(self._latest))]
-        repeated = (f"Same call, same result, {times} times: {one_line(tool, 60)} {_bytes(args).decode():.80}",)
-        return delta.model_copy(
-            update={
-                "candidate_actions": self._without_worn_out(delta.candidate_actions),
-                "diagnostics": delta.diagnostics + (repeated if times > 1 else ()),
-            }
-        )
+        changed: dict[str, Any] = {}
+        if delta.candidate_actions is not None:
+            changed["candidate_actions"] = self._without_worn_out(delta.candidate_actions)
+        if times > 1:
+            repeated = f"Same call, same result, {times} times: {one_line(tool, 60)} {_bytes(args).decode():.80}"
+            changed["diagnostics"] = (*delta.diagnostics, repeated)
+        return delta.model_copy(update=changed) if changed else delta
 
     def forget(self) -> None:
         """Forget all counts. Called when files change, because the same call may now return another result."""
@@ -47,8 +47,8 @@ class RepeatGuard:
         """Whether the call returned the same result `limit` times, so that it is not offered again."""
         return self._latest.get(_call_digest(action.tool, action.args), ("", 0))[1] >= limit
 
-    def _without_worn_out(self, candidates: tuple[CandidateAction, ...] | None) -> tuple[CandidateAction, ...] | None:
-        return tuple(action for action in candidates or () if not self.is_worn_out(action)) or None
+    def _without_worn_out(self, candidates: tuple[CandidateAction, ...]) -> tuple[CandidateAction, ...] | None:
+        return tuple(action for action in candidates if not self.is_worn_out(action)) or None
 
 
 def _call_digest(tool: str, args: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ _SPLIT_BY = {
 """Pre-tokenizers that are known to give the server's own count: GPT-2's, with or without single digits, or a regex."""
 
 MAX_PIECES = 50_000
-"""Most pieces whose token counts are kept in memory."""
+"""Most pieces, and most lines, whose token counts are kept in memory."""
 
 _SIGNS = dict.fromkeys(map(ord, "…–—‘’“”•→"))
 """Common signs that are neither letters nor digits. Text that has no others beyond ASCII can be split by `_PIECES`."""
@@ -48,6 +48,12 @@ _PIECES = {
     ),
 }
 """How each pre-tokenizer splits such text."""
+_ENDS_PIECE: dict[str, Callable[[str], bool]] = {
+    "smollm": lambda sign: not sign.isspace(),
+    "gpt-2": lambda sign: not sign.isspace(),
+    "qwen2": str.isalnum,
+}
+"""After which signs a piece ends if a line break follows. In other cases both can be in one piece."""
 
 # UTF-8 cannot encode a lone surrogate. The server's replacement has as many bytes.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -69,16 +75,16 @@ class _FileCounter:
         return len(self._tokenizer.encode(_SURROGATES.sub("\ufffd", text), add_special_tokens=False))
 
 
-class _PieceCounts(dict[str, int]):
-    """Token counts of single pieces, at most `MAX_PIECES`, filled as they are asked for."""
+class _Counts(dict[str, int]):
+    """Token counts of single texts, at most `MAX_PIECES`, filled as they are asked for."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
 
-    def __missing__(self, piece: str) -> int:
+    def __missing__(self, text: str) -> int:
         if len(self) >= MAX_PIECES:
             self.clear()
-        tokens = self[piece] = self._count(piece)
+        tokens = self[text] = self._count(text)
         return tokens
 
 
@@ -94,16 +100,37 @@ class GgufCounter(_FileCounter):
         _check_kind(path, found)
         super().__init__(_byte_level(path, found), f"gguf:{path.name}", _digest_of(found))
         self._pieces = _PIECES[found.pre]
+        self._ends_piece = _ENDS_PIECE[found.pre]
         self._special = _special_tokens(found)
-        self._counts = _PieceCounts(super().count)
+        self._special_signs = {token[0] for token in self._special}
+        self._counts = _Counts(super().count)
+        self._line_counts = _Counts(self._count_pieces)
 
     def count(self, text: str) -> int:
         """Tokens of `text`, without those that a chat template adds."""
-        # No token spans two pieces, so the counts of pieces add up. Most pieces are common words.
+        # No token spans two pieces, so the counts of pieces add up. Most lines were in the prompt before.
         is_plain = text.isascii() or text.translate(_SIGNS).isascii()
-        if not is_plain or any(token in text for token in self._special):
+        if not is_plain or self._has_special(text):
             return super().count(text)
+        return sum(map(self._line_counts.__getitem__, split_lines(text, self._ends_piece)))
+
+    def _count_pieces(self, text: str) -> int:
         return sum(map(self._counts.__getitem__, self._pieces.findall(text)))
+
+    def _has_special(self, text: str) -> bool:
+        return any(sign in text for sign in self._special_signs) and any(token in text for token in self._special)
+
+
+def split_lines(text: str, ends_piece: Callable[[str], bool]) -> list[str]:
+    """Split the text before line breaks, except within a piece."""
+    first, *rest = text.split("\n")
+    found = [first]
+    for line in rest:
+        if ends_piece(found[-1][-1:]):
+            found.append(f"\n{line}")
+        else:
+            found[-1] += f"\n{line}"
+    return found
 
 
 class JsonCounter(_FileCounter):

@@ -37,9 +37,9 @@ class EstimatedCounter:
 
 def _quarters(data: bytes) -> int:
     """One for every four letters, or fewer at the end of a run. `data` holds only `a` and spaces."""
-    # A run of n letters becomes one sign for every four, and one for the rest.
-    shorter = data.replace(b"aaaa", b"b").replace(b"aaa", b"b").replace(b"aa", b"b")
-    return len(shorter) - shorter.count(b" ")
+    # A run of n letters becomes one `b` for every four, and ends with an `a` if some are left.
+    fours = b"%b " % data.replace(b"aaaa", b"b")
+    return fours.count(b"b") + fours.count(b"a ")
 
 
 def _spaces(data: bytes) -> int:

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora.context.evidence._words import COMMON, is_identifier, lex, weigh, words_of
+from remora.context.evidence._words import COMMON, Index, index, is_identifier, split, weigh, words_of
 
 WORD = re.compile(r"[a-z0-9_]{3,}|(?<![a-z0-9_])[0-9]{2}(?![a-z0-9_])")
 LINES = st.text(st.sampled_from("aB c12_-/.,:é…K\t(the) ") | st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -19,6 +19,10 @@ def slow_words(text: str) -> frozenset[str]:
     return frozenset((found | parts) - COMMON)
 
 
+def indexed(lines: list[str]) -> Index:
+    return index(lines, split(lines).words)
+
+
 @given(LINES)
 def test_words_are_those_that_the_pattern_finds(text: str) -> None:
     assert words_of(text) == slow_words(text)
@@ -26,25 +30,25 @@ def test_words_are_those_that_the_pattern_finds(text: str) -> None:
 
 @given(st.lists(LINES, max_size=6))
 def test_lines_analysed_together_are_what_they_are_alone(lines: list[str]) -> None:
-    together = lex(lines)
-    assert [slow_words(" ".join(words)) for words in together.words] == [slow_words(line) for line in lines]
+    together = split(lines)
+    assert [slow_words(words) for words in together.words] == [slow_words(line) for line in lines]
     assert together.weights == [weigh(line.replace("\n", " ")) for line in lines]
 
 
 @given(st.lists(LINES, max_size=6))
 def test_a_word_leads_to_all_its_lines(lines: list[str]) -> None:
-    found = lex(lines)
-    for word, places in found.lines.items():
-        assert places == [at for at, words in enumerate(found.words) if word in words]
+    words, found = split(lines).words, indexed(lines)
+    for word, at in found.first.items():
+        assert [at, *found.later.get(word, ())] == [at for at, line in enumerate(words) if word in line.split()]
 
 
 @given(st.lists(LINES, max_size=6))
 def test_a_name_is_fresh_in_its_first_line_alone(lines: list[str]) -> None:
-    found = lex(lines)
-    assert found.fresh == [sum(found.lines[name][0] == at for name in found.names) for at in range(len(lines))]
+    found = indexed(lines)
+    assert found.fresh == [sum(found.first[name] == at for name in found.names) for at in range(len(lines))]
 
 
 def test_names_are_ids_and_names_in_code() -> None:
-    found = lex(["def loadOrder(HAT017, x) -> gift_card_12: 404 May plain"])
+    found = indexed(["def loadOrder(HAT017, x) -> gift_card_12: 404 May plain"])
     assert found.names == {"loadorder", "hat017", "gift_card_12"}
     assert is_identifier("gift_card_12")

@@ -28,19 +28,21 @@ SHAPES: tuple[Read, ...] = (
     read_mypy,
     read_traceback,
     lambda raw: read_listing(raw) if is_listing(raw) else None,
-    read_json,
 )
-"""From the most specific shape to the least specific."""
+"""From the most specific shape to the least specific. What has none of them is JSON or text."""
 
 
-def read_auto(raw: Any) -> Summarized:
-    """Summarize by the first shape that matches, else as text."""
-    return next((summarized for read in SHAPES if (summarized := read(raw)) is not None), None) or read_text(raw)
+def read_auto(raw: Any, *, excerpts: bool = True) -> Summarized:
+    """Summarize by the first shape that matches, else as JSON or text."""
+    for read in SHAPES:
+        if (summarized := read(raw)) is not None:
+            return summarized
+    return read_json(raw, excerpts=excerpts) or read_text(raw, excerpts=excerpts)
 
 
 def _read_fallback(raw: Any) -> Summarized:
     """Like `read_auto`, without excerpts: only a tool's author may decide to show raw text."""
-    return replace(read_auto(raw), excerpts=())
+    return replace(read_auto(raw, excerpts=False), excerpts=())
 
 
 BUILT_IN: dict[str, BuiltIn] = {

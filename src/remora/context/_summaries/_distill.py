@@ -59,7 +59,9 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
         excerpts=excerpts,
         extensions=extensions,
     )
-    return Distilled(outcome, storable(delta))
+    if delta.knowledge or candidates or excerpts or extensions:
+        delta = storable(delta)
+    return Distilled(outcome, delta)  # the rest is texts, which a stream holds as they are
 
 
 def storable(delta: PacketDelta) -> PacketDelta:

@@ -52,8 +52,11 @@ def is_listing(raw: Any) -> bool:
     """Whether a result can only be a listing: `ls -l`, or a list of nothing but paths."""
     if isinstance(raw, list | tuple):
         return bool(raw) and all(isinstance(item, str) and _looks_like_path(item) for item in raw)
-    lines = lines_of((text_of(raw) or "")[:4000])
-    return len(lines) > 1 and lines[0].startswith("total ") and _LONG.match(lines[1]) is not None
+    text = text_of(raw) or ""
+    if not text.startswith("total "):
+        return False
+    lines = lines_of(text[:4000])
+    return len(lines) > 1 and _LONG.match(lines[1]) is not None
 
 
 def _looks_like_path(name: str) -> bool:

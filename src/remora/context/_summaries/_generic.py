@@ -36,31 +36,33 @@ def json_of(raw: Any) -> Any:
         return None
 
 
-def read_json(raw: Any) -> Summarized | None:
+def read_json(raw: Any, *, excerpts: bool = True) -> Summarized | None:
     """An object or a list: its size and its keys or items."""
     value = json_of(raw)
     if isinstance(value, Mapping):
         names = [_brief(key) for key in value]
         line = f"JSON object with {number(len(names), 'key')}: {some(names)}" if names else "Empty JSON object"
-        return Summarized(line, _facts(value), _json_excerpt(value))
+        return Summarized(line, _facts(value), _json_excerpt(value) if excerpts else ())
     if isinstance(value, list | tuple):
-        return Summarized(_list_line(value), {}, _json_excerpt(value))
+        return Summarized(_list_line(value), {}, _json_excerpt(value) if excerpts else ())
     return None
 
 
-def read_text(raw: Any) -> Summarized:
+def read_text(raw: Any, *, excerpts: bool = True) -> Summarized:
     """Text: its length and first line. The excerpt is its end, where commands report their outcome."""
     text = text_of(raw)
     if text is None:
-        return read_json(raw) or Summarized(_value_line(raw))
+        return read_json(raw, excerpts=excerpts) or Summarized(_value_line(raw))
     lines = lines_of(text)
     filled = [line for line in lines if line.strip()]
     if not filled:
         return Summarized("No output")
     first = one_line(filled[0], 160)
     line = first if len(filled) == 1 else f"{number(line_count(raw), 'line')}: {first}"
+    if not excerpts or len(filled) == 1:
+        return Summarized(line)
     start = max(0, len(lines) - EXCERPT_LINES)
-    return Summarized(line, {}, excerpt("output", lines[start:], start + 1) if len(filled) > 1 else ())
+    return Summarized(line, {}, excerpt("output", lines[start:], start + 1))
 
 
 def _list_line(items: Sequence[Any]) -> str:

@@ -51,7 +51,7 @@ class _Run:
 def read_pytest(raw: Any) -> Summarized | None:
     """The text output of pytest, quiet or not."""
     text = text_of(raw)
-    if text is None:
+    if text is None or " in " not in text:
         return None
     lines = lines_of(text)
     counts = next((each for line in reversed(lines[-60:]) if (each := _counts(line)) is not None), None)

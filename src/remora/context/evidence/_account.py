@@ -5,7 +5,7 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -201,8 +201,6 @@ class _Writer:
         judge = Judge(self._entries, goal_words(self._goal))
         self._pieces = sorted(judge.pieces(budget), key=itemgetter(0), reverse=True)
         self._end = judge.end
-        self._lines = sum([entry.height + entry.omitted for entry in self._entries])
-        """The number of lines of all entries."""
 
     def sample(self) -> str:
         """The most valuable lines, to calibrate the token estimate."""
@@ -308,8 +306,9 @@ class _Writer:
                 break
             if not entry.identifiers or entry.known_words <= shown:
                 continue
-            new = [(key, value) for key, value, word in entry.known if word not in shown]
-            weight = entry.known_weight if len(new) == len(entry.known) else weigh(by_key(new))
+            weight = entry.known_weight
+            if not shown.isdisjoint(entry.known_words):
+                weight = weigh(by_key(entry.hidden_identifiers(shown)))
             cost = weight + 2 + (0 if -1 in chosen.get(index, ()) else entry.weight)
             if cost > left:
                 tries -= 1
@@ -320,14 +319,14 @@ class _Writer:
             left -= cost
         return found, left
 
-    def _still_hidden(self, known: Iterable[int], chosen: Mapping[int, set[int]]) -> dict[int, str]:
+    def _still_hidden(self, known: Sequence[int], chosen: Mapping[int, set[int]]) -> dict[int, str]:
         """The identifiers of these entries that no chosen line shows, by entry, each once."""
-        shown = self._shown(chosen)
         found: dict[int, str] = {}
+        shown = self._shown(chosen) if known else set[str]()
         for index in known:
             if index not in chosen:
                 continue
-            new = [(key, value) for key, value, word in self._entries[index].known if word not in shown]
+            new = self._entries[index].hidden_identifiers(shown)
             shown |= self._entries[index].known_words
             if new:
                 found[index] = by_key(new)
@@ -337,9 +336,9 @@ class _Writer:
         shown: set[str] = set()
         for index, lines in chosen.items():
             entry = self._entries[index]
-            words = entry.lexed.words
+            words = entry.split.words
             shown |= entry.words
-            shown.update(*[words[at] for at in lines if at >= 0])
+            shown.update(" ".join([words[at] for at in lines if at >= 0]).split())
         return shown
 
     def _ledger_line(self, room: float, left: float, shown: set[str]) -> tuple[str, float]:
@@ -367,7 +366,7 @@ class _Writer:
             show(self._entries[index], chosen[index], self._end(index), known.get(index, ""))
             for index in sorted(chosen)
         ]
-        hidden = self._lines - sum(part.entry.height - part.gone for part in parts)
+        hidden = self._evidence.height - sum(part.entry.height - part.gone for part in parts)
         items = len(self._entries) - len(chosen) + self._evidence.dropped
         counts = {"items": items, "lines": hidden, "task": int(task != self._goal)}
         return _Draft(task, self._ledger, parts, {name: number for name, number in counts.items() if number})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -15,7 +15,7 @@ from remora.context.evidence._cached import cached
 from remora.context.evidence._calls import call_json, call_line
 from remora.context.evidence._identifiers import Identifiers, by_key
 from remora.context.evidence._reading import Reading, visible_line
-from remora.context.evidence._words import Lexed, all_words, lex, weigh, words_of
+from remora.context.evidence._words import Index, Split, all_words, index, split, weigh, words_of
 
 BRIEF = 80
 """Most characters of an output that is shown in the line of its call."""
@@ -75,17 +75,23 @@ class Entry:
     @cached
     def names(self) -> frozenset[str]:
         """Ids, numbers and names in code: of the call or message, and of the output."""
-        return self.lexed.names.union([word for word in self.words if not word.isalpha()])
+        return self.index.names.union([word for word in self.words if not word.isalpha()])
 
     @cached
-    def known(self) -> tuple[tuple[str, str, str], ...]:
-        """Its identifiers: key, value, and the word that shows whether a text has the value."""
-        return tuple([(key, value, _telling_word(value)) for key, value in self.identifiers])
+    def telling_words(self) -> list[str]:
+        """By identifier, the word that shows whether a text has its value."""
+        return [_telling_word(value) for _, value in self.identifiers]
 
     @cached
     def known_words(self) -> frozenset[str]:
         """The telling words of all its identifiers."""
-        return frozenset([word for _, _, word in self.known])
+        return frozenset(self.telling_words)
+
+    def hidden_identifiers(self, shown: Collection[str]) -> Identifiers:
+        """Its identifiers whose telling words are not shown."""
+        return tuple(
+            [pair for pair, word in zip(self.identifiers, self.telling_words, strict=True) if word not in shown]
+        )
 
     @cached
     def known_weight(self) -> int:
@@ -105,7 +111,7 @@ class Entry:
     @cached
     def costs(self) -> list[int]:
         """Estimated tokens of each line."""
-        return [weight + 1 for weight in self.lexed.weights[: self.height]]
+        return [weight + 1 for weight in self.split.weights[: self.height]]
 
     @cached
     def parents(self) -> Sequence[int]:
@@ -113,32 +119,28 @@ class Entry:
         indented = self.height if self.kind == "records" else len(self.given)
         parents = [-1] * self.height
         open_: list[tuple[int, int]] = []
-        for index, text in enumerate(self.texts[:indented]):
+        for at, text in enumerate(self.texts[:indented]):
             indent = len(text) - len(text.lstrip(" "))
             while open_ and open_[-1][0] >= indent:
                 open_.pop()
-            parents[index] = open_[-1][1] if open_ else -1
-            open_.append((indent, index))
+            parents[at] = open_[-1][1] if open_ else -1
+            open_.append((indent, at))
         return parents
 
     @cached
-    def choices(self) -> list[tuple[int, str, int, int]]:
-        """The lines that are chosen one by one: index, text, cost and parent. Parents are shown with their children.
+    def choices(self) -> list[int]:
+        """The indices of lines that are chosen one by one. Parents are shown with their children.
 
         Of an output, only lines with words.
         """
-        heads, words = set(self.parents), self.lexed.words
-        lines = enumerate(zip(self.texts, self.costs, self.parents, strict=True))
-        return [
-            (at, text, cost, parent)
-            for at, (text, cost, parent) in lines
-            if at not in heads and (words[at] or (self.speaker != "call" and text.strip()))
-        ]
+        heads = set(self.parents)
+        told = self.split.words if self.speaker == "call" else self.texts
+        return [at for at in range(self.height) if at not in heads and told[at] and not told[at].isspace()]
 
     @cached
     def filled(self) -> list[int]:
         """For each index of `texts` and the end: how many lines before it have words."""
-        return [0, *accumulate([bool(words) for words in self.lexed.words[: self.height]])]
+        return [0, *accumulate([bool(words.strip()) for words in self.split.words[: self.height]])]
 
     @cached
     def line_numbers(self) -> list[tuple[int, int]]:
@@ -182,21 +184,37 @@ class Entry:
         return sum(self.costs)
 
     @cached
-    def lexed(self) -> Lexed:
-        """The analysis of the lines of long arguments, then of the output."""
-        return lex((*self.given, *self.lines))
+    def split(self) -> Split:
+        """The words and weights of the lines of long arguments, then of the output."""
+        return split((*self.given, *self.lines))
+
+    @cached
+    def index(self) -> Index:
+        """Where the words of those lines are."""
+        return index((*self.given, *self.lines), self.split.words)
+
+    @cached
+    def vocabulary(self) -> Set[str]:
+        """All words of those lines. Few lines of a shortened entry are scored again, so it has no index for this."""
+        return frozenset(" ".join(self.split.words).split()) if self.level else self.index.first.keys()
 
     def shortened(self, text: str, given: Sequence[int], lines: Sequence[int], **changes: Any) -> Entry:
         """A copy with the given text, and only these lines of long arguments and of the output."""
         kept_given, kept_lines = tuple(self.given[at] for at in given), tuple(self.lines[at] for at in lines)
         entry = replace(self, text=text, given=kept_given, lines=kept_lines, level=self.level + 1, **changes)
+        known = self.__dict__
         if entry.identifiers is self.identifiers:
-            entry.__dict__.update({name: self.__dict__[name] for name in _OF_IDENTIFIERS if name in self.__dict__})
+            entry.__dict__.update({name: known[name] for name in _OF_IDENTIFIERS if name in known})
+        if entry.speaker == "call" and entry.text == self.text and entry.given == self.given and "words" in known:
+            entry.__dict__["words"] = self.words
+        if "split" in known:
+            start = len(self.given)
+            entry.__dict__["split"] = self.split.only([*given, *[start + at for at in lines]])
         return entry
 
 
 _FIELDS = fields(Entry)
-_OF_IDENTIFIERS = ("known", "known_words", "known_weight")
+_OF_IDENTIFIERS = ("telling_words", "known_words", "known_weight")
 """What is known of an entry's identifiers."""
 
 

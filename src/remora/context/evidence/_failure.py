@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 HEAD = 2_000
@@ -62,7 +63,9 @@ def _is_code(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value != 0
 
 
+@lru_cache(maxsize=1)
 def _text_failed(text: str) -> bool:
+    """Whether a text reports a failure. Cached, because an output is distilled first and then read as evidence."""
     head, tail = text[:HEAD], text[-HEAD:]
     if _FIRST.match(head) or _refuses(head) or _refuses(tail):
         return True

@@ -67,6 +67,11 @@ class Evidence:
         return sum(entry.size for entry in self.entries)
 
     @cached
+    def height(self) -> int:
+        """The number of lines of all entries, dropped ones of each included."""
+        return sum([entry.height + entry.omitted for entry in self.entries])
+
+    @cached
     def encoded(self) -> bytes:
         """The evidence as canonical JSON, joined from the encoded entries."""
         entries = b",".join([entry.encoded for entry in self.entries])
@@ -75,6 +80,11 @@ class Evidence:
     @cached
     def _encoded_ledger(self) -> bytes:
         return orjson.dumps([[item.key, item.value, item.seq, item.used] for item in self.ledger])
+
+    @cached
+    def ledger_values(self) -> list[str]:
+        """The values in the ledger."""
+        return [item.value for item in self.ledger]
 
     @cached
     def by_use(self) -> tuple[list[Known], list[Known]]:
@@ -86,18 +96,22 @@ class Evidence:
         """Add an entry. What is known of the other entries is not computed again."""
         grown = Evidence((*self.entries, entry), ledger, self.dropped, self.rules)
         grown.__dict__["size"] = self.size + entry.size
+        if "height" in self.__dict__:
+            grown.__dict__["height"] = self.height + entry.height + entry.omitted
         if ledger is self.ledger:
             grown.__dict__.update({name: self.__dict__[name] for name in _OF_LEDGER if name in self.__dict__})
         return grown
 
 
-_OF_LEDGER = ("_encoded_ledger", "by_use")
+_OF_LEDGER = ("_encoded_ledger", "by_use", "ledger_values")
 """What is known of a ledger."""
 
 
 def remember(evidence: Evidence, entry: Entry, goal: frozenset[str] = frozenset()) -> Evidence:
     """Add an entry, within the bounds. When older entries are shortened, lines with words of `goal` are preferred."""
-    ledger = _mark_used(evidence.ledger, entry) if entry.speaker == "call" and evidence.ledger else evidence.ledger
+    ledger = evidence.ledger
+    if entry.speaker == "call" and any(map(entry.text.__contains__, evidence.ledger_values)):
+        ledger = _mark_used(ledger, entry.text)
     grown = evidence.with_entry(entry, ledger)
     return _shrink(grown, goal) if grown.size > MAX_BYTES or len(grown.entries) > MAX_ENTRIES else grown
 
@@ -149,8 +163,11 @@ Rank = Callable[[Entry, frozenset[str]], Mapping[int, int]]
 
 def _ranks(entry: Entry, focus: frozenset[str]) -> Mapping[int, int]:
     """By line of long arguments and of the output: how many words of `focus` it has."""
-    lines = entry.lexed.lines
-    return Counter(chain.from_iterable([lines[word] for word in lines.keys() & focus]))
+    first, later, _, _ = entry.index
+    words = first.keys() & focus
+    ranks = Counter([first[word] for word in words])
+    ranks.update(chain.from_iterable([later[word] for word in later.keys() & words]))
+    return ranks
 
 
 def _ranks_by_rules_2(entry: Entry, focus: frozenset[str]) -> Mapping[int, int]:
@@ -173,15 +190,13 @@ def _shorter(entry: Entry, focus: frozenset[str], rank: Rank) -> Entry | None:
 
 
 def _kept(lines: Sequence[str], ranks: Mapping[int, int], start: int, limit: int) -> list[int]:
-    return bounded(lines, limit, lambda at: ranks.get(start + at, 0))
+    end = start + len(lines)
+    return bounded(lines, limit, lambda: {at - start: rank for at, rank in ranks.items() if start <= at < end})
 
 
-def _mark_used(ledger: tuple[Known, ...], entry: Entry) -> tuple[Known, ...]:
-    """Move the identifiers that the call names to the end of the ledger, and mark them as used."""
-    text = entry.text
+def _mark_used(ledger: tuple[Known, ...], text: str) -> tuple[Known, ...]:
+    """Move the identifiers that a call names to the end of the ledger, and mark them as used."""
     used = [item for item in ledger if item.value in text]
-    if not used:
-        return ledger
     rest = [item for item in ledger if item.value not in text]
     return (*rest, *(replace(item, used=True) for item in used))
 

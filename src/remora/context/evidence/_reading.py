@@ -57,7 +57,7 @@ def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[s
     else:
         kind, lines = "records", record_lines(parsed, args)
     lines = _clean(lines)
-    chosen = bounded(lines, MAX_BYTES, (lambda at: len(words_of(lines[at]) & focus)) if focus else None)
+    chosen = bounded(lines, MAX_BYTES, lambda: {at: len(words_of(line) & focus) for at, line in enumerate(lines)})
     kept = tuple(lines[at] for at in chosen)
     return Reading(kind, kept, says_failed(parsed), len(lines) - len(kept), identifiers(parsed, kind, kept))
 
@@ -129,10 +129,10 @@ def _clean(lines: Sequence[str]) -> list[str]:
     return found
 
 
-def bounded(lines: Sequence[str], limit: int, rank: Callable[[int], int] | None = None) -> list[int]:
+def bounded(lines: Sequence[str], limit: int, rank: Callable[[], Mapping[int, int]]) -> list[int]:
     """The indices of as many lines as fit into `limit` bytes: from the start, from the end, and those ranked highest.
 
-    `rank` gives the rank of a line by its index; 0 for lines that are not preferred.
+    `rank` gives the ranks by index, if not all lines fit. Lines without a rank are not preferred.
     """
     sizes = [len(line) if line.isascii() else len(line.encode(errors="replace")) for line in lines]
     if sum(sizes) + len(sizes) <= limit:
@@ -142,7 +142,7 @@ def bounded(lines: Sequence[str], limit: int, rank: Callable[[int], int] | None 
     for order, share in (
         (range(len(lines)), 0.4),
         (range(len(lines) - 1, -1, -1), 0.65),
-        (_by_rank(len(lines), rank) if rank else (), 1.0),
+        (_by_rank(rank()), 1.0),
         (range(len(lines)), 1.0),
     ):
         for index in order:
@@ -154,6 +154,5 @@ def bounded(lines: Sequence[str], limit: int, rank: Callable[[int], int] | None 
     return sorted(chosen)
 
 
-def _by_rank(number: int, rank: Callable[[int], int]) -> list[int]:
-    ranks = {index: found for index in range(number) if (found := rank(index))}
-    return sorted(ranks, key=lambda index: -ranks[index])
+def _by_rank(ranks: Mapping[int, int]) -> list[int]:
+    return sorted(sorted([at for at, rank in ranks.items() if rank]), key=ranks.__getitem__, reverse=True)

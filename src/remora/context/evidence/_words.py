@@ -30,15 +30,29 @@ _IGNORED = COMMON.union(word for word in _SHORT if len(word) < 2 or not word.isd
 """Stop words, and all words that are shorter than three signs, except numbers of two digits."""
 
 
-class Lexed(NamedTuple):
-    """What some lines consist of. Everything that is asked of them in later turns is looked up here."""
+class Split(NamedTuple):
+    """Lines as words and estimated tokens."""
 
-    words: list[list[str]]
-    """By line, in lower case, with stop words. Names with underscores are also there by part."""
+    words: list[str]
+    """By line, in lower case, with stop words and blanks between. Names with underscores are also there by part."""
     weights: list[int]
     """By line, as `weigh` returns it."""
-    lines: dict[str, list[int]]
-    """The lines that contain a word, in order."""
+
+    def only(self, lines: Sequence[int]) -> Split:
+        """Of these lines alone."""
+        return Split([self.words[at] for at in lines], [self.weights[at] for at in lines])
+
+
+class Index(NamedTuple):
+    """Where the words of some lines are. Everything that is asked of the lines in later turns is looked up here.
+
+    Most words are in one line alone. A list for each would keep the garbage collector busy.
+    """
+
+    first: dict[str, int]
+    """The first line that contains a word."""
+    later: dict[str, list[int]]
+    """The other lines that contain it, in order, if there are any."""
     names: frozenset[str]
     """Words that are ids or names in code."""
     fresh: list[int]
@@ -82,42 +96,47 @@ def weigh(text: str) -> int:
     return signs + (len(data.translate(None, _BLANKS)) - signs + 3) // 4 + ("  " in text)
 
 
-def lex(lines: Sequence[str]) -> Lexed:
-    """Analyse lines. Works on all of them at once, because every output passes through here."""
+def split(lines: Sequence[str]) -> Split:
+    """Split lines into words. Works on all of them at once, because every output passes through here."""
     if not lines:
-        return Lexed([], [], {}, frozenset(), [])
+        return Split([], [])
     text = "\n".join(lines)
     if text.count("\n") >= len(lines):
-        return lex([line.replace("\n", " ") for line in lines])
+        return split([line.replace("\n", " ") for line in lines])
     data = text.encode("ascii", "replace")
     spaced = _spaced(text)
-    words = [line.split() for line in spaced.split("\n")]
+    words = spaced.split("\n")
     if "_" in spaced:
-        for found in words:
-            if joined := " ".join([word for word in found if "_" in word]):
-                found += joined.replace("_", " ").split()
-    solid, marks = data.translate(None, _BLANKS).split(b"\n"), data.translate(None, _LETTERS_AND_BLANKS).split(b"\n")
-    weights = [len(mark) + (len(ink) - len(mark) + 3) // 4 for ink, mark in zip(solid, marks, strict=True)]
+        words = [f"{line} {line.replace('_', ' ')}" if "_" in line else line for line in words]
+    solid = data.translate(None, _BLANKS)
+    marks = solid.translate(None, _LETTERS)
+    sizes = zip(map(len, solid.split(b"\n")), map(len, marks.split(b"\n")), strict=True)
+    weights = [signs + (size - signs + 3) // 4 for size, signs in sizes]
     if "  " in text:
         weights = [weight + ("  " in line) for weight, line in zip(weights, lines, strict=True)]
-    return _indexed(words, weights, _humped(data))
+    return Split(words, weights)
 
 
-def _indexed(words: list[list[str]], weights: list[int], humped: Collection[str]) -> Lexed:
-    """Index the lines by word. `humped` are names that lower case does not tell from words."""
-    index: dict[str, list[int]] = {}
+def index(lines: Sequence[str], words: Sequence[str]) -> Index:
+    """Index lines by their words, as `split` returns them."""
+    first: dict[str, int] = {}
+    later: dict[str, list[int]] = {}
+    place = first.setdefault
+    for at, line in enumerate(words):
+        for word in set(line.split()):
+            if place(word, at) == at:
+                continue
+            if (places := later.get(word)) is None:
+                later[word] = [at]
+            else:
+                places.append(at)
+    humped = _humped("\n".join(lines).encode("ascii", "replace"))
+    names = [word for word in first if not word.isalpha() and not word.isdigit() and len(word) > 2]
+    names += [word for word in humped if word in first and (word.isalpha() or len(word) <= 2)]
     fresh = [0] * len(words)
-    names = []
-    for at, found in enumerate(words):
-        for word in found:
-            if (lines := index.get(word)) is None:
-                index[word] = [at]
-                if word in humped or (not word.isalpha() and not word.isdigit() and len(word) > 2):
-                    names.append(word)
-                    fresh[at] += 1
-            elif lines[-1] != at:
-                lines.append(at)
-    return Lexed(words, weights, index, frozenset(names), fresh)
+    for name in names:
+        fresh[first[name]] += 1
+    return Index(first, later, frozenset(names), fresh)
 
 
 def _humped(data: bytes) -> Collection[str]:

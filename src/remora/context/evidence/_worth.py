@@ -113,9 +113,9 @@ class Judge:
                 break
             if speaker == "call":
                 age += 1
-                worth = CALL - CALL_DECAY * scale * at
                 if room["call"] > 0:
                     room["call"] -= entry.weight
+                    worth = CALL - CALL_DECAY * scale * at
                     found.append((worth, worth - LATER["call"], index, -1, entry.weight, "call", NO_PARENT))
             if not entry.height:
                 continue
@@ -142,8 +142,10 @@ class Judge:
         if entry.speaker == "agent":
             return (AGENT_NEWEST if rank == 0 else AGENT_OLDER, "agent")
         end = self.end(index)
-        if end <= SMALL_OUTPUT and sum(entry.costs[:end]) <= SMALL_OUTPUT:
-            return CALL, "call"
+        if end <= SMALL_OUTPUT:
+            weight = entry.lines_weight if end == entry.height else sum(entry.costs[:end])
+            if weight <= SMALL_OUTPUT:
+                return CALL, "call"
         return (NEWEST, "newest") if rank == 0 else (OLDER + RECENT / rank, "")
 
     def _lines(self, index: int, base: float, share: str) -> list[Piece]:
@@ -155,40 +157,42 @@ class Judge:
         # Of a large older output, only lines that say something new or related are looked at.
         skims = share == "" and entry.speaker == "call" and entry.height > LARGE_OUTPUT
         end, found = self.end(index), list[Piece]()
-        for at, text, cost, parent in entry.choices:
+        texts, costs, parents = entry.texts, entry.costs, entry.parents
+        for at in entry.choices:
             if at >= end:
                 break
             news, gain = fresh[at], gains.get(at, 0)
             if skims and not news and gain < HOT:
                 continue
-            worth = base + gain + FRESH * (news if news < MOST_FRESH else MOST_FRESH) - LENGTH * cost
-            if text in repeated:
+            worth = base + gain + FRESH * (news if news < MOST_FRESH else MOST_FRESH) - LENGTH * (cost := costs[at])
+            if (text := texts[at]) in repeated:
                 worth -= REPEATED
             else:
                 repeated.add(text)
             if bonus:
                 worth += bonus.get(at, 0)
-            found.append((worth, worth - less, index, at, cost, share, parent))
+            found.append((worth, worth - less, index, at, cost, share, parents[at]))
         return found
 
     def _gains(self, entry: Entry) -> tuple[dict[int, int], int]:
         """By line, the scores of its words; and how many words of the topic the entry has."""
-        scores, lines = self._scores, entry.lexed.lines
-        hits = lines.keys() & scores.keys()
+        scores, first, later = self._scores, entry.index.first, entry.index.later
+        hits = first.keys() & scores.keys()
         gains: dict[int, int] = {}
         for word in hits:
-            score = scores[word]
-            for at in lines[word]:
+            score, at = scores[word], first[word]
+            gains[at] = gains.get(at, 0) + score
+            for at in later.get(word, ()):
                 gains[at] = gains.get(at, 0) + score
         return gains, len(hits & self._hot)
 
     def _fresh(self, entry: Entry) -> Sequence[int]:
         """By line, the number of identifiers that neither an earlier line nor a newer entry contains."""
-        fresh, lines = entry.lexed.fresh, entry.lexed.lines
-        if stale := entry.lexed.names & self._covered:
+        first, _, names, fresh = entry.index
+        if stale := names & self._covered:
             fresh = fresh.copy()
             for name in stale:
-                fresh[lines[name][0]] -= 1
+                fresh[first[name]] -= 1
         return fresh
 
     def _bonus(self, entry: Entry) -> dict[int, int]:
@@ -212,9 +216,9 @@ class Judge:
         return near
 
 
-def _shared(entry: Entry, words: frozenset[str]) -> set[str]:
+def _shared(entry: Entry, words: frozenset[str]) -> frozenset[str]:
     """The words that the call or its output has."""
-    return (entry.lexed.lines.keys() & words) | (entry.words & words)
+    return (words & entry.vocabulary) | (words & entry.words)
 
 
 def is_error_line(text: str) -> bool:
