@@ -14,7 +14,7 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 from remora.errors import TraceError
@@ -29,6 +29,8 @@ PATIENCE_S = 30.0
 """How long a statement waits for a server that restarts or does not answer."""
 ATTEMPT_S = 10.0
 """How long one attempt may take before it is repeated on a new connection."""
+ATTEMPTS = 2
+"""At least so many, however long they take: a process that was stopped finds its time over when it wakes."""
 LEASE_S = 30.0
 """A writer that was silent for so long can lose its streams to another one."""
 MAX_GROUP = 256
@@ -206,15 +208,16 @@ class Committer:
         began = loop.time()
         deadline = began + self._patience_s
         pauses = iter(_PAUSES_S)
-        while True:
+        for attempt in count(1):
+            left = deadline - loop.time() if attempt > ATTEMPTS else self._patience_s
             try:
-                async with asyncio.timeout(min(self._attempt_s, max(deadline - loop.time(), 0.001))):
+                async with asyncio.timeout(min(self._attempt_s, max(left, 0.001))):
                     answer = await self._attempt(group)
             except (driver().Error, OSError, TimeoutError) as error:
                 passing = is_passing(error)
                 if passing or (self._connection is not None and self._connection.broken):
                     await self._drop()
-                if passing and loop.time() < deadline:
+                if passing and (attempt < ATTEMPTS or loop.time() < deadline):
                     await asyncio.sleep(next(pauses, _PAUSES_S[-1]))
                     continue
                 await self._separate(group, error)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from remora.errors import ConfigError, MissingExtra, TraceError
+from remora.errors import ConfigError, MissingExtra, StoreUnreachable
 from remora.trace.postgres.schema import check_version, found_version, in_schema, migrate
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def reason(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def store_error(error: BaseException, address: Address) -> TraceError | ConfigError:
+def store_error(error: BaseException, address: Address) -> StoreUnreachable | ConfigError:
     """An error for users: what happened, and what to look at."""
     state = getattr(error, "sqlstate", None)
     said = reason(error)
@@ -172,7 +172,7 @@ def store_error(error: BaseException, address: Address) -> TraceError | ConfigEr
     refused = _REFUSED.search(said)
     if refused and not _PASSES.search(said):
         return ConfigError(f"The server of {address} refused: {refused[1]}", hint=_CREDENTIALS)
-    return TraceError(
+    return StoreUnreachable(
         f"The trace store at {address} cannot be used: {said}", hint="Is the server running and reachable?"
     )
 
