@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
-from remora.errors import TraceError
-from remora.trace.postgres.connection import connect, connect_async, driver, is_passing, query
+from remora.errors import ConfigError, TraceError
+from remora.trace.postgres.connection import POOLED, connect, connect_async, driver, is_passing, query
 
 if TYPE_CHECKING:
     import psycopg
@@ -110,14 +110,20 @@ class Committer:
             return
         self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._renew())]
         try:
-            (await asyncio.to_thread(connect, self._address, create=True)).close()
-            label = f"{socket.gethostname()}:{os.getpid()}"
-            self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
-            values = [self._address.schema, self.writer]
-            await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", values)
+            with await asyncio.to_thread(connect, self._address, create=True) as other:
+                await self._enter(other)
         except BaseException:
             await self.stop()
             raise
+
+    async def _enter(self, other: psycopg.Connection[Any]) -> None:
+        """Become a writer of the store. Raises `ConfigError` if `other` shares our session: then it holds no lock."""
+        label = f"{socket.gethostname()}:{os.getpid()}"
+        self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
+        await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [self._address.schema, self.writer])
+        mine = await self.run("SELECT pg_backend_pid()", [])
+        if await asyncio.to_thread(lambda: other.execute("SELECT pg_backend_pid()").fetchone()) == (mine,):
+            raise ConfigError(f"The trace store at {self._address} gives no session of its own", hint=POOLED)
 
     async def run(self, sql: str, values: Sequence[Any]) -> Any:
         """Run a statement and return its first row: a value if it has one column. Raises `psycopg.Error`."""

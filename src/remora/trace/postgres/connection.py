@@ -25,12 +25,15 @@ _SETTINGS = (
 _PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57014", "25P03"})
 """Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
 _CREDENTIALS = "Check user, database and password; a password can also stand in `~/.pgpass`"
+POOLED = "A pooler shares sessions between clients: connect directly, or set its `pool_mode = session`"
 _HINTS = {
     "42501": "Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`",
     "42704": "Create the role first: `CREATE ROLE name LOGIN`",
     "28000": _CREDENTIALS,
     "28P01": _CREDENTIALS,
     "3D000": _CREDENTIALS,
+    "26000": POOLED,  # a prepared statement of this session is not there
+    "42P05": POOLED,  # or one of another session is
 }
 _REFUSED = re.compile(r"FATAL:\s+(.+)")
 """A refused connection has no SQLSTATE in the driver, only the server's words."""
