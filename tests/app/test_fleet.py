@@ -198,9 +198,12 @@ def test_a_missing_ray_is_said_before_anything_is_planned(shop: Path, monkeypatc
         open_project(shop, {"engine.name": "ray"}).runs.plan([shop / "shop" / "pricing.py"], ["lint"])
 
 
-def test_an_address_needs_the_engine_that_it_is_for() -> None:
+def test_an_address_needs_the_engine_that_it_is_for(shop: Path) -> None:
     with pytest.raises(ConfigError, match="`--engine ray`"):
         engine_flags("local", "auto")
+    with pytest.raises(ConfigError, match="`auto` names a Ray cluster"):
+        open_project(shop, engine_flags(None, "auto")).runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+    assert engine_flags("local", None)["engine.address"] == "", "one of the settings is not for this run"
 
 
 def test_the_run_says_who_did_what_where() -> None:

@@ -100,6 +100,11 @@ def check_engine(project: Project) -> None:
     """Raises `ConfigError` if the engine that the settings name cannot be used, before anything is planned."""
     settings = project.config.engine
     if settings.name == "local":
+        if settings.address:
+            raise ConfigError(
+                f"The address `{settings.address:.200}` names a Ray cluster: expected the engine `ray` with it",
+                hint="Add `--engine ray`, or leave `--address` out",
+            )
         return
     if len(project.config.escalation) > 1:
         raise ConfigError("A ladder of models cannot be used with the engine `ray`: its limits count in one process")
