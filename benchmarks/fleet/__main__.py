@@ -25,6 +25,8 @@ from remora.trace import PostgresStore, PostgresTrace, parse_address
 
 RESULTS = ROOT / "benchmarks" / "results" / "fleet.json"
 WRITERS = 16
+NODES = "0,1,2,4,8,1x30,8x30"
+"""Numbers of nodes, the last two with agents that wait 30 s."""
 
 
 def main() -> None:
@@ -40,7 +42,7 @@ def main() -> None:
         help="of the appends: the best one counts, as others may be busy; agents of each place on a node",
     )
     parser.add_argument("--floor-seconds", type=int, default=5, help="of pgbench beside our writers; 0: without")
-    parser.add_argument("--nodes", default="", help="only this: numbers of Ray nodes, such as 0,1,2,4,8; 0: no Ray")
+    parser.add_argument("--nodes", default="", help=f"only this: numbers of Ray nodes, such as {NODES}; 0: no Ray")
     parser.add_argument("--agent-seconds", type=float, default=10.0, help="how long each agent waits")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks/fleet.md too")
@@ -48,11 +50,10 @@ def main() -> None:
     stored: dict[str, Any] = json.loads(chosen.out.read_text(encoding="utf-8")) if chosen.out.exists() else {}
     with _database(chosen.url) as (url, server):
         if chosen.nodes:
-            counts = [int(count) for count in chosen.nodes.split(",")]
+            cases = [nodes.Case.parse(text, chosen.agent_seconds) for text in chosen.nodes.split(",")]
             stored["nodes"] = _about(url) | {
                 "busy_before": business(),
-                "agent_s": chosen.agent_seconds,
-                "rows": nodes.measure(url, server, counts, agent_s=chosen.agent_seconds, rounds=chosen.rounds),
+                "rows": nodes.measure(url, server, cases, rounds=chosen.rounds),
             }
         else:
             stored |= _measure(url, server, chosen)

@@ -2,7 +2,8 @@
 
 The agents mostly wait, as for a model on another machine, so that eight nodes fit on few cores. The figures are agents
 and events a second, the CPU of an agent in the worker and in the engine beside it, and the time until an agent's
-place on a worker is free again, beside the time that the agent itself takes: the difference is the engine's.
+place on a worker is free again, beside the time that the agent itself takes: the difference is the engine's. The first
+agent starts when all workers are ready: how long that took is a figure of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import sub
@@ -24,38 +27,77 @@ from typing import Any
 from benchmarks.fleet.appends import cpu_below
 from benchmarks.measure import ROOT, say
 from remora.app import Project, make_store, open_project
+from remora.engines import Workers
 
 AT_ONCE = 8
 TURNS = 5
 """Waits of each agent."""
 
 
-def measure(url: str, server: int | None, nodes: Sequence[int], *, agent_s: float, rounds: int) -> list[dict[str, Any]]:
-    """One row for each number of nodes; 0 is the engine of one process, without Ray."""
+@dataclass(frozen=True)
+class Case:
+    """So many nodes, 0 for the engine of one process without Ray, with agents that wait so long."""
+
+    nodes: int
+    wait_s: float
+
+    @classmethod
+    def parse(cls, text: str, wait_s: float) -> Case:
+        """`8`, or `8x30` for agents that wait 30 s."""
+        nodes, _, own = text.partition("x")
+        return cls(int(nodes), float(own) if own else wait_s)
+
+
+def measure(url: str, server: int | None, cases: Sequence[Case], *, rounds: int) -> list[dict[str, Any]]:
+    """One row for each case."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"REMORA_CONFIG_DIR": f"{folder}/own", "REMORA_CACHE_DIR": f"{folder}/cache"}
-        return [_row(url, server, count, rounds, agent_s, Path(folder) / str(count)) for count in nodes]
+        return [_row(url, server, case, rounds, Path(folder) / str(place)) for place, case in enumerate(cases)]
 
 
-def _row(url: str, server: int | None, nodes: int, rounds: int, agent_s: float, folder: Path) -> dict[str, Any]:
+def _row(url: str, server: int | None, case: Case, rounds: int, folder: Path) -> dict[str, Any]:
     sys.path.insert(0, str(ROOT / "tests"))
     from ray_cluster import local_cluster, make_project
 
-    say(f"fleet: {nodes or 'no'} nodes, {AT_ONCE} agents at once on each")
-    agents = max(nodes, 1) * AT_ONCE * rounds
+    nodes = case.nodes
+    say(f"fleet: {nodes or 'no'} nodes, {AT_ONCE} agents of {case.wait_s:g} s at once on each")
+    agents, known = max(nodes, 1) * AT_ONCE * rounds, {"nodes": nodes, "wait_s": case.wait_s}
     (folder / "head").mkdir(parents=True)
-    make = partial(make_project, folder / "project", folder / "effects", agents=agents, wait_s=agent_s / (TURNS - 1))
+    make = partial(
+        make_project, folder / "project", folder / "effects", agents=agents, wait_s=case.wait_s / (TURNS - 1)
+    )
     store = f"{url}?schema=nodes_{int(time.time() * 1000)}"
     make_store(store)
     settings = {"server.server": "scripted", "runner.max_concurrent": AT_ONCE}
     if nodes == 0:
         make()
-        return {"nodes": 0} | _run(open_project(folder / "project", settings, state_dir=store), server, [], rounds)
+        return known | _run(open_project(folder / "project", settings, state_dir=store), server, [], rounds)
     with local_cluster(nodes, folder / "head") as cluster:
         make()
         pids = [node.all_processes["raylet"][0].process.pid for node in cluster.nodes]
         project = open_project(folder / "project", settings | {"engine.name": "ray"}, state_dir=store)
-        return {"nodes": nodes} | _run(project, server, pids, rounds)
+        with wait_for_all(nodes) as ready:
+            row = _run(project, server, pids, rounds)
+        return known | {"start_s": round(ready[0], 1)} | row
+
+
+@contextmanager
+def wait_for_all(nodes: int) -> Iterator[list[float]]:
+    """Runs begin when so many workers are ready. The list gets the seconds until then."""
+    plain, ready, began = Workers.wait_for_one, list[float](), time.perf_counter()
+
+    async def wait(self: Workers) -> None:
+        await plain(self)
+        while len(self.ready) < nodes:
+            self.changed.clear()
+            await self.changed.wait()
+        ready.append(time.perf_counter() - began)
+
+    Workers.wait_for_one = wait  # type: ignore[method-assign]
+    try:
+        yield ready
+    finally:
+        Workers.wait_for_one = plain  # type: ignore[method-assign]
 
 
 def _run(project: Project, server: int | None, raylets: Sequence[int], rounds: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from remora_lab.marks import between_marks
 
 PAGE = ROOT / "docs" / "benchmarks" / "fleet.md"
 BEGIN = "<!-- figures: `python -m benchmarks.fleet --page` -->"
-BEGIN_NODES = "<!-- figures: `python -m benchmarks.fleet --nodes 0,1,2,4,8 --page` -->"
+BEGIN_NODES = "<!-- figures: `python -m benchmarks.fleet --nodes 0,1,2,4,8,1x30,8x30 --rounds 2 --page` -->"
 AIM = 2_000
 KINDS = {
     (False, "streams"): "streams of one process",
@@ -36,16 +36,18 @@ def node_figures(stored: dict[str, Any]) -> str:
     )
     head += f"Postgres {known['postgres']}, psycopg {known['psycopg']}, Python {known['python']}."
     lines = [
-        "| nodes | agents | agents/s | times one | events/s | one agent | its place is free again after | engine adds |"
+        "| nodes | an agent waits | agents | agents/s | times one | events/s | one agent | its place is free after"
     ]
-    lines[0] += " CPU of an agent: driver | node | database | load |"
+    lines[0] += " | engine adds | CPU of an agent: driver | node | database | workers ready after | load |"
     lines.append("|---" * (lines[0].count("|") - 1) + "|")
-    one = next((row["agents_s"] for row in stored["rows"] if row["nodes"] == 1), 0.0)
+    ones = {row["wait_s"]: row["agents_s"] for row in stored["rows"] if row["nodes"] == 1}
     for row in stored["rows"]:
+        one = ones.get(row["wait_s"])
         times = f"{row['agents_s'] / one:.2f}" if one and row["nodes"] else ""
         adds = f"{row['turnaround_s'] / row['agent_s'] - 1:.1%}"
         cells = [
             row["nodes"] or "no Ray",
+            f"{row['wait_s']:g} s",
             row["agents"],
             row["agents_s"],
             times,
@@ -53,7 +55,7 @@ def node_figures(stored: dict[str, Any]) -> str:
             f"{row['agent_s']:.2f} s",
         ]
         cells += [f"{row['turnaround_s']:.2f} s", adds, f"{row['driver_ms']} ms", f"{row['nodes_ms']} ms"]
-        cells += [f"{row.get('server_ms', '')} ms", row["load"]]
+        cells += [f"{row.get('server_ms', '')} ms", f"{row['start_s']} s" if "start_s" in row else "", row["load"]]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return head + "\n\n" + "\n".join(lines)
 

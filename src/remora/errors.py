@@ -221,6 +221,10 @@ class TraceError(RemoraError):
     """A stream cannot be written or read."""
 
 
+class StoreUnreachable(TraceError):
+    """The database of the streams does not answer. It may again."""
+
+
 class TraceNotFound(TraceError):
     """No stream has this id."""
 

@@ -182,7 +182,7 @@ class Coordinator:
                 stages = {job.agent_id: job.stage for job in jobs}
                 async for result in self._engine.run(jobs):
                     counts[result.outcome] += 1
-                    await self._record(plan, _finished_event(result))
+                    await self._record(plan, _finished_event(result) if result.has_ended else _open_notice(result))
                     done.append(replace(result, stage=stages[result.agent_id]))
                     yield done[-1]
             completed = True
@@ -246,6 +246,12 @@ def _scheduled_event(job: Job) -> AgentScheduledEvent:
         node=job.node.record() if job.stage or job.over else {},
         answer=job.answer,
     )
+
+
+def _open_notice(result: AgentResult) -> NoticeEvent:
+    """Why an agent is not over. Without `agent_finished`, a resume takes it up again."""
+    why = f"{result.operation} {result.node_id}: {result.reason}: {result.summary}"
+    return NoticeEvent(code="not_over", message=why, agent_id=result.agent_id)
 
 
 def _finished_event(result: AgentResult) -> AgentFinishedEvent:

@@ -167,6 +167,11 @@ class AgentResult:
     """Who decided what: a `remora.analysis.RungRow` for each rung."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the stream records this end. That of a `degraded` agent does not: `remora resume` continues it."""
+        return self.outcome != "degraded"
+
+    @property
     def why(self) -> str:
         """The reason for the verdict in one line, in the words of tools and rules, never of the model."""
         failed = self.outcome in ("error", "degraded", "cancelled")

@@ -6,17 +6,22 @@ import asyncio
 import hashlib
 import importlib.util
 import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cutting_proxy import CuttingProxy
 from postgres import Server
-from remora.app import _fleet, open_project
+from remora.app import SystemClock, _fleet, make_store, open_project
 from remora.app._fleet import Described, describe_placement, open_node, pack_sources, unpack_sources
 from remora.cli._analyze import engine_flags
-from remora.engines import Placement
-from remora.errors import ConfigError, MissingExtra
-from remora.events import AgentEndEvent
+from remora.engines import FleetEngine, Placement, Workers
+from remora.errors import ConfigError, MissingExtra, TraceFenced
+from remora.events import AgentEndEvent, Event, NoticeEvent
+from remora.ports import AgentResult, Draft, Job
+from remora.trace import PostgresTrace, parse_address
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
@@ -70,6 +75,111 @@ def test_a_node_without_the_project_runs_and_resumes_agents_into_the_store(shop:
     assert not library.verify().damaged
 
 
+def fence(url: str, agent_id: str) -> None:
+    """Another writer takes the agent's stream over and leaves it, as while this one was stopped."""
+    import psycopg
+
+    address = parse_address(url)
+    with psycopg.connect(address.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {address.schema}")
+        sql = "UPDATE streams SET epoch = epoch + 1, writer = NULL WHERE stream_id = %s"
+        connection.execute(sql, [f"traces/{agent_id}"])
+
+
+class HostWorker:
+    """A worker of the fleet in this process, whose writer is fenced before its n-th append to an agent's stream."""
+
+    def __init__(self, described: Described, sources: bytes, url: str, fenced: Iterator[int]) -> None:
+        self._opening = open_node(described, sources)
+        self._url = url
+        self._fenced = fenced
+
+    async def start(self) -> str:
+        self._host = await self._opening.__aenter__()
+        return "here:1"
+
+    async def run(self, job: Job, *, resumed: bool) -> AgentResult:
+        writer, left = self._host._session.writer, next(self._fenced, 0)
+        append = PostgresTrace.append
+
+        async def wake_up_fenced(stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
+            nonlocal left
+            left -= stream_id == f"traces/{job.agent_id}"
+            if left == 0:
+                fence(self._url, job.agent_id)
+            return await append(writer, stream_id, drafts)  # type: ignore[arg-type]
+
+        writer.append = wake_up_fenced  # type: ignore[method-assign]
+        return await self._host.execute(job, resumed=resumed)
+
+    async def stop(self) -> None:
+        await self._opening.__aexit__(None, None, None)
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("fenced", [[2], [5], [9, 3], [14, 1, 6]])
+def test_an_agent_whose_worker_was_fenced_is_over_only_when_its_stream_is(
+    shop: Path, postgres: Server, fenced: list[int]
+) -> None:
+    """What a node does that was stopped, and woken after its stream had been taken over."""
+    url = postgres.new_url()
+    project = open_project(shop, state_dir=url)
+    plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+    described = Described("elsewhere", "/nowhere", "/nowhere", project.config, plan.operations, "")
+
+    async def work() -> tuple[list[AgentResult], Placement]:
+        sources = await pack_sources(project)
+        found = replace(described, digest=hashlib.sha256(sources).hexdigest())
+        times = iter(fenced)
+
+        class Here:
+            async def nodes(self) -> Sequence[str]:
+                return ["here"]
+
+            def worker(self, node_id: str) -> HostWorker:
+                return HostWorker(found, sources, url, times)
+
+        async with Workers(Here()) as workers:
+            engine = FleetEngine(workers, at_once=1)
+            return [result async for result in engine.run(plan.jobs[:2])], engine.placed
+
+    results, placed = asyncio.run(work())
+    assert [result.outcome for result in results] == ["success", "success"]
+    assert placed.moved == [plan.jobs[0].agent_id] * len(fenced)
+    for result in results:
+        events = list(project.library.events(result.agent_id))
+        assert [event.type for event in events].count("agent_end") == 1 and events[-1].type == "agent_end"
+    assert not project.library.verify().damaged
+
+
+async def test_a_stream_that_a_sleeping_worker_opened_and_never_wrote_is_taken_over_after_its_lease(
+    shop: Path, postgres: Server
+) -> None:
+    url = postgres.new_url()
+    make_store(url)
+    project = open_project(shop, state_dir=url)
+    plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+    job = plan.jobs[0]
+    sources = await pack_sources(project)
+    digest = hashlib.sha256(sources).hexdigest()
+    described = Described("elsewhere", "/nowhere", "/nowhere", project.config, plan.operations, digest)
+    proxy = CuttingProxy(postgres.port)
+    through = url.replace(f":{postgres.port}/", f":{proxy.port}/") + "&sslmode=disable&gssencmode=disable"
+    asleep = PostgresTrace(through, clock=SystemClock(), lease_s=2.0, patience_s=60, attempt_s=60)
+    await asleep.claim(f"traces/{job.agent_id}")
+    proxy.freeze()
+    async with open_node(described, sources) as host:
+        result = await host.execute(job, resumed=True)
+    assert (result.outcome, bool(result.head)) == ("success", True)
+    proxy.thaw()
+    with pytest.raises(TraceFenced):
+        await asleep.append(f"traces/{job.agent_id}", [NoticeEvent(code="late")])
+    await asleep.aclose()
+    proxy.close()
+
+
 def test_other_machines_need_a_store_that_all_reach(shop: Path) -> None:
     project = open_project(shop, {"engine.name": "ray", "engine.address": "auto"})
     with pytest.raises(ConfigError, match="need a store that all of them reach"):
@@ -88,14 +198,17 @@ def test_a_missing_ray_is_said_before_anything_is_planned(shop: Path, monkeypatc
         open_project(shop, {"engine.name": "ray"}).runs.plan([shop / "shop" / "pricing.py"], ["lint"])
 
 
-def test_an_address_needs_the_engine_that_it_is_for() -> None:
+def test_an_address_needs_the_engine_that_it_is_for(shop: Path) -> None:
     with pytest.raises(ConfigError, match="`--engine ray`"):
         engine_flags("local", "auto")
+    with pytest.raises(ConfigError, match="`auto` names a Ray cluster"):
+        open_project(shop, engine_flags(None, "auto")).runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+    assert engine_flags("local", None)["engine.address"] == "", "one of the settings is not for this run"
 
 
 def test_the_run_says_who_did_what_where() -> None:
     event = describe_placement(Placement({"a:1": ["X", "Y"], "b:2": ["Z"]}, ["Y"]), "R")
     assert event is not None
-    assert event.message == "ray: a:1 ran 2 agents, b:2 ran 1 agent; 1 agent went on elsewhere after a worker was lost"
+    assert event.message == "ray: a:1 ran 2 agents, b:2 ran 1 agent; 1 agent went on elsewhere after a fault"
     assert describe_placement(Placement(), "R") is None
     assert _fleet.FREE_S > 30

@@ -9,14 +9,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from postgres import Server
 from remora.app import make_store, open_project
-from remora.events import AgentEndEvent, AgentFinishedEvent, RunEndEvent
-from remora.trace import read_events
+from remora.errors import TracePoisoned
+from remora.events import AgentEndEvent, AgentFinishedEvent, Event, RunEndEvent
+from remora.ports import AgentResult, Draft
+from remora.trace import PostgresTrace, read_events
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
@@ -48,6 +51,36 @@ def test_a_run_over_a_store_is_that_over_files_and_leaves_no_stream_on_disk(shop
     accepted = asyncio.run(stored.review.accept())
     assert any(not each.conflict for each in accepted)
     assert [len(project.library.agents()) for project in (files, stored)].count(0) == 0
+
+
+def test_an_agent_that_could_not_record_its_end_is_not_over_and_resume_continues_it(
+    shop: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = open_project(shop, state_dir=postgres.new_url())
+    append, refused = PostgresTrace.append, set[str]()
+
+    async def refuse_one_end(self: PostgresTrace, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
+        if any(isinstance(draft, AgentEndEvent) for draft in drafts) and not refused:
+            refused.add(stream_id)
+            raise TracePoisoned("the database did not answer in time")
+        return await append(self, stream_id, drafts)
+
+    monkeypatch.setattr(PostgresTrace, "append", refuse_one_end)
+    first = asyncio.run(project.runs.analyze([shop / "shop" / "pricing.py"], ["lint"]))
+    (open_one,) = [result.agent_id for result in first if not result.has_ended]
+    assert refused == {f"traces/{open_one}"}
+    plan, results = project.runs.resume()
+    assert [job.agent_id for job in plan.jobs] == [open_one] and not plan.is_over
+
+    async def go_on() -> list[AgentResult]:
+        return [result async for result in results]
+
+    assert [(result.agent_id, result.outcome) for result in asyncio.run(go_on())] == [(open_one, "success")]
+    (path,) = project.library.runs()
+    finished = [event.agent_id for event in read_events(path) if isinstance(event, AgentFinishedEvent)]
+    assert sorted(finished) == sorted(result.agent_id for result in first)
+    assert not project.library.verify().damaged
+    assert project.runs.resume()[0].is_over
 
 
 @pytest.mark.fleet

@@ -13,7 +13,7 @@ import pytest
 from remora.engines import FleetEngine, WorkerLost, Workers
 from remora.engines._fleet import LOSSES
 from remora.engines._ray import _connect
-from remora.errors import ConfigError, TraceLocked
+from remora.errors import AgentError, ConfigError, TraceFenced, TraceLocked
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import AgentResult, Job
 
@@ -42,7 +42,7 @@ class ScriptedCluster:
         """Node, agent and whether it was resumed."""
         self.killed: list[str] = []
         self.stopped: list[str] = []
-        self.behave: Callable[[str, Job], BaseException | None] = lambda node_id, job: None
+        self.behave: Callable[[str, Job], BaseException | AgentResult | None] = lambda node_id, job: None
         self.starting: Callable[[str], BaseException | None] = lambda node_id: None
         self.most: Counter[str] = Counter()
         self.running: Counter[str] = Counter()
@@ -77,10 +77,13 @@ class ScriptedWorker:
         try:
             await at.hold.wait()
             await asyncio.sleep(0)
-            if error := at.behave(self._node_id, job):
-                raise error
+            outcome = at.behave(self._node_id, job)
         finally:
             at.running[self._node_id] -= 1
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if outcome is not None:
+            return outcome
         return AgentResult(job.agent_id, job.node.node_id, job.operation, "success")
 
     async def stop(self) -> None:
@@ -193,15 +196,45 @@ async def test_an_agent_that_loses_its_worker_too_often_fails_and_the_others_end
     cluster = ScriptedCluster("a", "b")
     cluster.behave = lambda node_id, job: WorkerLost("died") if job.agent_id == "A0" else None
     results, _ = await run(cluster, 4)
-    assert Counter(result.reason for result in results) == {"node_lost": 1, "": 3}
+    assert Counter((result.reason, result.has_ended) for result in results) == {("node_lost", False): 1, ("", True): 3}
+    assert sum(agent_id == "A0" for _, agent_id, _ in cluster.asked) == LOSSES + 1
+
+
+def not_sealed(job: Job) -> AgentResult:
+    """What a worker returns that was stopped, and woken after another writer had taken the stream."""
+    return AgentResult(job.agent_id, job.node.node_id, job.operation, "degraded", "trace", "taken over")
+
+
+@pytest.mark.parametrize(
+    "outcome", [not_sealed, lambda job: TraceFenced("taken over"), lambda job: TraceLocked("busy")]
+)
+async def test_an_agent_whose_end_was_not_recorded_is_not_over_and_goes_on_from_its_stream(
+    outcome: Callable[[Job], BaseException | AgentResult],
+) -> None:
+    cluster = ScriptedCluster("a")
+    refused = iter([True, True])
+    cluster.behave = lambda node_id, job: outcome(job) if job.agent_id == "A0" and next(refused, False) else None
+    results, engine = await run(cluster, 3)
+    assert {result.agent_id: result.outcome for result in results} == dict.fromkeys(["A0", "A1", "A2"], "success")
+    assert [resumed for _, agent_id, resumed in cluster.asked if agent_id == "A0"] == [False, True, True]
+    assert engine.placed.moved == ["A0", "A0"]
+    assert cluster.killed == ["a"], "a worker that works for others was ended before the run was over"
+
+
+async def test_an_agent_whose_end_can_never_be_recorded_is_reported_as_not_over() -> None:
+    cluster = ScriptedCluster("a", "b")
+    cluster.behave = lambda node_id, job: not_sealed(job) if job.agent_id == "A0" else None
+    results, engine = await run(cluster, 3)
+    assert {result.agent_id: result.has_ended for result in results} == {"A0": False, "A1": True, "A2": True}
+    assert "A0" not in [agent_id for ran in engine.placed.agents.values() for agent_id in ran]
     assert sum(agent_id == "A0" for _, agent_id, _ in cluster.asked) == LOSSES + 1
 
 
 async def test_what_an_agent_raises_is_its_result_and_is_not_repeated() -> None:
     cluster = ScriptedCluster("a")
-    cluster.behave = lambda node_id, job: TraceLocked("busy") if job.agent_id == "A0" else None
+    cluster.behave = lambda node_id, job: AgentError("no such node") if job.agent_id == "A0" else None
     results, _ = await run(cluster, 2)
-    assert {result.agent_id: result.reason for result in results} == {"A0": "TraceLocked", "A1": ""}
+    assert {result.agent_id: result.reason for result in results} == {"A0": "AgentError", "A1": ""}
     assert len(cluster.asked) == 2
 
 

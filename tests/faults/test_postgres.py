@@ -137,6 +137,18 @@ def test_a_server_that_is_killed_loses_nothing_acknowledged(
     record_property("row 34", f"{KILLS} kills, {load.progress():,} events acknowledged: 0 lost, 0 twice")
 
 
+def test_a_blob_waits_for_a_server_that_restarts(server: Server) -> None:
+    blobs = PostgresBlobs(server.new_url())
+    asyncio.run(blobs.put(b"before"))
+    server.stop()
+    start = threading.Timer(4, server.start)  # longer than a reader waits
+    start.start()
+    digest = asyncio.run(blobs.put(b"during"))
+    start.join()
+    assert blobs.read(digest) == b"during"
+    blobs.close()
+
+
 def test_a_server_that_is_restarted_is_waited_for(server: Server, tmp_path: Path) -> None:
     url = server.new_url()
     make_store(url)

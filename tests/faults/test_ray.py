@@ -108,8 +108,7 @@ def check(project: Project, run_id: str) -> None:
     finished = Counter(event.agent_id for event in events if isinstance(event, AgentFinishedEvent))
     assert set(finished.values()) == {1}
     assert [event.outcome for event in events if isinstance(event, RunEndEvent)] == ["finished"]
-    lost = [event for event in events if isinstance(event, AgentFinishedEvent) and event.reason == "node_lost"]
-    for agent_id in finished.keys() - {event.agent_id for event in lost}:
+    for agent_id in finished:
         assert sum(isinstance(event, AgentEndEvent) for event in library.events(agent_id)) == 1
     assert [event.code for event in events if isinstance(event, NoticeEvent)].count("placement") == 1
     assert not library.verify().damaged

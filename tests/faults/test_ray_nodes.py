@@ -32,6 +32,8 @@ AGENTS = int(os.environ.get("REMORA_RAY_AGENTS", "24"))
 NODE_KILLS = int(os.environ.get("REMORA_RAY_NODE_KILLS", "10"))
 KILLS_A_RUN = int(os.environ.get("REMORA_RAY_KILLS_A_RUN", "3"))
 SEED = int(os.environ.get("REMORA_RAY_SEED", "35"))
+STOPPED_S = [float(each) for each in os.environ.get("REMORA_RAY_STOPPED_S", "45").split(",")]
+"""How long a node is stopped: longer than a writer's patience, and shorter than Ray waits for it, about 65 s."""
 WAIT_S = 1.0
 """How long each tool of an agent takes."""
 
@@ -66,15 +68,14 @@ class Posts:
         unknown = 0
         for event in ended:
             stream = list(library.events(event.agent_id))
-            if event.reason != "node_lost":
-                ends = sum(isinstance(each, AgentEndEvent) for each in stream)
-                assert ends == 1, f"{event}: {[each.type for each in stream]}"
+            ends = sum(isinstance(each, AgentEndEvent) for each in stream)
+            assert ends == 1, f"{event}: {[each.type for each in stream]}"
             unknown += sum(isinstance(each, ToolResultEvent) and each.outcome == "unknown" for each in stream)
         assert not library.verify().damaged
         (placed,) = (event.message for event in events if isinstance(event, NoticeEvent) and event.code == "placement")
         moved = re.search(r"(\d+) agents? went on elsewhere", placed)
         assert moved or not some_moved, "the fault hit no agent"
-        lost = Counter(event.reason for event in ended)["node_lost"]
+        lost = sum(isinstance(event, NoticeEvent) and event.code == "not_over" for event in events)
         return (
             f"{len(ended)} agents ended once, {moved[1] if moved else 0} moved, {lost} given up, "
             f"{len(posted)} effects, none twice, {unknown} whose result was lost"
@@ -133,6 +134,19 @@ def test_a_run_goes_on_though_the_head_is_restarted(
 ) -> None:
     run_id = run_during(posts, partial(cluster.restart_head, after_s=5), [AGENTS // 2])
     record_property("row 35", f"head restarted: {posts.check(run_id, some_moved=False)}")
+
+
+@pytest.mark.parametrize("stopped_s", STOPPED_S)
+def test_every_agent_ends_once_though_a_node_was_stopped_and_woken(
+    cluster: LocalCluster, posts: Posts, record_property: Callable[..., None], stopped_s: float
+) -> None:
+    def stop() -> None:
+        frozen = cluster.freeze(0)
+        time.sleep(stopped_s)
+        signal_all(frozen, signal.SIGCONT)
+
+    run_id = run_during(posts, stop, [AGENTS // 2])
+    record_property("row 35", f"a node stopped for {stopped_s:g} s: {posts.check(run_id, some_moved=False)}")
 
 
 def test_a_node_that_was_cut_off_repeats_nothing_when_it_comes_back(

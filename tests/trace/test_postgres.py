@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from cutting_proxy import CuttingProxy
 from postgres import Server
 from remora.app import copy_store, describe_store, make_store, open_project
-from remora.errors import ConfigError, TraceError, TraceFenced, TraceLocked, TraceSealed
+from remora.errors import ConfigError, StoreUnreachable, TraceError, TraceFenced, TraceLocked, TraceSealed
 from remora.events import (
     AgentEndEvent,
     AgentStartEvent,
@@ -134,9 +135,9 @@ def test_a_parameter_that_postgres_does_not_know_is_an_error_of_the_url() -> Non
     [
         ('port 1 failed: FATAL:  password authentication failed for user "me"', ConfigError),
         ('port 1 failed: FATAL:  database "x" does not exist', ConfigError),
-        ("port 1 failed: FATAL:  the database system is starting up", TraceError),
-        ("port 1 failed: FATAL:  sorry, too many clients already", TraceError),
-        ("port 1 failed: Connection refused", TraceError),
+        ("port 1 failed: FATAL:  the database system is starting up", StoreUnreachable),
+        ("port 1 failed: FATAL:  sorry, too many clients already", StoreUnreachable),
+        ("port 1 failed: Connection refused", StoreUnreachable),
     ],
 )
 def test_a_server_that_refuses_is_told_from_one_that_is_away(said: str, kind: type[Exception]) -> None:
@@ -264,6 +265,46 @@ async def test_a_writer_that_slept_past_its_lease_is_fenced(postgres: Server, ur
     assert texts == ["a", "b", "c"]
     await asleep.aclose()
     proxy.close()
+
+
+async def test_a_claim_takes_a_stream_over_that_was_opened_and_never_written(url: str, clock: Any) -> None:
+    async with PostgresTrace(url, clock=clock) as first, PostgresTrace(url, clock=clock) as second:
+        assert await first.claim(STREAM) == -1
+        with pytest.raises(TraceLocked):
+            await second.claim(STREAM)
+        await first.close(STREAM)
+        assert await second.claim(STREAM) == -1
+        with pytest.raises(TraceLocked):
+            await first.append(STREAM, [note("late")])
+        (event,) = await second.append(STREAM, [note("a")])
+        assert event.seq == 0
+
+
+async def test_a_writer_that_was_fenced_goes_on_only_after_it_claimed_the_stream_again(url: str, clock: Any) -> None:
+    async with PostgresTrace(url, clock=clock) as trace:
+        await trace.append(STREAM, [note("a")])
+        ask(url, "UPDATE @.streams SET epoch = epoch + 1, writer = NULL")  # another writer had it
+        for _ in range(2):
+            with pytest.raises(TraceFenced):
+                await trace.append(STREAM, [note("refused")])
+        assert await trace.claim(STREAM) == 0
+        (event,) = await trace.append(STREAM, [note("b")])
+        assert event.seq == 1
+
+
+async def test_a_process_that_was_stopped_longer_than_its_patience_asks_again_when_it_wakes(
+    url: str, clock: Any
+) -> None:
+    async with PostgresTrace(url, clock=clock, patience_s=0.5, attempt_s=0.5) as trace:
+        await trace.append(STREAM, [note("a")])
+        late = asyncio.create_task(trace.append(STREAM, [note("b")]))
+        while not trace._committer._is_committing:  # type: ignore[union-attr] # noqa: ASYNC110
+            await asyncio.sleep(0)
+        time.sleep(0.7)  # noqa: ASYNC251 - like a stopped process, the loop sees neither answers nor the time
+        (event,) = await late
+        assert event.seq == 1
+        texts = [event.message async for event in trace.read(STREAM) if isinstance(event, NoticeEvent)]
+    assert texts == ["a", "b"]
 
 
 async def test_many_writers_that_race_for_a_stream_never_interleave(url: str, clock: Any) -> None:

@@ -11,7 +11,7 @@ import shutil
 import socket
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,8 @@ from remora.app._project import Project, environment_secrets
 from remora.app._session import Session, open_session
 from remora.config import Config
 from remora.context.text import number
-from remora.errors import ConfigError, MissingExtra, TraceLocked, TraceNotFound
-from remora.events import NoticeEvent
+from remora.errors import ConfigError, MissingExtra, StoreUnreachable, TraceLocked
+from remora.events import Event, NoticeEvent
 from remora.ports import AgentResult, Job
 
 if TYPE_CHECKING:
@@ -63,27 +63,24 @@ class NodeHost:
 
     async def execute(self, job: Job, *, resumed: bool) -> AgentResult:
         """Run one agent to its end; with `resumed`, from where its stream ends."""
-        if not resumed:
-            return await self._session.execute(job)
-        await self._wait_until_free(f"traces/{job.agent_id}")
-        past = await asyncio.to_thread(self._session.project.runs.past_events, job.agent_id)
+        past = await self._take_over(job.agent_id) if resumed else ()
         return await self._session.execute(job, past)
 
-    async def _wait_until_free(self, stream_id: str) -> None:
-        """Take the stream over once its former writer is gone. One that has not begun is free."""
+    async def _take_over(self, agent_id: str) -> Sequence[Event]:
+        """Claim the agent's stream once its former writer is gone, and return what it holds.
+
+        Also a stream without a record is claimed: the former writer may have opened it, or be about to.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FREE_S
         while True:
             try:
-                await self._session.writer.reopen(stream_id)
-            except TraceNotFound:
-                return
-            except TraceLocked:
+                await self._session.writer.claim(f"traces/{agent_id}")
+                return await asyncio.to_thread(self._session.project.runs.past_events, agent_id)
+            except (TraceLocked, StoreUnreachable):
                 if loop.time() > deadline:
                     raise
                 await asyncio.sleep(0.2)
-            else:
-                return
 
 
 @asynccontextmanager
@@ -103,6 +100,11 @@ def check_engine(project: Project) -> None:
     """Raises `ConfigError` if the engine that the settings name cannot be used, before anything is planned."""
     settings = project.config.engine
     if settings.name == "local":
+        if settings.address:
+            raise ConfigError(
+                f"The address `{settings.address:.200}` names a Ray cluster: expected the engine `ray` with it",
+                hint="Add `--engine ray`, or leave `--address` out",
+            )
         return
     if len(project.config.escalation) > 1:
         raise ConfigError("A ladder of models cannot be used with the engine `ray`: its limits count in one process")
@@ -143,7 +145,7 @@ def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
     if not placed.agents:
         return None
     counts = ", ".join(f"{name} ran {number(len(agents), 'agent')}" for name, agents in placed.agents.items())
-    moved = f"; {number(len(placed.moved), 'agent')} went on elsewhere after a worker was lost" if placed.moved else ""
+    moved = f"; {number(len(placed.moved), 'agent')} went on elsewhere after a fault" if placed.moved else ""
     names = {"placed": placed.agents} if sum(map(len, placed.agents.values())) <= MAX_NAMED else {}
     fields = {"code": "placement", "message": f"ray: {counts}{moved}", "run_id": run_id, **names}
     return NoticeEvent.model_validate(fields)

@@ -23,6 +23,7 @@ from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._retention import carry_out_retention
 from remora.app._session import Session, open_session
+from remora.config import EngineConfig
 from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
@@ -284,7 +285,7 @@ class Runs:
 
     def _check_engine(self) -> None:
         """Raises `ConfigError` if the engine of the settings cannot be used, before anything is planned."""
-        if self._project.config.engine.name != "local":
+        if self._project.config.engine != EngineConfig():
             from remora.app._fleet import check_engine
 
             check_engine(self._project)

@@ -218,7 +218,7 @@ def engine_flags(engine: str | None, address: str | None) -> dict[str, Any]:
     """Translate the flags of the engine into settings."""
     if address is not None and engine == "local":
         raise ConfigError("`--address` names a Ray cluster: expected `--engine ray` with it")
-    return {"engine.name": engine, "engine.address": address}
+    return {"engine.name": engine, "engine.address": "" if engine == "local" else address}
 
 
 def _ladder(escalate: str | None, *, names_model: bool) -> list[str] | None:

@@ -1,8 +1,9 @@
 """Runs agents on the workers of a cluster, one worker a node.
 
 The cluster starts workers and tells when one is lost; it never runs an agent twice. An agent whose worker was lost is
-given to another one as *resumed*: it goes on from its stream, by the same rules as after a crash. Nodes may come and go
-while a run goes on: one that joins, or comes back, gets a worker.
+given to another one as *resumed*: it goes on from its stream, by the same rules as after a crash. So does one whose
+worker came back without having sealed the stream: because another writer has it, or the store could not be reached.
+Nodes may come and go while a run goes on: one that joins, or comes back, gets a worker.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from remora.errors import ConfigError, RemoraError
+from remora.engines._failure import degraded_result, failed_result
+from remora.errors import ConfigError, RemoraError, TraceError
 from remora.ports import AgentResult, Job
 
 LOSSES = 3
-"""How often one agent may lose its worker before it counts as failed."""
+"""How often one agent may go on elsewhere. After that it is reported as degraded, and `remora resume` continues it."""
 STARTS = 10
 """How often a worker that dies while it starts is started again on its node."""
 LOOK_S = 2.0
@@ -81,7 +83,7 @@ class _Ready:
 
 @dataclass
 class _Work:
-    """An agent to run, and how often its worker was lost."""
+    """An agent to run, and how often its worker was lost or could not seal its stream."""
 
     job: Job
     resumed: bool
@@ -95,7 +97,7 @@ class Placement:
     agents: dict[str, list[str]] = field(default_factory=dict)
     """Agents by worker, in the order of their ends."""
     moved: list[str] = field(default_factory=list)
-    """Agents that went on elsewhere after their worker was lost."""
+    """Agents that went on elsewhere after their worker was lost or could not record their end."""
 
 
 class Workers:
@@ -260,24 +262,21 @@ class FleetEngine:
 
     async def _one(self, ready: _Ready, work: _Work, results: asyncio.Queue[AgentResult]) -> _Work | None:
         """Run one agent to its end; return it if it has to go on elsewhere."""
+        is_over = False
         try:
             result = await ready.worker.run(work.job, resumed=work.resumed)
+            is_over = result.has_ended
         except WorkerLost as error:
             self._workers.lose(ready)
-            again = _Work(work.job, resumed=True, losses=work.losses + 1)
-            if again.losses <= LOSSES:
-                self.placed.moved.append(work.job.agent_id)
-                return again
-            result = _failed(work.job, "node_lost", f"Its node was lost {again.losses} times: {error}")
-        except RemoraError as error:
-            result = _failed(work.job, type(error).__name__, error.message)
+            result = degraded_result(work.job, "node_lost", f"Its node was lost {work.losses + 1} times: {error}")
+        except TraceError as error:
+            result = failed_result(work.job, error)
         except Exception as error:  # noqa: BLE001 - one agent's defect must not stop the others; the result says so
-            result = _failed(work.job, "internal_error", f"{type(error).__name__}: {error}")
-        else:
+            result, is_over = failed_result(work.job, error), True  # it would be the same again
+        if not is_over and work.losses < LOSSES:
+            self.placed.moved.append(work.job.agent_id)
+            return _Work(work.job, resumed=True, losses=work.losses + 1)
+        if result.has_ended:
             self.placed.agents.setdefault(ready.name, []).append(result.agent_id)
         results.put_nowait(result)
         return None
-
-
-def _failed(job: Job, reason: str, message: str) -> AgentResult:
-    return AgentResult(job.agent_id, job.node.node_id, job.operation, "error", reason, message[:500], verdict="failed")

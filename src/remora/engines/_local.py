@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from remora.errors import RemoraError
+from remora.engines._failure import failed_result
 from remora.ports import AgentResult, Job
 
 
@@ -32,11 +32,5 @@ class LocalEngine:
         async with room:
             try:
                 return await self._execute(job)
-            except RemoraError as error:
-                return _failed_result(job, type(error).__name__, error.message)
             except Exception as error:  # noqa: BLE001 - one agent's defect must not stop the others; the result says so
-                return _failed_result(job, "internal_error", f"{type(error).__name__}: {error}")
-
-
-def _failed_result(job: Job, reason: str, message: str) -> AgentResult:
-    return AgentResult(job.agent_id, job.node.node_id, job.operation, "error", reason, message, verdict="failed")
+                return failed_result(job, error)

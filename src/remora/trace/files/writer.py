@@ -66,6 +66,10 @@ class FileTrace:
         """Lock the stream and move a torn tail aside; return the last `seq`. Raises `TraceNotFound`."""
         if not self.path(stream_id).exists():
             raise TraceNotFound(f"There is no stream `{stream_id}` in `{self._state_dir}`")
+        return await self.claim(stream_id)
+
+    async def claim(self, stream_id: str) -> int:
+        """Like `reopen`, also for a stream that has not begun: its last `seq` is -1."""
         stream = self._stream(stream_id)
         await self._alone(stream, stream.open)
         return stream.at.line - 1

@@ -10,10 +10,11 @@ import hashlib
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from remora.errors import TraceError
+from remora.errors import StoreUnreachable, TraceError
 from remora.events import MAX_BLOB
 from remora.trace.files.blobs import CHUNK, BlobProof, Found
 from remora.trace.files.disk import Threads
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_ATTEMPTS = 5
+_READ_S, _WRITE_S = 2.0, 30.0
+"""How long a server is waited for that restarts: agents wait, somebody who reads does not."""
+_PAUSES_S = (0.1, 0.2, 0.4, 0.8)
 
 
 class PostgresBlobs:
@@ -132,7 +135,7 @@ class PostgresBlobs:
                     connection.execute(query("SELECT @.put_part(%b, %s, %b)", schema), [name, place, part])
                 connection.execute(query("SELECT @.put_blob(%b, %s)", schema), [name, size])
 
-        self._run(store)
+        self._run(store, _WRITE_S)
 
     def _fetch(self, digest: str, limit: int, *, keep: bool) -> tuple[BlobProof, bytes]:
         name = _raw(digest)
@@ -166,21 +169,22 @@ class PostgresBlobs:
                 return
             yield row[0]
 
-    def _run(self, work: Callable[[psycopg.Connection[Any]], T]) -> T:
+    def _run(self, work: Callable[[psycopg.Connection[Any]], T], patience_s: float = _READ_S) -> T:
         """Run `work` on the connection, again on a new one if it was lost. Everything here may be repeated."""
         with self._lock:
-            for attempt in range(_ATTEMPTS):
+            deadline = time.monotonic() + patience_s
+            pauses = iter(_PAUSES_S)
+            while True:
                 try:
                     return work(self._held.get(lambda: connect(self._address, create=self._create)))
                 except driver().Error as error:
                     self._held.close()
-                    if attempt == _ATTEMPTS - 1 or not is_passing(error):
+                    if time.monotonic() > deadline or not is_passing(error):
                         raise store_error(error, self._address) from error
-                except TraceError:
-                    if attempt == _ATTEMPTS - 1 or self._held.is_open:
+                except StoreUnreachable:
+                    if time.monotonic() > deadline:
                         raise
-                threading.Event().wait(0.1 * 2**attempt)
-        raise TraceError(f"The trace store at {self._address} cannot be used")
+                time.sleep(next(pauses, _PAUSES_S[-1]))
 
 
 def _raw(digest: str) -> bytes:

@@ -14,11 +14,11 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
-from remora.errors import TraceError
-from remora.trace.postgres.connection import connect, connect_async, driver, is_passing, query
+from remora.errors import ConfigError, TraceError
+from remora.trace.postgres.connection import POOLED, connect, connect_async, driver, is_passing, query
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,6 +29,8 @@ PATIENCE_S = 30.0
 """How long a statement waits for a server that restarts or does not answer."""
 ATTEMPT_S = 10.0
 """How long one attempt may take before it is repeated on a new connection."""
+ATTEMPTS = 2
+"""At least so many, however long they take: a process that was stopped finds its time over when it wakes."""
 LEASE_S = 30.0
 """A writer that was silent for so long can lose its streams to another one."""
 MAX_GROUP = 256
@@ -108,14 +110,20 @@ class Committer:
             return
         self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._renew())]
         try:
-            (await asyncio.to_thread(connect, self._address, create=True)).close()
-            label = f"{socket.gethostname()}:{os.getpid()}"
-            self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
-            values = [self._address.schema, self.writer]
-            await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", values)
+            with await asyncio.to_thread(connect, self._address, create=True) as other:
+                await self._enter(other)
         except BaseException:
             await self.stop()
             raise
+
+    async def _enter(self, other: psycopg.Connection[Any]) -> None:
+        """Become a writer of the store. Raises `ConfigError` if `other` shares our session: then it holds no lock."""
+        label = f"{socket.gethostname()}:{os.getpid()}"
+        self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
+        await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [self._address.schema, self.writer])
+        mine = await self.run("SELECT pg_backend_pid()", [])
+        if await asyncio.to_thread(lambda: other.execute("SELECT pg_backend_pid()").fetchone()) == (mine,):
+            raise ConfigError(f"The trace store at {self._address} gives no session of its own", hint=POOLED)
 
     async def run(self, sql: str, values: Sequence[Any]) -> Any:
         """Run a statement and return its first row: a value if it has one column. Raises `psycopg.Error`."""
@@ -206,15 +214,16 @@ class Committer:
         began = loop.time()
         deadline = began + self._patience_s
         pauses = iter(_PAUSES_S)
-        while True:
+        for attempt in count(1):
+            left = deadline - loop.time() if attempt > ATTEMPTS else self._patience_s
             try:
-                async with asyncio.timeout(min(self._attempt_s, max(deadline - loop.time(), 0.001))):
+                async with asyncio.timeout(min(self._attempt_s, max(left, 0.001))):
                     answer = await self._attempt(group)
             except (driver().Error, OSError, TimeoutError) as error:
                 passing = is_passing(error)
                 if passing or (self._connection is not None and self._connection.broken):
                     await self._drop()
-                if passing and loop.time() < deadline:
+                if passing and (attempt < ATTEMPTS or loop.time() < deadline):
                     await asyncio.sleep(next(pauses, _PAUSES_S[-1]))
                     continue
                 await self._separate(group, error)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from remora.errors import ConfigError, MissingExtra, TraceError
+from remora.errors import ConfigError, MissingExtra, StoreUnreachable
 from remora.trace.postgres.schema import check_version, found_version, in_schema, migrate
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ _SETTINGS = (
 _PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P02", "57P03", "57014", "25P03"})
 """Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
 _CREDENTIALS = "Check user, database and password; a password can also stand in `~/.pgpass`"
+POOLED = "A pooler shares sessions between clients: connect directly, or set its `pool_mode = session`"
 _HINTS = {
     "42501": "Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`",
     "42704": "Create the role first: `CREATE ROLE name LOGIN`",
     "28000": _CREDENTIALS,
     "28P01": _CREDENTIALS,
     "3D000": _CREDENTIALS,
+    "26000": POOLED,  # a prepared statement of this session is not there
+    "42P05": POOLED,  # or one of another session is
 }
 _REFUSED = re.compile(r"FATAL:\s+(.+)")
 """A refused connection has no SQLSTATE in the driver, only the server's words."""
@@ -159,7 +162,7 @@ def reason(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def store_error(error: BaseException, address: Address) -> TraceError | ConfigError:
+def store_error(error: BaseException, address: Address) -> StoreUnreachable | ConfigError:
     """An error for users: what happened, and what to look at."""
     state = getattr(error, "sqlstate", None)
     said = reason(error)
@@ -172,7 +175,7 @@ def store_error(error: BaseException, address: Address) -> TraceError | ConfigEr
     refused = _REFUSED.search(said)
     if refused and not _PASSES.search(said):
         return ConfigError(f"The server of {address} refused: {refused[1]}", hint=_CREDENTIALS)
-    return TraceError(
+    return StoreUnreachable(
         f"The trace store at {address} cannot be used: {said}", hint="Is the server running and reachable?"
     )
 

@@ -90,6 +90,16 @@ class PostgresTrace:
         await self._to_end(self._open(stream))
         return stream.records - 1
 
+    async def claim(self, stream_id: str) -> int:
+        """Take the next epoch of a stream, also of one that has not begun; return the last `seq`. Raises `TraceLocked`.
+
+        A stream that was poisoned here starts afresh: the database knows what was committed.
+        """
+        self._stream(stream_id)
+        stream = self._streams[stream_id] = _Stream(stream_id)
+        await self._to_end(self._open(stream))
+        return stream.records - 1
+
     async def read(self, stream_id: str, *, after: int = -1) -> AsyncIterator[Event]:
         """Yield events with `seq > after`, oldest first. Raises `TraceNotFound`, or `TraceDamaged` at the first damage.
 
