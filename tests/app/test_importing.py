@@ -64,6 +64,32 @@ async def test_a_sub_agent_in_its_own_file_names_the_call_that_started_it(tmp_pa
     assert {verify(path).status for path in (tmp_path / ".agentfs" / "traces").glob("*.jsonl")} == {"sealed"}
 
 
+async def test_a_sub_agent_of_codex_names_the_call_that_started_it(tmp_path: Path) -> None:
+    def item(kind: str, **fields: Any) -> dict[str, Any]:
+        return {"type": "response_item", "payload": {"type": kind, **fields}}
+
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "top"}}}
+    above = [
+        {"type": "session_meta", "payload": {"id": "top", "timestamp": "t"}},
+        item("message", role="user", content="Survey it"),
+        item("function_call", name="spawn_agent", arguments="{}", call_id="c1"),
+        item("function_call_output", call_id="c1", output='{"agent_id": "sub"}'),
+    ]
+    below = [
+        {"type": "session_meta", "payload": {"id": "sub", "timestamp": "t", "source": spawned}},
+        item("message", role="user", content="Look"),
+        item("message", role="assistant", content="Done."),
+    ]
+    for name, records in {"rollout-1.jsonl": above, "rollout-2.jsonl": below}.items():
+        (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
+    await open_project(tmp_path).streams.import_chats([tmp_path / "rollout-1.jsonl", tmp_path / "rollout-2.jsonl"])
+    top, sub = recorded(tmp_path)
+    call = next(event for event in top if event.type == "tool_call")
+    assert isinstance(sub[0], AgentStartEvent)
+    assert sub[0].parent is not None
+    assert (sub[0].parent["agent_id"], sub[0].parent["seq"]) == (top[0].agent_id, call.seq)
+
+
 async def test_what_was_not_understood_is_counted_in_the_report_and_in_the_stream(tmp_path: Path) -> None:
     done = await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])
     assert done.problems == []

@@ -50,7 +50,7 @@ def test_verify_tells_of_a_lost_blob_and_of_a_lost_stream(shop: Path, remora: Re
     lost.unlink()
     done = remora("trace", "verify")
     assert done.returncode == 1
-    assert f"{lost}:1  the stream is gone, although its run tells of its end" in done.stdout
+    assert f"{lost.relative_to(shop)}:1  the stream is gone, although its run tells of its end" in done.stdout
     blobs = [path for path in (shop / ".agentfs" / "blobs").rglob("*") if path.is_file()]
     for blob in blobs:
         blob.unlink()
@@ -187,4 +187,10 @@ def test_verify_misses_a_run_that_was_deleted_and_a_decision_that_was_cut_off(
     assert (done.returncode, "the stream was cut: `heads.log` notes" in done.stdout) == (1, True)
     run.unlink()
     done = remora("trace", "verify")
-    assert (done.returncode, f"{run}:1  the stream is gone" in done.stdout) == (1, True)
+    assert (done.returncode, f"{run.relative_to(shop)}:1  the stream is gone" in done.stdout) == (1, True)
+
+
+def test_a_state_folder_that_is_not_there_is_no_clean_bill(remora: Remora) -> None:
+    done = remora("trace", "verify", "--store", "nowhere")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "There is no folder `nowhere`" in done.stderr

@@ -120,7 +120,7 @@ def test_a_damaged_stream_is_named_and_the_rest_stays_readable(shop: Path, remor
     done = remora("trace", "verify")
     assert done.returncode == 1
     assert "damaged" in done.stdout
-    assert f"{stream}:" in done.stdout
+    assert f"{stream.relative_to(shop)}:" in done.stdout
     assert remora("trace", "ls").returncode == 0
     for options in ([], ["--events"], ["--json"]):
         shown = remora("trace", "show", stream.stem, *options)

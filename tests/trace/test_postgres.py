@@ -405,7 +405,8 @@ def test_a_reader_reads_searches_and_verifies_but_cannot_prune(url: str, clock: 
     library = PostgresStore(parse_address(url.replace("//owner@", "//only_reads@")), tmp_path).library()
     assert [info.stream_id for info in library.agents()] == [STREAM]
     assert [hit.event.seq for hit in library.search("needle")] == [1]
-    assert [report.status for report in library.verify()] == ["sealed"]
+    (report,) = library.verify().by_ids()
+    assert (report.status, str(report.file)) == ("sealed", STREAM)
     plan = library.plan_prune(Retention(max_age_days=0), datetime(2030, 1, 1, tzinfo=UTC))
     assert [stream.stream_id for stream in plan.streams] == [STREAM]
     with pytest.raises(ConfigError, match="right"):

@@ -88,6 +88,16 @@ def test_the_list_shows_verdict_turns_tokens_and_model(project: app.Project, wri
     assert "some-model" not in Pages(project).runs({"outcome": "error"})
 
 
+def test_an_agent_that_rules_decided_alone_does_not_have_the_runs_model(project: app.Project, write: Any) -> None:
+    reply = ModelResponseEvent(rule="nothing to do", turn=1)
+    start = AgentStartEvent(format=1, goal="g", operation="lint", model={"model": "some-model"})
+    agent_id = write(start, TurnStartEvent(turn=1), reply, AgentEndEvent(verdict="clean", reason="submitted"))
+    pages = Pages(project)
+    assert ">by rule<" in pages.runs({})
+    assert ">by rule<" in pages.agent(agent_id, 0)
+    assert "some-model" not in pages.runs({})
+
+
 def test_thousands_of_agents_are_listed_by_pages(project: app.Project, write: Any) -> None:
     for number in range(205):
         write(AgentStartEvent(format=1, goal=f"goal {number}"))

@@ -60,6 +60,7 @@ class TokenReport:
     """Of the words that calls took from the past, the mean share that their prompts showed; None without such words."""
     grounded: float | None = None
     """The share of turns in which none of them was missing."""
+    operation: str = ""
 
 
 def token_report(
@@ -82,6 +83,7 @@ def token_report(
     scored = list(found.values())
     return TokenReport(
         agent_id=events[0].agent_id if events else "",
+        operation=events[0].operation if events else "",
         counter=counter.name,
         exact=counter.exact,
         kept_by=str(requests[-1].counter.get("name", "")) if requests else "",

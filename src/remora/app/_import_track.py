@@ -27,12 +27,15 @@ class ImportTrack(Track):
 
     call_seqs: dict[str, int]
     """By the id of a call that started another agent, the seq of its record."""
+    _launching: frozenset[str]
+    """The ids of the calls that started other agents."""
     _batch: list[Event]
     """Events that are numbered and not yet written."""
 
     async def record(self, found: Conversation, parent: Mapping[str, Any], *, packets: bool) -> None:
         """Record every step of a conversation, and seal the stream."""
         self.call_seqs, self._batch = {}, []
+        self._launching = frozenset(found.launches.values())
         self.context.only_turns = not packets
         await self.start(parent=parent, model={"name": found.model} if found.model else None)
         for code, sentence in found.notices:
@@ -59,7 +62,7 @@ class ImportTrack(Track):
         usage = {_USAGE.get(name, name): count for name, count in step.usage.items()}
         await self.response(Decision(step.calls, step.text, model, usage, reasoning=step.thinking))
         for index, call in enumerate(step.calls):
-            if call.call_id in found.launches:
+            if call.call_id in self._launching:
                 self.call_seqs[call.call_id] = self.last_seq + 1
             if index not in step.results:
                 await self.unanswered(call, "The log holds no result of this call")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -91,11 +92,11 @@ class Imports:
 
 
 @dataclass(frozen=True)
-class _Session:
-    """A session that was imported: its stream, and where in it a call started another session."""
+class _Launch:
+    """Where a session was started: the stream, and the seq of the call; -1 if the log names no call."""
 
     agent_id: str
-    seqs: dict[str, int]
+    seq: int = -1
 
 
 class LogImport:
@@ -107,7 +108,10 @@ class LogImport:
         self._done = Imports()
         self._unknown: Counter[tuple[str, str]] = Counter()
         self._others: Counter[str] = Counter()
-        self._sessions: dict[str, _Session] = {}
+        self._streams: dict[str, str] = {}
+        """By the id of a session that was imported, its stream."""
+        self._launches: dict[str, _Launch] = {}
+        """By the id of a session, where it was started."""
         self._notes: list[str] = []
         self._grown = 0
         """Sessions that were imported before, from an earlier state of their log."""
@@ -164,7 +168,7 @@ class LogImport:
         agent_id = self._earlier.find(sha256, found.source, at)
         if agent_id:
             self._done.earlier.append(agent_id)
-            self._sessions.setdefault(found.session, _Session(agent_id, {}))
+            self._note_session(found, agent_id, {})
         elif self._earlier.of_session(found.session):
             self._grown += 1
         return bool(agent_id)
@@ -238,16 +242,24 @@ class LogImport:
         facts = {"source": found.source, **file, "format": found.format, "session": found.session}
         facts |= {"title": found.title, "started": found.started}
         fields: dict[str, Any] = {"relation": "import"} | {key: value for key, value in facts.items() if value}
-        above = self._sessions.get(found.parent.session) if found.parent else None
+        above = self._launches.get(found.session)
+        if above is None and found.parent and found.parent.session in self._streams:
+            above = _Launch(self._streams[found.parent.session])
         if above is None:
             return fields
-        seq = above.seqs.get(found.session, -1)
-        return fields | {"relation": "child", "agent_id": above.agent_id} | ({"seq": seq} if seq >= 0 else {})
+        return (
+            fields | {"relation": "child", "agent_id": above.agent_id} | ({"seq": above.seq} if above.seq >= 0 else {})
+        )
+
+    def _note_session(self, found: Conversation, agent_id: str, seqs: Mapping[str, int]) -> None:
+        """Remember a session's stream, and where in it other sessions were started."""
+        if found.session:
+            self._streams.setdefault(found.session, agent_id)
+        for session, call_id in filter(itemgetter(0), found.launches.items()):
+            self._launches.setdefault(session, _Launch(agent_id, seqs.get(call_id, -1)))
 
     def _note(self, found: Conversation, track: ImportTrack, parent: dict[str, Any]) -> None:
-        if found.session:
-            launched = {found.launches[call]: seq for call, seq in track.call_seqs.items() if call in found.launches}
-            self._sessions[found.session] = _Session(track.identity.agent_id, launched)
+        self._note_session(found, track.identity.agent_id, track.call_seqs)
         self._notes += [f"{found.source}: {sentence}" for _, sentence in found.notices]
         for kind, count in found.unknown.items():
             self._unknown[found.format, kind] += count

@@ -11,6 +11,7 @@ from pathlib import Path
 from remora import app
 from remora.cli._console import tell
 from remora.context.text import number
+from remora.errors import ConfigError
 
 STATE, MOST, DEEP = ".agentfs", 2000, 2
 """Name of a state folder, how many folders are looked at to find one, and how deep below this one they may be."""
@@ -24,6 +25,10 @@ def open_to_read(start: Path, state_dir: Path | None = None, *, lists: bool = Fa
     A command that `lists` what is recorded also says so if there are none.
     """
     opened = app.open_project(start, state_dir=state_dir)
+    if state_dir and not lists and opened.store is None and not opened.state_dir.is_dir():
+        raise ConfigError(
+            f"There is no folder `{state_dir}`: expected the state folder of a project, or `postgres://…`"
+        )
     if opened.store is None and not has_streams(opened.state_dir):
         found = [] if state_dir else list(islice(_folders_with_state(opened.root), NAMED + 1))
         if found or lists:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -81,7 +82,7 @@ def agent_line(result: AgentResult) -> str:
     verdict = result.verdict or result.outcome
     why = result.why if result.outcome in ("error", "degraded") else one_line(result.why, WHY)
     whole = _STAGES.get(result.stage, "")
-    spent = f"{result.turns:>2} turns  {result.largest_prompt:>5} tok  " if out.width >= WIDE else ""
+    spent = f"{number(result.turns, 'turn'):>8}  {result.largest_prompt:>5} tok  " if out.width >= WIDE else ""
     return (
         f" {verdict:<10} {numbers:<9} {spent}"
         f"{short_id(result.agent_id)}  {result.operation}  {result.node_id}{whole}{why and f': {why}'}"
@@ -196,7 +197,8 @@ def replayed(result: Replay) -> None:
     """Print the packet, and whether the receipts match it."""
     say(events.readable(result.packet.model_dump(mode="json", exclude_defaults=True)))
     if result.first_difference is None:
-        tell([f"{result.receipts} receipts match the folded packets"])
+        match = "matches" if result.receipts == 1 else "match"
+        tell([f"{number(result.receipts, 'receipt')} {match} the folded packets"])
     else:
         tell([f"the receipt at seq {result.first_difference} does not match the folded packet"])
 
@@ -217,21 +219,17 @@ def explained(found: Explanation, raw: str) -> None:
     for line in lines[:RAW_LINES]:
         say(f"  {line[:160]}")
     if len(lines) > RAW_LINES:
-        say(f"  … {len(lines) - RAW_LINES} more lines in `remora trace show --json`")
+        say(f"  … {len(lines) - RAW_LINES} more lines with `--json`")
 
 
 def verified(found: Verification, store: str = "") -> None:
-    """Print one line for each stream, then the blobs, then what could not be checked.
-
-    The streams of a `store` are named by their ids: their files are only copies in a cache.
-    """
+    """Print one line for each stream, then the blobs, then what could not be checked."""
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
     for report in found:
         mark, style = marks[report.status]
         place = f":{report.line}  " if report.seq is None else f":{report.line}  seq {report.seq}: "
         problem = f"{place}{report.problem}" if report.problem else ""
-        name = f"{report.kind}/{report.file.stem}" if store else report.file
-        text = f"{mark} {_status(report):<8} {report.events:>6} events  {name}{problem}"
+        text = f"{mark} {_status(report):<8} {report.events:>6} events  {_near(report.file)}{problem}"
         out.print(Text(visible(text), style=style))
     if store:
         say(f"In the store {store}")
@@ -244,6 +242,12 @@ def verified(found: Verification, store: str = "") -> None:
         say(f"✗ {found.heads.problem}", "bold red")
     for sentence in found.not_checked:
         say(f"not checked: {sentence}", "yellow")
+
+
+def _near(file: Path) -> Path:
+    """A file by its way from here, if it is below this folder."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def _blob_line(counts: BlobCounts) -> str:
@@ -298,7 +302,10 @@ def tokens(report: TokenReport) -> None:
     say(f"agent {short_id(report.agent_id)} · counted by {report.counter} ({how})", "bold")
     if not report.rows:
         say("No prompt was sent in this stream")
-        say("A log that was imported with `--no-packets` has none: import it with `--again` to compare")
+        if report.operation == "import":
+            say("A log that was imported with `--no-packets` has none: import it with `--again` to compare")
+        else:
+            say(f"No model was asked: `remora trace show {short_id(report.agent_id)}` says who decided")
         return
     say("turn   history    packet    used  █ packet  ░ more with chat history", "bold")
     widest = max(report.largest_history, report.largest_packet, 1)

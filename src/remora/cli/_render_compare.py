@@ -88,7 +88,7 @@ def _facts(found: AgentComparison) -> Iterator[tuple[str, str, str]]:
     rows = [
         ("on", left.node_id, right.node_id),
         ("asked", left.goal, right.goal),
-        ("model", left.model, right.model),
+        ("model", left.decided_by, right.decided_by),
         ("verdict", _verdict(left), _verdict(right)),
         ("turns", _turns(left), _turns(right)),
         ("tokens", f"{left.prompt_tokens:,}", f"{right.prompt_tokens:,}"),
@@ -154,6 +154,6 @@ def forks(found: Sequence[AgentComparison], options: str) -> None:
 
 def _fork_line(agent: AgentReport, parted: str) -> str:
     return (
-        f"{short_id(agent.agent_id):<9}{one_line(agent.model, 16):<16} {one_line(_verdict(agent), 16):<16} "
+        f"{short_id(agent.agent_id):<9}{one_line(agent.decided_by, 16):<16} {one_line(_verdict(agent), 16):<16} "
         f"{agent.turns:>5} {agent.prompt_tokens:>7,} {agent.duration_s:>5.1f} s  {parted}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from remora.analysis import BY_RULE
 from remora.app import Viewing
 from remora.context.text import one_line
 from remora.events import AgentEndEvent, AgentStartEvent
@@ -52,6 +53,7 @@ def head(viewing: Viewing, outline: Outline) -> Head:
     is_live = end is None and outline.damage is None and is_locked(outline.path)
     status = (end.verdict or end.outcome) if end else "running" if is_live else "unsealed"
     parent = start.parent or {}
+    model = str(start.model.get("model") or start.model.get("policy") or "")
     return Head(
         agent_id=outline.path.stem,
         run_id=start.run_id,
@@ -59,7 +61,7 @@ def head(viewing: Viewing, outline: Outline) -> Head:
         operation=start.operation,
         node_id=start.node_id,
         goal=start.goal,
-        model=str(start.model.get("model") or start.model.get("policy") or ""),
+        model=decider(model, sum(outline.column("tokens")), start.operation) if end else model,
         status=status,
         tone=_tone(end, status),
         reason=f"{end.reason}: {end.summary}" if end and end.summary else end.reason if end else "",
@@ -74,6 +76,11 @@ def head(viewing: Viewing, outline: Outline) -> Head:
         is_live=is_live,
         damage=str(outline.damage) if outline.damage else "",
     )
+
+
+def decider(model: str, tokens: int, operation: str) -> str:
+    """The model of an agent that ended; `by rule` if there was no prompt, because then no model was asked."""
+    return BY_RULE if model and not tokens and operation != "import" else model
 
 
 def tone_of(status: str, outcome: str) -> str:

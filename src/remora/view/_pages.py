@@ -16,7 +16,7 @@ from remora.errors import RemoraError, TraceNotFound
 from remora.events import ModelResponseEvent, short_id
 from remora.trace import Filter, Outline, StreamInfo, is_locked, read_picked
 from remora.view._cards import Cards
-from remora.view._head import Head, head, tone_of
+from remora.view._head import Head, decider, head, tone_of
 from remora.view._ladder import ladder
 from remora.view._picture import budget_bar, time_line, tint
 from remora.view._search import search_agent
@@ -89,6 +89,7 @@ class Pages:
             "status": "damaged" if info.problem else status,
             "tone": "bad" if info.problem else tone_of(status, info.outcome or status),
             "is_live": running,
+            "model": decider(info.model, info.tokens, info.operation) if info.sealed else info.model,
         }
 
     def search(self, text: str) -> str:

@@ -128,7 +128,7 @@ def test_sidechains_in_one_file_are_conversations_of_their_own_that_name_their_c
     )
     assert [len(turns(each)) for each in (main, first, second)] == [2, 2, 1]
     assert (first.parent, second.parent) == (Link(SESSION, "t1"), Link(SESSION, "t2"))
-    assert main.launches == {"t1": f"{SESSION}/web", "t2": f"{SESSION}/jobs"}
+    assert main.launches == {f"{SESSION}/web": "t1", f"{SESSION}/jobs": "t2"}
     assert turns(first)[0].results == {0: "2 hits"}
 
 

@@ -137,7 +137,7 @@ def claude_conversations(log: LogFile) -> Iterator[Conversation | LogProblem]:
             parent=None if main else Link(survey.session, calls.get(group.key, "")),
             title=survey.title if main else "",
             started=group.started,
-            launches={call: f"{survey.session}/{key}" for key, call in calls.items()} if main else {},
+            launches={f"{survey.session}/{key}": call for key, call in calls.items()} if main else {},
             notices=(("rewound", _rewound(len(left))),) if main and left else (),
         )
         try:

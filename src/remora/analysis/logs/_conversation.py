@@ -45,7 +45,7 @@ class Conversation:
     started: str = ""
     """When the log says that it began; empty if it does not."""
     launches: Mapping[str, str] = field(default_factory=dict)
-    """By the id of a call, the sessions that it started."""
+    """By the id of a session that this one started, the call that started it; empty if the log names none."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Kinds of records that were not understood, with their number."""
     notices: tuple[tuple[str, str], ...] = ()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from remora.analysis._fork import inherited_seq
 from remora.analysis._model_names import shared_model_name
+from remora.analysis._rungs import BY_RULE
 from remora.analysis._turns import fold_files
 from remora.analysis.reporting.lost import LostWord, LostWords
 from remora.context.text import one_line
@@ -168,6 +169,11 @@ class AgentReport:
     def model(self) -> str:
         """The models that decided, first one first."""
         return ", ".join(use.model for use in self.models)
+
+    @property
+    def decided_by(self) -> str:
+        """The models that decided; `by rule` if none was asked, and nothing without a turn."""
+        return self.model or (BY_RULE if self.turns else "")
 
     @property
     def duration_s(self) -> float:

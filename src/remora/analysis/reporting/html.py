@@ -222,7 +222,7 @@ def _facts(agent: AgentReport) -> Iterator[tuple[str, str]]:
     own = ("its own words", agent.summary)
     optional = (("evidence", words.evidence_text(agent)), ("left", left), ("why not more", agent.why), own)
     yield from ((name, value) for name, value in optional if value)
-    yield "decided by", agent.model or "nobody"
+    yield "model", agent.decided_by or "none"
     yield "took", f"{agent.turns - agent.inherited} turns, {words.tokens(agent)}, {words.seconds(agent.duration_s)}"
     for refusal in agent.refused[:20]:
         yield "refused", f"turn {refusal.turn}, seq {refusal.seq}: {refusal.what}: {refusal.why}"

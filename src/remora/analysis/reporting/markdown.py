@@ -175,7 +175,9 @@ def _facts(agent: AgentReport) -> Iterator[str]:
         yield f"- why not more: {code(agent.why, 400)}"
     if agent.summary:
         yield f"- in its own words: {code(agent.summary, 400)}"
-    if agent.model:
+    if not agent.model and agent.turns:
+        yield "- decided by rule: no model was asked"
+    elif agent.model:
         yield f"- decided by {code(agent.model)}: {words.tokens(agent)}, {words.seconds(agent.duration_s)}"
     for refusal in agent.refused[:10]:
         yield f"- refused in turn {refusal.turn} (seq {refusal.seq}): {code(refusal.what)} because {code(refusal.why)}"

@@ -86,6 +86,12 @@ class Verification:
     def __len__(self) -> int:
         return len(self.streams)
 
+    def by_ids(self) -> Verification:
+        """The same with every stream named by its kind and id: the files of a store are only copies in a cache."""
+        return replace(
+            self, streams=tuple(replace(each, file=Path(each.kind, each.file.stem)) for each in self.streams)
+        )
+
     @property
     def damaged(self) -> bool:
         """Whether anything is damaged."""
