@@ -138,6 +138,15 @@ def test_a_branch_that_some_python_needs_or_that_tells_users_something_stays(cod
     assert proven({"pkg/a.py": code, **PINNED}) == ([], code)
 
 
+def test_a_comment_about_versions_goes_with_its_branch_and_a_long_one_keeps_both() -> None:
+    code = "import sys\n\n# Since Python 3.2.\nif sys.version_info >= (3, 2):\n    x = 1\n"
+    assert proven({"pkg/a.py": code, **PINNED})[1] == "\nx = 1\n"
+    plain = code.replace("Since Python 3.2.", "How many.")
+    assert proven({"pkg/a.py": plain, **PINNED})[1] == "\n# How many.\nx = 1\n"
+    long = code.replace("# Since", "# Quotes are escaped.\n# Since")
+    assert proven({"pkg/a.py": long, **PINNED}) == ([], long)
+
+
 def test_without_an_oldest_python_no_branch_is_dead() -> None:
     assert proven({"pkg/a.py": "import sys\nif sys.version_info >= (3, 8):\n    x = 1\n"})[0] == []
 
