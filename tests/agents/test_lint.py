@@ -181,6 +181,15 @@ async def test_the_packet_is_told_which_rules_are_on(lint_tools: Make, tmp_path:
     assert told == "no linter settings: errors that every linter reports"
 
 
+async def test_a_name_for_the_result_of_a_call_is_no_error_where_nobody_lints(lint_tools: Make, tmp_path: Path) -> None:
+    code = b"def f(g):\n    success = g(\n        1)\n    return 2\n"
+    assert len((await _call(lint_tools(code), "run_linter"))["result"]["errors"]) == 1
+    (tmp_path / "ruff.toml").unlink()
+    assert (await _call(lint_tools(code), "run_linter"))["result"]["errors"] == []
+    unused = b"def f(g):\n    with g() as it:\n        return 2\n"
+    assert len((await _call(lint_tools(unused), "run_linter"))["result"]["errors"]) == 1
+
+
 async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> None:
     knowledge = (await _call(lint_tools(MANY), "run_linter"))["knowledge_delta"]
     assert knowledge["needs_edit"] == [
@@ -191,10 +200,12 @@ async def test_what_has_no_safe_fix_is_told_with_its_line(lint_tools: Make) -> N
 
 
 async def test_what_is_against_the_design_is_left_to_people(lint_tools: Make, tmp_path: Path) -> None:
-    tools = lint_tools(b"def f(flag: bool, l):\n    return flag, l\n")
-    (tmp_path / "ruff.toml").write_text('lint.select = ["E", "FBT"]\n')
-    knowledge = (await _call(tools, "run_linter"))["knowledge_delta"]
-    assert knowledge["left_to_people"] == ["FBT001"]
+    tools = lint_tools(b"def f(flag: bool, l):\n    a, b = l\n    return a, flag\n")
+    (tmp_path / "ruff.toml").write_text('lint.select = ["E", "FBT", "RUF059"]\n')
+    value = await _call(tools, "run_linter")
+    assert [step["tool"] for step in value["candidate_actions"]] == ["submit_result"]
+    knowledge = value["knowledge_delta"]
+    assert knowledge["left_to_people"] == ["FBT001", "RUF059"]
     assert knowledge["needs_edit"] == ["line 1: E741 Ambiguous variable name: `l`"]
 
 

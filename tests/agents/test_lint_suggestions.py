@@ -257,6 +257,7 @@ NOT_OFFERED = {
     "an attribute of a module": (b"x = 1\nx = x\n", (1, 99)),
     "half of an assignment": (b"def f(x, y):\n    x, y = x, 1\n    return x, y\n", (1, 99)),
     "two statements in a line": (b"def f(x):\n    x; f(x)  # noqa: E702\n    return x\n", (1, 99)),
+    "what would be left without effect": (b"def f(x, y):\n    Both = x[y]\n    return x\n", (1, 99)),
     "no longer Python": (b"def f(:\n    x\n", (1, 99)),
 }
 

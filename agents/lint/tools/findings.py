@@ -5,6 +5,7 @@ import re
 
 from exports import guard_imports
 from settings import OTHER_TOOLS, find_settings, is_off
+from unused import keeps_call
 
 from remora.scripts import external
 from remora.scripts.shared.places import is_test_file
@@ -15,8 +16,8 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
-DESIGN = r"C901|FBT\d+|PLR09\d\d"
-"""Rules about design (too many branches, a flag as an argument): no edit of a few lines keeps callers working."""
+DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059"
+"""Rules about design (too many branches, a flag as an argument) or names: no edit of a few lines makes it better."""
 MOST_IN_TESTS = 12
 """More errors than that in a file of tests mean that the project's linter is for its code only."""
 STALE = {"label": "read_file", "text": "", "start_line": 1}
@@ -43,6 +44,8 @@ def counts(error, file, whole, settings):
     line = whole[row - 1] if row <= len(whole) else ""
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
+    if code == "F841" and not settings["linter"] and keeps_call(error, whole):
+        return False  # a name says what the call gives, and nobody's linter minds
     return not is_off(code, file, settings) and not re.search(OTHER_TOOLS, line)
 
 
