@@ -86,7 +86,7 @@ async def test_following_the_candidates_fixes_the_safe_then_the_suggested(lint_t
         "Fixed 1 E711 as suggested, 1 error left: E741",
     ]
     assert action["args"]["summary"] == "1 error left without a safe fix: E741"
-    assert _now(tmp_path) == b"\nl = 1\nx = 'a'\n\n\ndef f():\n    y = f is None\n    return y\n"
+    assert _now(tmp_path) == b"l = 1\nx = 'a'\n\n\ndef f():\n    y = f is None\n    return y\n"
     assert (tmp_path / "a.py").read_bytes() == MANY
     assert (await _call(tools, "run_linter"))["knowledge_delta"]["lint_errors_remaining"] == 1
 
@@ -186,6 +186,8 @@ async def test_a_name_for_the_result_of_a_call_is_no_error_where_nobody_lints(li
     assert len((await _call(lint_tools(code), "run_linter"))["result"]["errors"]) == 1
     (tmp_path / "ruff.toml").unlink()
     assert (await _call(lint_tools(code), "run_linter"))["result"]["errors"] == []
+    halves = b"def f(g):\n    if g:\n        seen = g()\n    else:\n        seen = 1\n    return 2\n"
+    assert (await _call(lint_tools(halves), "run_linter"))["result"]["errors"] == []
     unused = b"def f(g):\n    with g() as it:\n        return 2\n"
     assert len((await _call(lint_tools(unused), "run_linter"))["result"]["errors"]) == 1
 
@@ -310,6 +312,34 @@ async def test_an_edit_must_leave_the_projects_tests_green(agent_tools: Make, tm
     kept = await _call(tools, "edit_lines", first=4, last=4, text="    except (TypeError, ValueError):")
     assert (kept["error"], kept["outcome"]) == (None, "success")
     assert b"except (TypeError, ValueError):" in _now(tmp_path)
+
+
+async def test_one_of_two_imports_of_a_name_stays(lint_tools: Make, tmp_path: Path) -> None:
+    tools = lint_tools(b"import sys\n\n\ndef f():\n    import sys\n    return sys\n")
+    await _call(tools, "apply_fix", code="safe")
+    assert _now(tmp_path).count(b"import sys") == 1
+
+
+async def test_a_file_does_not_begin_with_a_blank_line(lint_tools: Make, tmp_path: Path) -> None:
+    await _call(lint_tools(b"import os\n\nimport sys\n\nprint = sys\n"), "apply_fix", code="safe")
+    assert _now(tmp_path) == b"import sys\n\nprint = sys\n"
+
+
+async def test_a_suggestion_that_a_test_refutes_is_not_made(agent_tools: Make, tmp_path: Path) -> None:
+    code = "import sys\n\n\ndef f(x):\n    seen = [1]\n    return sys._getframe().f_locals['seen']\n"
+    own = "from a import f\n\n\ndef test_it():\n    assert f(1) == [1]\n"
+    tools = agent_tools("lint", {"a.py": code, "test_a.py": own, "ruff.toml": 'lint.select = ["F"]\n'}, "a.py:f")
+    value = await _call(tools, "apply_fix", code="unsafe")
+    assert "It fails with the project's suite: test_a.py::test_it" in value["error"]
+    assert _now(tmp_path) == code.encode()
+
+
+async def test_what_a_test_compares_or_holds_is_meant(agent_tools: Make) -> None:
+    own = "def test_it(f):\n    held = [1]\n    assert f != None\n    with f() as it:\n        pass\n"
+    told = await _call(agent_tools("lint", {"tests/test_a.py": own}, "tests/test_a.py:test_it"), "run_linter")
+    assert [error["message"] for error in told["result"]["errors"]] == [
+        "Local variable `it` is assigned to but never used"
+    ]
 
 
 async def test_all_safe_fixes_are_one_call_and_all_others_are_marked(lint_tools: Make, tmp_path: Path) -> None:

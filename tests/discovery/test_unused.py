@@ -89,6 +89,11 @@ def test_a_finding_can_be_left_out() -> None:
     assert "_a1" in text
 
 
+def test_what_follows_a_skip_is_to_run_again() -> None:
+    code = "def test_it(x):\n    raise SkipTest('not yet')\n    x.close()\n"
+    assert proven({"pkg/a.py": code}) == ([], code)
+
+
 @pytest.mark.parametrize("word", ["return x", "raise ValueError(x)"])
 def test_statements_after_an_exit_are_removed(word: str) -> None:
     code = f"def load(x):\n    if x:\n        {word}\n        x.close()\n        print(x)\n    return x\n"

@@ -5,7 +5,7 @@ import re
 
 from exports import guard_imports
 from settings import OTHER_TOOLS, find_settings, is_off
-from unused import keeps_call
+from unused import is_held
 
 from remora.scripts import external
 from remora.scripts.shared.places import is_test_file
@@ -44,8 +44,10 @@ def counts(error, file, whole, settings):
     line = whole[row - 1] if row <= len(whole) else ""
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
-    if code == "F841" and not settings["linter"] and keeps_call(error, whole):
-        return False  # a name says what the call gives, and nobody's linter minds
+    if code == "F841" and not settings["linter"] and is_held(error, whole, is_test_file(file)):
+        return False  # nobody's linter minds it
+    if code in ("E711", "E712") and is_test_file(file):
+        return False  # a test of `==` is about `==`
     return not is_off(code, file, settings) and not re.search(OTHER_TOOLS, line)
 
 

@@ -3,7 +3,7 @@
 import re
 
 from edits import NAMED, indent
-from unused import leaves_value
+from unused import loses_meaning
 
 RENAMING = ("RUF059",)
 """Rules whose fix only puts an underscore before a name."""
@@ -30,7 +30,7 @@ def repair(error, whole):
     """Edits that fix an error without a safe fix, and the reason to offer them; no edits if none is known."""
     fix, code = error["fix"], error["code"]
     if fix:
-        unwanted = adds_brackets(fix["edits"]) or code in RENAMING or (code == "F841" and leaves_value(error, whole))
+        unwanted = adds_brackets(fix["edits"]) or code in RENAMING or (code == "F841" and loses_meaning(error, whole))
         edits = [] if fix["applicability"] == "safe" or unwanted else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
     row, column = error["location"]["row"], error["location"]["column"]

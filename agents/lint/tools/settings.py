@@ -16,8 +16,8 @@ async def read_file(path: str) -> str: ...
 
 CLASSIC = ["E4", "E7", "E9", "F"]
 """Errors that nearly every linter reports: pyflakes, and the part of pycodestyle that is not about layout."""
-TASTE = ["E701", "E702", "E731", "E741"]
-"""Rules of these about layout and names: off where no linter is set up, as nobody asked for them."""
+TASTE = ["E401", "E701", "E702", "E712", "E721", "E731", "E741"]
+"""Rules of these about layout, names and ways to compare: off where no linter is set up, as nobody asked for them."""
 FLAKE8 = ["E", "W", "F"]
 FLAKE8_OFF = ["E121", "E123", "E126", "E226", "E24", "E704", "W503", "W504"]
 """What flake8 ignores unless its settings name `ignore`."""
