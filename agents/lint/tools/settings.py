@@ -212,6 +212,11 @@ def codes(text):
     return [word for word in re.split(r"[\s,]+", listed) if re.fullmatch(r"[A-Z]{1,5}[0-9]{0,4}", word)]
 
 
+def without_linter(settings):
+    """The settings of a project that runs no linter, with what these settings turn off."""
+    return {**settings, "only": CLASSIC, "off": [*settings["off"], *TASTE], "linter": False}
+
+
 def is_off(code, file, settings):
     """Whether the project's settings turn a rule off for a file."""
     if settings["only"] and not code.startswith(tuple(settings["only"])):

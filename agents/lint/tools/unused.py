@@ -37,6 +37,19 @@ def loses_meaning(error, whole):
     return bool(alias) or (bool(left) and not keeps_call(error, whole))
 
 
+MOST = 2
+"""More unused variables than that in one function are read in another way, such as by a look at the frame."""
+
+
+def many_in_a_function(errors, whole):
+    """The unused variables of functions that have several, set one by one."""
+    found = {}
+    for error in errors:
+        if error["code"] == "F841" and re.match(r"\s*\w+\s*=", whole[error["location"]["row"] - 1]):
+            found.setdefault(rows_around(error["location"]["row"], whole), []).append(error)
+    return [error for each in found.values() if len(each) > MOST for error in each]
+
+
 def is_held(error, whole, in_tests):
     """Whether an unused variable is likely to be meant: it names a result, is set in two branches, or is in a test."""
     assigned = re.match(r"\s*\w[\w\s,]*=", whole[error["location"]["row"] - 1])
@@ -49,11 +62,18 @@ def is_set_again(error, whole):
     name = re.match(r"\s*(\w+)\s*=", whole[row - 1])
     if not name:
         return False
+    first, last = rows_around(row, whole)
+    again = [line for line in whole[first:last] if re.match(rf"\s*{name.group(1)}\s*=[^=]", line)]
+    return len(again) > 1
+
+
+def rows_around(row, whole):
+    """The rows between the `def` before a line and the next one that is not deeper than it."""
     first = row - 1
     while first and not re.match(r"\s*(?:async\s+)?def\b", whole[first - 1]):
         first -= 1
+    depth = len(whole[first - 1]) - len(whole[first - 1].lstrip()) if first else -1
     last = row
-    while last < len(whole) and not re.match(r"\s*(?:async\s+)?(?:def|class)\b", whole[last]):
+    while last < len(whole) and (not whole[last].strip() or len(whole[last]) - len(whole[last].lstrip()) > depth):
         last += 1
-    again = [line for line in whole[first:last] if re.match(rf"\s*{name.group(1)}\s*=[^=]", line)]
-    return len(again) > 1
+    return first, last
