@@ -250,7 +250,20 @@ def f(b, width, c):
         c: Last.
     '''
 """
+SPACED = """def f(a):
+    '''Do it.
+
+    Args:
+
+      a: First.
+
+      b: Once used.
+
+    '''
+    return a
+"""
 REPAIRS = {
+    "an entry between blank lines that is gone": (SPACED, "      b: Once used.\n\n", ""),
     "a parameter that was renamed": (RENAMED, "        excs:", "        exceptions:"),
     "a parameter that is gone": (GONE, "    :param parser: Once\n        used.\n    :type parser: P\n", ""),
     "an error that is missing among others": (

@@ -191,6 +191,7 @@ def test_brackets_around_several_lines_are_left_to_a_formatter(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "edits", edits_module)
     monkeypatch.setattr(edits_module, "NAMED", "", raising=False)
     monkeypatch.setattr(edits_module, "indent", None, raising=False)
+    monkeypatch.setitem(sys.modules, "unused", module_of("unused"))
     repairs = module_of("repairs")
     edits = [
         {"content": mark, "location": {"row": row, "column": 1}, "end_location": {"row": row, "column": 1}}

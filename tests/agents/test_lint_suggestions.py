@@ -134,7 +134,7 @@ OFFERS = {
         "@staticmethod\ndef f(x):\n    msg = f'no {x}'\n    raise ValueError(msg)\n",
     ),
     "ERA001": ("def f(x):\n    # x = sorted(x)\n    return x\n", "def f(x):\n    return x\n"),
-    "F841": ("def f(x):\n    y = x\n    return x\n", "def f(x):\n    return x\n"),
+    "F841": ("def f(x):\n    y = [1]\n    return x\n", "def f(x):\n    return x\n"),
     "PLW0127, under a long header": (
         "def f(\n    x,\n):\n    x = x\n    return x + 1\n",
         "def f(\n    x,\n):\n    return x + 1\n",
@@ -257,6 +257,10 @@ NOT_OFFERED = {
     "an attribute of a module": (b"x = 1\nx = x\n", (1, 99)),
     "half of an assignment": (b"def f(x, y):\n    x, y = x, 1\n    return x, y\n", (1, 99)),
     "two statements in a line": (b"def f(x):\n    x; f(x)  # noqa: E702\n    return x\n", (1, 99)),
+    "what would be left without effect": (b"def f(x, y):\n    Both = x[y]\n    return x\n", (1, 99)),
+    "a second name for an object, which keeps it alive": (b"def f(x):\n    held = x.y\n    return 1\n", (1, 99)),
+    "a name that would get an underscore": (b"def f(x):\n    first, last = x.first, 2\n    return x\n", (1, 99)),
+    "a sum of calls": (b"def f(x):\n    both = x() - x()\n    return x\n", (1, 99)),
     "no longer Python": (b"def f(:\n    x\n", (1, 99)),
 }
 

@@ -237,7 +237,7 @@ async def test_a_function_that_its_own_tests_protect_needs_no_test(agent_tools: 
     tools = agent_tools("test", {"a.py": code, "tests/test_fee.py": own}, "a.py:fee")
     checked = await _call(tools, "run_tests")
     assert checked["knowledge_delta"]["test_problems"] == 0
-    assert "own tests that call it notice all" in checked["summary"]
+    assert "Its own test notices all" in checked["summary"]
     weak = own.replace("fee(20), ", "").replace("10, 10", "10")
     tools = agent_tools("test", {"a.py": code, "tests/test_fee.py": weak}, "a.py:fee")
     assert (await _call(tools, "run_tests"))["knowledge_delta"]["changes_missed"] != []

@@ -79,6 +79,9 @@ def test_history_is_not_false() -> None:
         ("Requires Python 3.11+.\n", "Requires Python 3.11+.\n"),
         ("Version 2.1 supports Python 3.8+.\n", "Version 2.1 supports Python 3.8+.\n"),
         ("It no longer supports Python 3.8+.\n", "It no longer supports Python 3.8+.\n"),
+        ("It supports coroutines in Python 3.8 and above.\n", "It supports coroutines in Python 3.8 and above.\n"),
+        ("Tested on and supports CPython 3.8+\n", "Tested on and supports CPython 3.8+\n"),
+        ("It is officially supported on Python 3.8+\n", "It is officially supported on Python 3.10+\n"),
         ("With Python 3.8+ you can use `:=`.\n", "With Python 3.8+ you can use `:=`.\n"),
     ],
 )

@@ -89,6 +89,11 @@ def test_a_finding_can_be_left_out() -> None:
     assert "_a1" in text
 
 
+def test_what_follows_a_skip_is_to_run_again() -> None:
+    code = "def test_it(x):\n    raise SkipTest('not yet')\n    x.close()\n"
+    assert proven({"pkg/a.py": code}) == ([], code)
+
+
 @pytest.mark.parametrize("word", ["return x", "raise ValueError(x)"])
 def test_statements_after_an_exit_are_removed(word: str) -> None:
     code = f"def load(x):\n    if x:\n        {word}\n        x.close()\n        print(x)\n    return x\n"
@@ -136,6 +141,15 @@ def test_a_branch_for_an_old_python_is_replaced_by_what_is_left() -> None:
 )
 def test_a_branch_that_some_python_needs_or_that_tells_users_something_stays(code: str) -> None:
     assert proven({"pkg/a.py": code, **PINNED}) == ([], code)
+
+
+def test_a_comment_about_versions_goes_with_its_branch_and_a_long_one_keeps_both() -> None:
+    code = "import sys\n\n# Since Python 3.2.\nif sys.version_info >= (3, 2):\n    x = 1\n"
+    assert proven({"pkg/a.py": code, **PINNED})[1] == "\nx = 1\n"
+    plain = code.replace("Since Python 3.2.", "How many.")
+    assert proven({"pkg/a.py": plain, **PINNED})[1] == "\n# How many.\nx = 1\n"
+    long = code.replace("# Since", "# Quotes are escaped.\n# Since")
+    assert proven({"pkg/a.py": long, **PINNED}) == ([], long)
 
 
 def test_without_an_oldest_python_no_branch_is_dead() -> None:

@@ -76,7 +76,9 @@ def repair_line(lines, one, ticks):
         lines[at] = re.sub(rf"\b{one['name']}\b", one["new"], lines[at], count=1)
         return [re.sub(rf"(:type\s+){one['name']}\b", rf"\g<1>{one['new']}", line) for line in lines]
     if one["do"] == "remove" and at >= 0:
-        lines = [*lines[:at], *lines[entry_end(lines, at) :]]
+        end = entry_end(lines, at)
+        between = at > 0 and end < len(lines) and not lines[at - 1].strip() and not lines[end].strip()
+        lines = [*lines[:at], *lines[end + (1 if between else 0) :]]
         return [line for line in lines if not re.match(rf"\s*:type\s+{one['name']}\s*:", line)]
     if one["do"] == "describe":
         return with_entry(lines, one)

@@ -89,6 +89,15 @@ def increased_codes(before, after):
     return [name for name, number in count_codes(after).items() if number > was.get(name, 0)]
 
 
+def without_blank_start(before, text, lines):
+    """The text without blank lines at its start that were not there before, and where the owned lines are then."""
+    blank = re.match(r"(?:[ \t]*(?:\r\n|\r|\n))+", text)
+    if not blank or re.match(r"\s*[\r\n]", before):
+        return text, lines
+    gone = len(re.findall(r"\r\n|\r|\n", blank.group(0)))
+    return text[blank.end() :], [[max(1, start - gone), max(1, end - gone)] for start, end in lines]
+
+
 def edit_range(edit):
     """Start and end of an edit as tuples, which can be compared."""
     start, end = edit["location"], edit["end_location"]

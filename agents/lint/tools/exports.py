@@ -15,6 +15,8 @@ async def list_dir(path: str = "") -> list: ...
 
 AT_ONCE = 5
 """Names in one search: a pattern may have 1,000 characters."""
+BY_NAME = r"\b(?:globals|locals|vars|eval|exec)\(|\b(?:yacc\.yacc|lex\.lex)\("
+"""Calls that look up the names of a module: what is imported there may be used without being named."""
 KNOWN = {}
 """By file and name: `used` if others may import it, `own` if it is of the project's code, else empty."""
 
@@ -67,10 +69,18 @@ def is_on_purpose(file, whole, error, name):
         return True  # a module that exists to be imported from; a comment that says what the import is for
     if error["code"] == "F401" and (module == "__init__.py" or "find_spec" in error["message"]):
         return True  # a package's names; a `try` that asks whether a module is there
+    if any(re.search(BY_NAME, line) for line in whole) or is_parameter(whole, name):
+        return True  # something looks its names up; a fixture that tests take by its name
     if is_alternative(whole, row):
         return True  # one of two ways to get a name, for another Python or another installation
     example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
     return bool(name) and any(re.match(example, line) for line in whole)
+
+
+def is_parameter(whole, name):
+    """Whether a function of the file has a parameter of this name: pytest gives it an imported fixture."""
+    heads = re.findall(r"\bdef\s+\w+\s*\(([^)]*)\)", "".join(whole))
+    return bool(name) and any(re.search(rf"\b{re.escape(name)}\b", head) for head in heads)
 
 
 def is_alternative(whole, row):

@@ -4,7 +4,8 @@ import json
 import re
 
 from exports import guard_imports
-from settings import OTHER_TOOLS, find_settings, is_off
+from settings import OTHER_TOOLS, find_settings, is_off, without_linter
+from unused import is_held, many_in_a_function
 
 from remora.scripts import external
 from remora.scripts.shared.places import is_test_file
@@ -15,8 +16,18 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
-DESIGN = r"C901|FBT\d+|PLR09\d\d"
-"""Rules about design (too many branches, a flag as an argument): no edit of a few lines keeps callers working."""
+DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059|E712"
+"""Rules about design (too many branches, a flag as an argument) or names: no edit of a few lines makes it better."""
+GENERATED = (
+    r"(?i)^\s*(?:#|\"\"\").*(?:\bauto(?:matically)?[- ]?generated\b|\bgenerated (?:by|from|file)\b"
+    r"|@generated\b|\bdo not edit\b)"
+)
+HEAD = 8
+"""A comment within so many lines at the start says that a program wrote the file."""
+MOST_OF_FLAKE8 = 12
+"""More errors than that in a file mean that flake8 has settings, and nobody runs it any more."""
+LEFT = {}
+"""By file, how many errors of such settings were left alone."""
 MOST_IN_TESTS = 12
 """More errors than that in a file of tests mean that the project's linter is for its code only."""
 STALE = {"label": "read_file", "text": "", "start_line": 1}
@@ -26,12 +37,21 @@ STALE = {"label": "read_file", "text": "", "start_line": 1}
 async def ruff(file, text):
     """Every error that ruff reports by the project's own settings, if the file has this text."""
     settings = await find_settings(file)
+    whole = re.findall(LINE, text)
+    if any(re.search(GENERATED, line) for line in whole[:HEAD]):
+        return []
     argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
     done = await run_command([*argv, *settings["flags"], f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
-    whole = re.findall(LINE, text)
-    reported = [error for error in json.loads(done["stdout"]) if counts(error, file, whole, settings)]
+    every = json.loads(done["stdout"])
+    reported = [error for error in every if counts(error, file, whole, settings)]
+    if settings["words"].startswith("flake8") and len(reported) > MOST_OF_FLAKE8:
+        LEFT[file] = len(reported)
+        settings = without_linter(settings)
+        reported = [error for error in every if counts(error, file, whole, settings)]
+    several = many_in_a_function(reported, whole)
+    reported = [error for error in reported if settings["linter"] or error not in several]
     return await guard_imports(file, whole, reported)
 
 
@@ -43,6 +63,10 @@ def counts(error, file, whole, settings):
     line = whole[row - 1] if row <= len(whole) else ""
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
+    if code == "F841" and not settings["linter"] and is_held(error, whole, is_test_file(file)):
+        return False  # nobody's linter minds it
+    if code in ("E711", "E712") and is_test_file(file):
+        return False  # a test of `==` is about `==`
     return not is_off(code, file, settings) and not re.search(OTHER_TOOLS, line)
 
 

@@ -3,7 +3,10 @@
 import re
 
 from edits import NAMED, indent
+from unused import loses_meaning
 
+UNWANTED = ("RUF059", "E712")
+"""Rules whose fix only puts an underscore before a name, or asks for truth instead of equality."""
 NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
 """By rule, the form of a line that is a statement without effect."""
 OPENING = r"\s*(?:if|elif|else|for|while|with|async|try|except|finally|class|match|case)\b"
@@ -27,7 +30,8 @@ def repair(error, whole):
     """Edits that fix an error without a safe fix, and the reason to offer them; no edits if none is known."""
     fix, code = error["fix"], error["code"]
     if fix:
-        edits = [] if fix["applicability"] == "safe" or adds_brackets(fix["edits"]) else fix["edits"]
+        unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
+        edits = [] if fix["applicability"] == "safe" or unwanted else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
     row, column = error["location"]["row"], error["location"]["column"]
     if code in NOTHING:

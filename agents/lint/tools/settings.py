@@ -16,8 +16,8 @@ async def read_file(path: str) -> str: ...
 
 CLASSIC = ["E4", "E7", "E9", "F"]
 """Errors that nearly every linter reports: pyflakes, and the part of pycodestyle that is not about layout."""
-TASTE = ["E701", "E702", "E731", "E741"]
-"""Rules of these about layout and names: off where no linter is set up, as nobody asked for them."""
+TASTE = ["E401", "E701", "E702", "E712", "E721", "E731", "E741"]
+"""Rules of these about layout, names and ways to compare: off where no linter is set up, as nobody asked for them."""
 FLAKE8 = ["E", "W", "F"]
 FLAKE8_OFF = ["E121", "E123", "E126", "E226", "E24", "E704", "W503", "W504"]
 """What flake8 ignores unless its settings name `ignore`."""
@@ -64,7 +64,7 @@ async def read_settings(file):
         found = await from_others(place, version)
         if found:
             return found
-    return plain(version, "no linter settings: errors that every linter reports", off=TASTE)
+    return plain(version, "no linter settings: errors that every linter reports", off=TASTE, linter=False)
 
 
 def join(folder, name):
@@ -98,11 +98,11 @@ async def read_ruff(path):
     return found.get("tool", {}).get("ruff") if path.endswith("pyproject.toml") else found
 
 
-def plain(version, words, select=CLASSIC, off=(), only=(), length=0, skip=False, files=(), root=""):
+def plain(version, words, select=CLASSIC, off=(), only=(), length=0, skip=False, files=(), root="", linter=True):
     flags = [f"--select={','.join(select)}", *version, *([f"--line-length={length}"] if length else [])]
     return {
         "flags": flags, "off": list(off), "only": list(only), "files": list(files),
-        "skip": skip, "words": words, "root": root,
+        "skip": skip, "words": words, "root": root, "linter": linter,
     }  # fmt: skip
 
 
@@ -116,7 +116,8 @@ def from_ruff(path, table, version):
     told = f"{', '.join(words) or 'default rules'} ({path})"
     off = [str(code) for key in ("ignore", "extend-ignore") for code in own[key] or []]
     if own["select"] or "extend" in table:
-        return {"flags": version, "off": [], "only": [], "files": [], "skip": False, "words": told, "root": ""}
+        empty = {"off": [], "only": [], "files": [], "skip": False, "root": "", "linter": True}
+        return {"flags": version, "words": told, **empty}
     more = [str(code) for code in own["extend-select"] or [] if re.fullmatch(r"[A-Z]{1,10}[0-9]{0,5}", str(code))]
     return plain(version, told, [*CLASSIC, *more], off)
 
@@ -162,7 +163,7 @@ async def from_others(place, version):
         return plain(version, name, CLASSIC, [PYLINT[one.strip()] for one in off if one.strip() in PYLINT])
     if "black" in toml:
         told = f"black, line length {toml['black'].get('line-length', 88)} (pyproject.toml)"
-        return plain(version, told, off=TASTE)
+        return plain(version, told, off=TASTE, linter=False)
     return None
 
 
@@ -209,6 +210,11 @@ def codes(text):
     """The rule codes in a setting, without comments."""
     listed = re.sub(r"#[^\n]*", " ", text)
     return [word for word in re.split(r"[\s,]+", listed) if re.fullmatch(r"[A-Z]{1,5}[0-9]{0,4}", word)]
+
+
+def without_linter(settings):
+    """The settings of a project that runs no linter, with what these settings turn off."""
+    return {**settings, "only": CLASSIC, "off": [*settings["off"], *TASTE], "linter": False}
 
 
 def is_off(code, file, settings):

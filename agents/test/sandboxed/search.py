@@ -14,6 +14,7 @@ import time
 from .calls import Calls, Forbidden, ended, import_names
 from .changes import EMPTY, Changes
 from .exchange import SPEC, report
+from .properties import Properties
 from .values import Values
 from .words import Words
 
@@ -201,15 +202,20 @@ def traced(code, lines):
 def test_search():
     """Report the chosen calls with the changes that each notices, and the changes that no call notices."""
     changes = Changes(SPEC)
-    found, lines, missed, endless = {}, {}, [], False
+    found, lines, missed, endless, shown = {}, {}, [], False, {}
     if len(changes.kinds) > 2:
         search = Search(Calls(SPEC, changes.module), changes, SPEC["explicit"])
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             search.run(SPEC["given"] + SPEC["seeds"])
             found = search.chosen(SPEC["given"])
             lines = search.lines
+            properties = Properties(search)
+            shown = {text: properties.shown_by(text, notices) for text, notices in found.items()}
         missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
         endless = bool(search.endless and not search.cases)
     labels = {text: [changes.kinds[number][0] for number in notices] for text, notices in found.items()}
-    calls = [{"call": text, "notices": notices, "line": lines.get(text, 0)} for text, notices in labels.items()]
+    calls = [
+        {"call": text, "notices": notices, "line": lines.get(text, 0), "property": shown[text]}
+        for text, notices in labels.items()
+    ]
     report({"calls": calls, "missed": missed, "changes": len(SPEC["targets"]), "endless": LATE if endless else 0})

@@ -72,6 +72,13 @@ async def own_tests(target, only=[]):
     return {**told, "options": done["options"]}
 
 
+def own_tests_that(verb, number):
+    """The project's own tests of a function with what they do: `its own test misses`, `its 3 own tests miss`."""
+    if number == 1:
+        return f"its own test {verb}{'es' if verb.endswith('s') else 's'}"
+    return f"its {number} own tests {verb}"
+
+
 def last_error(done):
     """The line of pytest's output that says what went wrong."""
     said = (done["stdout"] + "\n" + done["stderr"]).split("\n")

@@ -92,6 +92,23 @@ def unittest_lines(case, seen):
     return [f"    self.{'assertAlmostEqual' if seen.get('float') else 'assertEqual'}({call}, {value})"]
 
 
+def property_test(name, cases, as_unittest):
+    """One test of a property, with all inputs for which a change of the code breaks it."""
+    form, inputs = cases[0]["form"], ", ".join(case["arguments"] for case in cases)
+    several = len(cases) > 1
+    value = "value" if several else inputs
+    call, wanted = (form[part].replace("%s", value) for part in ("call", "expected"))
+    why = [line for line in dict.fromkeys(reason_line(case) for case in cases) if line]
+    head = [f"def test_{flat(name)}({'self' if as_unittest else 'value' if several else ''}):", *why[:1]]
+    check = f"self.assertEqual({call}, {wanted})" if as_unittest else f"assert {call} == {wanted}"
+    if not several:
+        return "\n".join([*head, f"    {check}"])
+    if as_unittest:
+        loop = [f"    for value in [{inputs}]:", "        with self.subTest(value=value):", f"            {check}"]
+        return "\n".join([*head, *loop])
+    return "\n".join([f'@pytest.mark.parametrize("value", [{inputs}])', *head, f"    {check}"])
+
+
 def imports(chosen, module, lines):
     """The import lines that the tests need: the standard library's, pytest, the project's."""
     found = {}
@@ -120,7 +137,10 @@ def with_quotes(text, quote):
 def tests_text(chosen, function, reasons, as_unittest):
     """The tests without imports."""
     parts, names = [], []
-    for case, seen in chosen:
+    shown = dict.fromkeys(case["property"] for case, _ in chosen if case.get("property"))
+    for name in shown:
+        parts.append(property_test(name, [case for case, _ in chosen if case.get("property") == name], as_unittest))
+    for case, seen in [one for one in chosen if not one[0].get("property")]:
         name = test_name(function, case, seen, reasons)
         given = slug(case["arguments"], 24)
         name = name if name not in names or not given else f"{name}_for_{given}"

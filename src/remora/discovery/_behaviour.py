@@ -6,6 +6,7 @@ Only the function's own statements count, not those of functions inside it.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,10 +177,18 @@ class _Names:
         parts = [part.attr for part in ast.walk(function) if isinstance(part, ast.Attribute)]
         self.every = {part.id for part in names} | set(parts) | set(self.parameters) | {function.name}
 
+    def is_public(self, name: str) -> bool:
+        """Whether a caller can know a name by itself: a parameter, a builtin, a class or a constant."""
+        return name in self.parameters or hasattr(builtins, name) or name[:1].isupper()
+
     def are_clear(self, test: ast.expr) -> bool:
         """Whether a caller knows every name in a condition."""
+        calls = [part.func for part in ast.walk(test) if isinstance(part, ast.Call)]
+        inside = [*calls, *(part.value for part in ast.walk(test) if isinstance(part, ast.Attribute))]
         for part in ast.walk(test):
             if isinstance(part, ast.Name) and part.id in self.local:
+                return False
+            if isinstance(part, ast.Name) and not (part in inside or self.is_public(part.id)):
                 return False
             if isinstance(part, ast.Attribute) and part.attr.startswith("_"):
                 return False

@@ -13,6 +13,8 @@ from remora.discovery._rows import shares_line
 EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 WORDS = {ast.Return: "return", ast.Raise: "raise", ast.Continue: "continue", ast.Break: "break"}
 BINDS = (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, *SCOPES)
+_SKIPS = re.compile(r"(?i)skip|todo|xfail|NotImplemented")
+"""Errors by which a test or a function is switched off for now: what follows is to run again."""
 _MEANT = re.compile(r"#|pragma|unreachable|type:|pylint|mypy", re.IGNORECASE)
 
 
@@ -48,7 +50,7 @@ def _blocks(function: ast.AST) -> Iterator[Sequence[ast.stmt]]:
 def _is_meant(lines: Sequence[str], end: ast.stmt, dead: Sequence[ast.stmt]) -> bool:
     """Whether a comment says why the statements are there, or they only tell a reader that nothing follows."""
     shown = lines[(end.end_lineno or 1) - 1 : dead[-1].end_lineno]
-    if any(_MEANT.search(line) for line in shown):
+    if any(_MEANT.search(line) for line in shown) or (isinstance(end, ast.Raise) and _SKIPS.search(ast.unparse(end))):
         return True
     return shares_line(lines, dead[-1]) or isinstance(dead[0], ast.Assert)
 

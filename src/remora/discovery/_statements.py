@@ -33,6 +33,10 @@ _VERSION = re.compile(
     r"and (?:newer|later|above|higher|greater|up)\b))"
 )
 _CLAIM = re.compile(r"(?i)\b(?:requires?|needs?|supports?|supported|works|compatible|tested|minimum|prerequisites?)\b")
+_NEAR = re.compile(
+    r"(?i)^(?:\W|at least|c?python|pypy3?|officially|only|and|is|are|on|with|for|in|under|against|all|any|versions?)*$"
+)
+"""Words between a claim and the version. Any other word makes it a claim about a feature (`supports async in …`)."""
 _ITEM = re.compile(r"(?i)^\s*(?:[-*+]|\d+\.)?\s*\W*Python\b(?:\W+\w+){0,6}\W*$")
 """A line of a list of requirements."""
 _HISTORY = re.compile(r"(?i)\b(?:now|last|drop(?:s|ped)?|since|until|no longer|before|older|(?<!\.)\d+\.\d+\.\d+)\b")
@@ -143,6 +147,9 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
         if oldest is None or not (_CLAIM.search(line) or _ITEM.match(line)) or _is_history(line):
             continue
         for match in _VERSION.finditer(line):
+            claims = [one.end() for one in _CLAIM.finditer(line, 0, match.start())]
+            if claims and not _NEAR.match(line[claims[-1] : match.start()]):
+                continue
             said = tuple(int(part) for part in match[1].split("."))
             if said >= oldest or len(_VERSION.findall(line)) > 1:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
+_ABOUT = re.compile(r"(?i)\bpy(?:thon)?[- ]?[23]|\bversions?\b")
 NEWEST = (4, 0)
 """What is true of it too is true of every version to come."""
 
@@ -39,12 +41,23 @@ def _branch(
     if _is_guard(lines, node, gone) or any(isinstance(each, ast.If) and _is_elif(lines, each) for each in node.orelse):
         return
     text = _dedented(lines, node, kept) if kept else ""
-    if text is None or (not kept and len(block) == 1):
+    first = _with_comment(lines, node.lineno)
+    if text is None or first is None or (not kept and len(block) == 1):
         return
     said = f"{oldest[0]}.{oldest[1]}"
     what = f"`if {ast.unparse(node.test)}` is {'always' if always else 'never'} true"
     why = f"the project needs Python {said} or newer"
-    yield Finding(what, path, node.lineno, what, why, (Edit(path, node.lineno, node.end_lineno or 0, text),))
+    yield Finding(what, path, node.lineno, what, why, (Edit(path, first, node.end_lineno or 0, text),))
+
+
+def _with_comment(lines: Sequence[str], row: int) -> int | None:
+    """The first row, with a comment above it about versions; None if that has several lines: a person decides."""
+    above = row - 1
+    while above and lines[above - 1].lstrip().startswith("#"):
+        above -= 1
+    if not any(_ABOUT.search(line) for line in lines[above : row - 1]):
+        return row
+    return row - 1 if above == row - 2 else None
 
 
 def _is_guard(lines: Sequence[str], node: ast.If, gone: Sequence[ast.stmt]) -> bool:

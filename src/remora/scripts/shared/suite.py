@@ -12,6 +12,8 @@ from remora.scripts.shared.settings_of_pytest import WITHOUT_SETTINGS, refused_s
 async def run_command(argv: list[str], stdin: str = "", files: Any = None, seconds: int = 30) -> dict[str, Any]: ...
 
 
+FAILS = "It fails with the project's suite"
+"""How a refusal begins if a test fails that passed before."""
 SECONDS = 90
 """Most seconds for one run of the tests."""
 ARGV = ["pytest", "-q", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider"]
@@ -30,7 +32,7 @@ async def refusal_by_tests(texts: dict[str, str], before: dict[str, str]) -> str
     if problem:
         return f"The project's tests cannot judge it: {problem}"
     new = [name for name in after if name not in (old or [])]
-    return f"It fails with the project's suite: {new[0]}" if new else ""
+    return f"{FAILS}: {new[0]}" if new else ""
 
 
 async def run_suite(files: dict[str, str]) -> tuple[list[str] | None, str]:
