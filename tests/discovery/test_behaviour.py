@@ -67,6 +67,8 @@ def test_a_condition_and_its_opposite_are_never_worded_alike(operator: str, numb
         ("if a._secret:\n    raise ValueError", ("ValueError", "")),
         ("try:\n    a()\nexcept OSError:\n    raise ValueError", ("ValueError", "")),
         ("for one in a:\n    if one:\n        return one\nraise LookupError", ("LookupError", "")),
+        ("if m is None:\n    raise ValueError", ("ValueError", "")),
+        ("if LIMIT < a:\n    raise ValueError", ("ValueError", "`LIMIT` is less than `a`")),
         ("raise error", ("", "")),
     ],
 )

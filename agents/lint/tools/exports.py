@@ -84,12 +84,12 @@ def is_parameter(whole, name):
 
 
 def is_alternative(whole, row):
-    """Whether an import is the body of a `try` or of its `except`."""
+    """Whether an import is part of a `try`, of its `except` or of a `with`: whether it works is what matters there."""
     while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
         row -= 1
     depth = len(whole[row - 1]) - len(whole[row - 1].lstrip())
     above = [line for line in whole[: row - 1] if line.strip() and len(line) - len(line.lstrip()) < depth]
-    return depth > 0 and bool(above) and bool(re.match(r"\s*(?:try|except)\b", above[-1]))
+    return depth > 0 and bool(above) and bool(re.match(r"\s*(?:try|except|with|async\s+with)\b", above[-1]))
 
 
 def import_name(message):

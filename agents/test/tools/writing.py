@@ -4,7 +4,8 @@ import re
 
 from remora.scripts.shared.places import flat
 
-LONGEST_NAME, LONGEST_REASON = 80, 44
+LONGEST_NAME, LONGEST_REASON, LONGEST_MESSAGE = 80, 44, 24
+"""Characters of a name, of a condition in it, and of what an error says."""
 
 
 def snake(name):
@@ -35,12 +36,13 @@ def slug(text, most):
 
 def test_name(function, case, seen, reasons):
     """The name of a test: the function, and the error or the arguments that matter."""
-    begin = f"test_{flat(function)}"
+    begin = f"test_{flat(snake(function))}"
     if "raises" in seen:
         when = reasons["errors"].get(seen["raises"], "")
         ending = f"raises_{snake(seen['raises'])}"
         given = slug(case["arguments"], 24)
-        when = when if len(slug(when, LONGEST_NAME)) <= LONGEST_REASON else ""
+        most = LONGEST_REASON if when.startswith("if ") else LONGEST_MESSAGE
+        when = when if len(slug(when, LONGEST_NAME)) <= most else ""
         ending += f"_{slug(when, LONGEST_REASON)}" if when else f"_for_{given}" if given else ""
         return f"{begin}_{ending}"[:LONGEST_NAME].rstrip("_")
     given = slug(case["arguments"], 24)
@@ -99,7 +101,7 @@ def property_test(name, cases, as_unittest):
     value = "value" if several else inputs
     call, wanted = (form[part].replace("%s", value) for part in ("call", "expected"))
     why = [line for line in dict.fromkeys(reason_line(case) for case in cases) if line]
-    head = [f"def test_{flat(name)}({'self' if as_unittest else 'value' if several else ''}):", *why[:1]]
+    head = [f"def test_{flat(snake(name))}({'self' if as_unittest else 'value' if several else ''}):", *why[:1]]
     check = f"self.assertEqual({call}, {wanted})" if as_unittest else f"assert {call} == {wanted}"
     if not several:
         return "\n".join([*head, f"    {check}"])

@@ -21,26 +21,26 @@ NO_TESTS = 5
 """pytest's exit status if it found no test."""
 
 
-async def refusal_by_tests(texts: dict[str, str], before: dict[str, str]) -> str:
+async def refusal_by_tests(texts: dict[str, str], before: dict[str, str], seconds: int = SECONDS) -> str:
     """Why the project's tests refuse files with these texts; empty if they do not. `before` are their texts now."""
-    after, problem = await run_suite(texts)
+    after, problem = await run_suite(texts, seconds)
     if problem:
         return f"The project's tests cannot judge it: {problem}"
     if after is None:
         return ""
-    old, problem = await run_suite(before) if after else ([], "")
+    old, problem = await run_suite(before, seconds) if after else ([], "")
     if problem:
         return f"The project's tests cannot judge it: {problem}"
     new = [name for name in after if name not in (old or [])]
     return f"{FAILS}: {new[0]}" if new else ""
 
 
-async def run_suite(files: dict[str, str]) -> tuple[list[str] | None, str]:
+async def run_suite(files: dict[str, str], seconds: int) -> tuple[list[str] | None, str]:
     """The tests that fail with these files, None without tests; and why they cannot be run, empty if they can."""
     try:
-        done = await run_command(ARGV, files=files, seconds=SECONDS)
+        done = await run_command(ARGV, files=files, seconds=seconds)
         if refused_settings(done):
-            done = await run_command([*ARGV, *WITHOUT_SETTINGS], files=files, seconds=SECONDS)
+            done = await run_command([*ARGV, *WITHOUT_SETTINGS], files=files, seconds=seconds)
     except OSError as error:  # no sandbox, or stopped at its limit
         return [], " ".join(str(error).split())[:120]
     if done["returncode"] == NO_TESTS:
