@@ -104,6 +104,8 @@ async def test_own_values_are_taken_and_misfits_refused(agent_tools: Make, tmp_p
     unknown = await _call(tools, "write_fixture_file", values={"colour": 1})
     assert unknown["error"] == "No fixture written: `colour` is no parameter"
     assert _written(tmp_path) == before
+    assert [each["tool"] for each in unknown["candidate_actions"]] == ["write_fixture_file", "submit_result"]
+    assert (await _call(tools, "write_fixture_file", **unknown["candidate_actions"][0]["args"]))["outcome"] == "success"
 
 
 @pytest.mark.parametrize(
