@@ -13,7 +13,11 @@ from remora.events import (
     JsonlEventEmitter,
     ModelResponseEvent,
     NoticeEvent,
+    SubmitResultEvent,
     ToolCallEvent,
+    ToolResultEvent,
+    TurnStartEvent,
+    UserInputEvent,
     decode,
     from_record,
 )
@@ -86,3 +90,19 @@ def test_a_call_that_was_chosen_and_never_started_has_a_row_in_its_turn() -> Non
         ("look", {"at": 1}, "the call was not started")
     ]
     assert [row.summary for row in second.calls] == ["no result is recorded"]
+
+
+def test_a_result_that_a_continued_agent_left_out_is_a_call_that_was_not_started() -> None:
+    submit = Call(call_id="a", tool="submit_result")
+    reply = ModelResponseEvent(turn=1, calls=(submit,))
+    done = SubmitResultEvent(turn=1, call_id="a", result={"summary": "Done"})
+    (left_out,), (ended,) = summarize([reply]).turns, summarize([reply, done]).turns
+    assert [(row.tool, row.summary) for row in left_out.calls] == [("submit_result", "the call was not started")]
+    assert (ended.calls, ended.submitted) == ((), "Done")
+
+
+def test_what_a_person_said_is_new_in_the_next_turn() -> None:
+    said = UserInputEvent(text="And now?", turn=1)
+    failed = ToolResultEvent(turn=1, call_id="a", tool="look", outcome="error")
+    assert summarize([said, TurnStartEvent(turn=2)]).turns[-1].news == 'user "And now?"'
+    assert summarize([failed, said, TurnStartEvent(turn=2)]).turns[-1].news == 'last error, user "And now?"'

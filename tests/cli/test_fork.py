@@ -59,6 +59,13 @@ def test_a_fork_that_changes_nothing_sees_chooses_and_gets_the_same(remora: Remo
     assert (made["parted"], made["same_files"]) == (None, True)
 
 
+def test_a_fork_of_an_agent_on_a_whole_file_keeps_its_stage(remora: Remora, by_rule: None) -> None:
+    found = json.loads(remora("analyze", "shop/cart.py", "--json").stdout)["agents"]
+    (whole,) = [one for one in found if one["stage"] == "first" and one["files"]]
+    (made,) = fork(remora, whole["agent_id"], "--at", "1")
+    assert (made["parted"], made["same_files"]) == (None, True)
+
+
 def test_receipts_of_a_fork_match_and_its_stream_verifies(remora: Remora, shop: Path, agent: str) -> None:
     (made,) = fork(remora, agent, "--at", "1")
     new = made["result"]["agent_id"]

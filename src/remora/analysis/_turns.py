@@ -29,7 +29,10 @@ from remora.events import (
     canonical,
 )
 from remora.ports import TokenCounter
-from remora.subagent import RESERVED_TOOLS
+from remora.subagent import RESERVED_TOOLS, SUBMIT_RESULT_TOOL
+
+_NOT_CALLED = frozenset(RESERVED_TOOLS) - {SUBMIT_RESULT_TOOL}
+"""Choices that no event follows. An agent that is continued leaves out the result that it had submitted."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,9 @@ class _Reading:
                 self.moves.append(_move(event))
             case UnknownEvent(problem=problem):
                 self.notices.append(f"seq {event.seq} is kept and skipped: {problem}")
+            case UserInputEvent(text=str(text)):
+                before = f"{self.news}, " if self.news.startswith(("goal", "last error")) else ""
+                self.news = f'{before}user "{text}"'
             case NoticeEvent(code="escalation", message=message):
                 self.moves.append(f"after turn {event.turn}: {message}, seq {event.seq}")
             case NoticeEvent(message=message) if not event.turn:
@@ -146,7 +152,7 @@ class _Reading:
                 self._problem(turn, f"{code}: {message}")
             case ModelResponseEvent(calls=calls, rule=rule) if rule or calls:
                 turn["rule"] = rule
-                self.chosen.update({call.call_id: (event, call) for call in calls if call.tool not in RESERVED_TOOLS})
+                self.chosen.update({call.call_id: (event, call) for call in calls if call.tool not in _NOT_CALLED})
             case ModelResponseEvent(calls=(), text=text, error=error):
                 turn["answer"] = text
                 if error:
@@ -163,6 +169,7 @@ class _Reading:
             case ToolResultEvent():
                 self._replace_call(turn, self._result(event))
             case SubmitResultEvent(result=result):
+                self.chosen.pop(event.call_id, None)
                 turn["submitted"] = str(result.get("summary", ""))
             case AgentErrorEvent(code=code, message=message):
                 self.head |= {"reason": code, "summary": message}

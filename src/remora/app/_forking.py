@@ -109,11 +109,13 @@ class Forking:
     ) -> ForkPlan:
         project, start, last = self._project, _start_of(inherited), inherited[-1]
         changes = tuple(change for event in events if isinstance(event, ToolResultEvent) for change in event.files)
-        over, notices = self._bases(start, changes)
+        was = self._scheduled(start)
+        over, notices = self._bases(was.over, changes)
         run_id = project.library.new_id(project.clock.now())
         agent_id = next(ids_behind(run_id))
         scheduled = AgentScheduledEvent(agent_id=agent_id, operation=start.operation, node_id=start.node_id)
-        job = Job(run_id, agent_id, start.operation, recorded_node(scheduled, start.node), over=over)
+        node = recorded_node(scheduled, start.node)
+        job = Job(run_id, agent_id, start.operation, node, stage=was.stage, over=over)
         parent = {"agent_id": start.agent_id, "run_id": start.run_id, "seq": last.seq, "turn": at, "relation": relation}
         head = {"head": events[last.seq + 1].prev} if last.seq + 1 < len(events) else {}
         plan = Plan(
@@ -164,10 +166,10 @@ class Forking:
             raise ConfigError(f"Agent {name} may have {most} turns, and turn {at} is the last: fork it earlier")
 
     def _bases(
-        self, start: AgentStartEvent, changes: Sequence[FileChange]
+        self, scheduled: Sequence[FileChange], changes: Sequence[FileChange]
     ) -> tuple[tuple[FileChange, ...], tuple[str, ...]]:
         """The files as they were before the agent, where the project has changed since, and what cannot be restored."""
-        over = {change.path: change for change in self._scheduled_over(start)}
+        over = {change.path: change for change in scheduled}
         notices = []
         for path, change in _first_changes(changes).items():
             now = self._digest_now(path)
@@ -177,12 +179,13 @@ class Forking:
                 over[path] = FileChange(path=path, mode=change.mode, before=now, after=change.before)
         return tuple(over.values()), tuple(notices)
 
-    def _scheduled_over(self, start: AgentStartEvent) -> Sequence[FileChange]:
+    def _scheduled(self, start: AgentStartEvent) -> AgentScheduledEvent:
+        """How the agent was scheduled in its run: its stage, and what its workspace began with."""
         runs = self._project.library.files([f"runs/{start.run_id}"] if start.run_id else [])
         events = (event for run in runs for event in pick_events(run, ("agent_scheduled",)))
         mine = (event for event in events if event.agent_id == start.agent_id)
-        found = [event.over for event in mine if isinstance(event, AgentScheduledEvent)]
-        return found[-1] if found else ()
+        found = [event for event in mine if isinstance(event, AgentScheduledEvent)]
+        return found[-1] if found else AgentScheduledEvent()
 
     def _digest_now(self, path: str) -> str | None:
         from remora.workspaces import Door

@@ -225,7 +225,7 @@ def explained(found: Explanation, raw: str) -> None:
 def verified(found: Verification, store: str = "") -> None:
     """Print one line for each stream, then the blobs, then what could not be checked."""
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
-    for report in found:
+    for report in found.by_ids() if store else found:
         mark, style = marks[report.status]
         place = f":{report.line}  " if report.seq is None else f":{report.line}  seq {report.seq}: "
         problem = f"{place}{report.problem}" if report.problem else ""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 WIDEST = 160
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
+_FROM_START = "they differ from the first turn on"
+
 
 def width() -> int:
     """Columns to print: those of the terminal, at most `WIDEST`."""
@@ -32,7 +34,8 @@ def agents(found: AgentComparison) -> None:
     if found.parted is None:
         say("They saw, chose and got the same in every turn", "bold")
         return
-    shared = f"turns 1 to {found.parted - 1} are the same" if found.parted > 1 else "they differ from the first turn on"
+    before = found.parted - 1
+    shared = f"turns 1 to {before} are the same" if before > 1 else "turn 1 is the same" if before else _FROM_START
     say(f"Parted at turn {found.parted}, by what each {found.first}; {shared}", "bold")
     for line in found.seen:
         say(f"  {one_line(line, width() - 3)}" if line.strip() else "", _STYLES.get(line[:1], ""))

@@ -29,7 +29,7 @@ from remora.cli._console import (
 from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
-from remora.context.text import visible
+from remora.context.text import number, visible
 from remora.trace import Filter
 
 
@@ -98,7 +98,7 @@ def report(
         tell(f"{agent.agent_id}: {agent.damage}" for agent in found.agents if agent.damage)
         _write(_rendered(found, wanted_kind), output)
         if output is not None:
-            tell([f"{len(found.agents)} agents: written to {output}"])
+            tell([f"{number(len(found.agents), 'agent')}: written to {output}"])
     raise typer.Exit(_exit_code(found, fail_on))
 
 

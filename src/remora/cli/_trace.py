@@ -245,8 +245,8 @@ def verify(
         opened = open_to_read(project, state_dir)
         with slow_progress("streams", quiet=json) as progress:
             found = opened.library.verify(stream, quick=quick, progress=progress)
-            found = found.by_ids() if opened.store else found
-        print_json(found) if json else render.verified(found, str(opened.store.address) if opened.store else "")
+        store = str(opened.store.address) if opened.store else ""
+        print_json(found.by_ids() if store else found) if json else render.verified(found, store)
     raise typer.Exit(SOME_FAILED if found.damaged else 0)
 
 

@@ -80,7 +80,7 @@ def head(viewing: Viewing, outline: Outline) -> Head:
 
 def decider(model: str, tokens: int, operation: str) -> str:
     """The model of an agent that ended; `by rule` if there was no prompt, because then no model was asked."""
-    return BY_RULE if model and not tokens and operation != "import" else model
+    return BY_RULE if model and not tokens and operation not in ("", "import") else model
 
 
 def tone_of(status: str, outcome: str) -> str:

@@ -127,6 +127,8 @@ class AgentReport:
     steps: tuple[Step, ...] = ()
     refused: tuple[Refusal, ...] = ()
     models: tuple[ModelUse, ...] = ()
+    by_rule: int = 0
+    """Decisions that rules made."""
     files: tuple[FileReport, ...] = ()
     lost: tuple[LostWord, ...] = ()
     notices: tuple[str, ...] = ()
@@ -172,8 +174,8 @@ class AgentReport:
 
     @property
     def decided_by(self) -> str:
-        """The models that decided; `by rule` if none was asked, and nothing without a turn."""
-        return self.model or (BY_RULE if self.turns else "")
+        """The models that decided; `by rule` if only rules did, and nothing if a program did."""
+        return self.model or (BY_RULE if self.by_rule else "")
 
     @property
     def duration_s(self) -> float:
@@ -214,6 +216,7 @@ class _Reading:
         self._notices: list[str] = []
         self._changes: list[FileChange] = []
         self._models: dict[str, ModelUse] = {}
+        self._by_rule = 0
         self._args: dict[str, dict[str, Any]] = {}
         self._asked: ModelRequestEvent | None = None
         self._problems: tuple[Mapping[str, Any], ...] = ()
@@ -232,6 +235,7 @@ class _Reading:
             steps=tuple(self._steps),
             refused=tuple(self._refused),
             models=tuple(self._models.values()),
+            by_rule=self._by_rule,
             files=tuple(FileReport(change.path, change) for change in fold_files(self._changes)),
             lost=tuple(self._lost.found) if self._lost else (),
             notices=tuple(self._notices),
@@ -295,6 +299,7 @@ class _Reading:
 
     def _response(self, event: ModelResponseEvent) -> None:
         if event.rule:  # no model was asked
+            self._by_rule += 1
             self._args |= {call.call_id: call.args for call in event.calls}
             return
         asked, self._asked = self._asked, None

@@ -175,7 +175,7 @@ def _facts(agent: AgentReport) -> Iterator[str]:
         yield f"- why not more: {code(agent.why, 400)}"
     if agent.summary:
         yield f"- in its own words: {code(agent.summary, 400)}"
-    if not agent.model and agent.turns:
+    if agent.by_rule and not agent.model:
         yield "- decided by rule: no model was asked"
     elif agent.model:
         yield f"- decided by {code(agent.model)}: {words.tokens(agent)}, {words.seconds(agent.duration_s)}"
