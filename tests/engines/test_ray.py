@@ -47,7 +47,7 @@ def test_ray_runs_every_agent_once_and_resumes_those_of_a_lost_worker(
     asked = Counter((tmp_path / "asked").read_text().splitlines())
     assert set(results) == {"A", "B", "C", "D", "E"}
     assert results["E"].summary == "resumed=True" and asked["E False"] == asked["E True"] == 1
-    assert (results["B"].has_ended, results["B"].reason) == (False, "AgentError") and asked["B False"] == 1
+    assert (results["B"].outcome, results["B"].reason) == ("error", "AgentError") and asked["B False"] == 1
     assert set(asked.values()) == {1}, "an agent was repeated"
     assert "E" in placed.moved and {agent for ran in placed.agents.values() for agent in ran} == set("ACDE")
     assert (tmp_path / "sources").read_bytes() == b"packed" and (tmp_path / "closed").exists()

@@ -147,6 +147,8 @@ def test_every_agent_ends_once_though_a_node_was_stopped_and_woken(
 
     run_id = run_during(posts, stop, [AGENTS // 2])
     record_property("row 35", f"a node stopped for {stopped_s:g} s: {posts.check(run_id, some_moved=False)}")
+    cluster.kill_node(0)  # Ray may have given it up
+    cluster.add_node()
 
 
 def test_a_node_that_was_cut_off_repeats_nothing_when_it_comes_back(

@@ -265,7 +265,8 @@ class FleetEngine:
         is_over = False
         try:
             result = await ready.worker.run(work.job, resumed=work.resumed)
-            is_over = result.has_ended
+            if is_over := result.has_ended:
+                self.placed.agents.setdefault(ready.name, []).append(result.agent_id)
         except WorkerLost as error:
             self._workers.lose(ready)
             result = degraded_result(work.job, "node_lost", f"Its node was lost {work.losses + 1} times: {error}")
@@ -276,7 +277,5 @@ class FleetEngine:
         if not is_over and work.losses < LOSSES:
             self.placed.moved.append(work.job.agent_id)
             return _Work(work.job, resumed=True, losses=work.losses + 1)
-        if result.has_ended:
-            self.placed.agents.setdefault(ready.name, []).append(result.agent_id)
         results.put_nowait(result)
         return None
