@@ -119,7 +119,7 @@ HARD = {
     "no last newline": b"x = 1\nimport os",
     "form feed": b"x = 1\n\x0c\nimport os\nz = f'\x0c'\n",
     "unicode separators": "s = '\u2028\x85'\nimport os\nx = f'\u2028'\n".encode(),
-    "a block that becomes empty": b"def f():\n    import os\n    import sys\nif f:\n    import re\nelse:\n    pass\n",
+    "imports in a block": b"def f():\n    import os\n    import sys\n    return 1\nif f:\n    import re\n    f()\n",
     "one import statement": b"from os import (\n    path,\n    sep,\n    name,\n)\nprint(sep)\n",
     "twice in a line": b"x = f'a' + f'b' + f'c'\n",
 }
