@@ -86,3 +86,11 @@ async def test_a_property_is_written_as_the_project_writes_tests(agent_tools: Ma
     assert "decode_tags(encode_tags(" in text
     assert "pytest" not in text
     assert checked["knowledge_delta"]["test_problems"] == 0
+
+
+async def test_no_object_is_made_of_guesses(agent_tools: Make, tmp_path: Path) -> None:
+    untyped = "class Graph:\n    def __init__(self, name, count):\n        self.count = count\n\n"
+    untyped += "    def size(self):\n        return self.count + 2\n"
+    assert (await written(agent_tools, tmp_path, untyped, "", "Graph.size"))[0] == ""
+    typed = untyped.replace("name, count", "name: str, count: int")
+    assert "Graph(" in (await written(agent_tools, tmp_path, typed, "", "Graph.size"))[0]

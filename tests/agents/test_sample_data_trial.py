@@ -322,3 +322,10 @@ async def test_options_of_the_project_that_need_a_missing_plugin_do_not_keep_a_c
 ) -> None:
     files = {"a.py": "def f(x: int) -> int:\n    return x + 1\n", "pytest.ini": "[pytest]\naddopts = --nosuchcov=a\n"}
     assert "not tried" not in (await _write(agent_tools("sample_data", files, "a.py:f")))["summary"]
+
+
+@needs_sandbox
+async def test_a_single_case_that_works_is_no_sample(agent_tools: Make) -> None:
+    code = 'def only(s: str) -> int:\n    if s != "N":\n        raise ValueError(s)\n    return 0\n'
+    made = (await agent_tools("sample_data", {"a.py": code}, "a.py:only").call("write_fixture_file", {})).value
+    assert made["error"].startswith("No fixture written: only one of ")

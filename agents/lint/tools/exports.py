@@ -56,10 +56,21 @@ def is_in_type_comment(whole, name):
 
 
 def is_top_level(whole, row):
-    """Whether an import is a statement of the module: its line, or the line that opens its brackets, has no indent."""
+    """Whether an import runs with its module: no `def` or `class` is around it."""
+    return not any(re.match(r"\s*(?:async\s+def|def|class)\b", line) for line in headers_around(whole, row))
+
+
+def headers_around(whole, row):
+    """The lines above an import with less indentation each, the nearest first."""
     while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
         row -= 1
-    return row <= len(whole) and not whole[row - 1][:1].isspace()
+    found, depth = [], len(whole[row - 1]) - len(whole[row - 1].lstrip())
+    for line in whole[: row - 1][::-1]:
+        own = len(line) - len(line.lstrip())
+        if line.strip() and own < depth and not line.lstrip().startswith(("#", ")")):
+            found.append(line)
+            depth = own
+    return found
 
 
 def is_on_purpose(file, whole, error, name):
@@ -71,6 +82,8 @@ def is_on_purpose(file, whole, error, name):
         return True  # a package's names; a `try` that asks whether a module is there
     if any(re.search(BY_NAME, line) for line in whole) or is_parameter(whole, name):
         return True  # something looks its names up; a fixture that tests take by its name
+    if error["fix"] and any((edit["content"] or "").strip() == "pass" for edit in error["fix"]["edits"]):
+        return True  # all that a block does: its effect, or that it fails, is what counts
     if is_alternative(whole, row):
         return True  # one of two ways to get a name, for another Python or another installation
     example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
@@ -84,12 +97,10 @@ def is_parameter(whole, name):
 
 
 def is_alternative(whole, row):
-    """Whether an import is part of a `try`, of its `except` or of a `with`: whether it works is what matters there."""
-    while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
-        row -= 1
-    depth = len(whole[row - 1]) - len(whole[row - 1].lstrip())
-    above = [line for line in whole[: row - 1] if line.strip() and len(line) - len(line.lstrip()) < depth]
-    return depth > 0 and bool(above) and bool(re.match(r"\s*(?:try|except|with|async\s+with)\b", above[-1]))
+    """Whether an import is part of a `try`, a `with`, or a branch for one Python: there it may fail or be replaced."""
+    around = headers_around(whole, row)
+    chosen = r"\s*(?:try|except|with|async\s+with|elif|else)\b|\s*if\b.*(?:version|\bPY|platform|os\.name)"
+    return bool(around) and bool(re.match(chosen, around[0]))
 
 
 def import_name(message):

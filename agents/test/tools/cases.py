@@ -44,7 +44,8 @@ async def construct(name, file, text):
     parts = []
     for parameter in required(wanted):
         values = samples(kind_of(parameter), [], [])
-        if not values:
+        # What a name suggests is a guess, and nobody believes a test of an object that is made of guesses.
+        if not values or not parameter["annotation"]:
             return []
         parts.append(argument(parameter, values[0][0]))
     return [f"{name}({', '.join(parts)})"]
