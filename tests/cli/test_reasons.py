@@ -46,6 +46,15 @@ def test_reasons_that_differ_are_not_said_for_all(capsys: pytest.CaptureFixture[
     assert "reason" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("unfinished", "offered"), [(0, []), (2, ["continue 2 agents without an end"])])
+def test_resume_is_the_next_step_only_where_an_agent_has_no_end(
+    unfinished: int, offered: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    render.next_steps(result(1), "", unfinished=unfinished)
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert [words[2] for words in lines if words[:2] == ["remora", "resume"]] == offered
+
+
 @needs_sandbox
 def test_the_reason_is_the_tools_word_and_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -290,7 +290,8 @@ async def _print_results(project: Project, results: Sequence[AgentResult], *, na
         diffs(await project.review.diff(example.agent_id), limit=16)
         say("")
     changed = any(result.files for result in results)
-    render.next_steps(example, review_options(project), changed=changed, named=named)
+    unfinished = sum(not result.has_ended for result in results)
+    render.next_steps(example, review_options(project), changed=changed, named=named, unfinished=unfinished)
 
 
 def _worth_showing(result: AgentResult) -> tuple[object, ...]:

@@ -269,13 +269,17 @@ def findings(found: Sequence[Finding]) -> None:
         say(f"{mark} {item.part:<22} {item.detail}{needed}", style, hang=25)
 
 
-def next_steps(shown: AgentResult, options: str, *, changed: bool = True, named: bool = False) -> None:
+def next_steps(
+    shown: AgentResult, options: str, *, changed: bool = True, named: bool = False, unfinished: int = 0
+) -> None:
     """Print commands to continue with, ready to paste. Without changes there is nothing to accept.
 
-    `named` means that the review commands take the changes only if the agent is named.
+    `named` means that the review commands take the changes only if the agent is named. `unfinished` agents have no
+    recorded end.
     """
     name = f" {short_id(shown.agent_id)}" if named else ""
-    steps = [(f"diff{name}", "all changes"), (f"accept{name} -i", "choose what to keep")] if changed else []
+    steps = [("resume", f"continue {number(unfinished, 'agent')} without an end")] if unfinished else []
+    steps += [(f"diff{name}", "all changes"), (f"accept{name} -i", "choose what to keep")] if changed else []
     if shown.last_seq >= 0:
         short, key = short_id(shown.agent_id), shown.check.get("key")
         steps.append((f"trace show {short}", "both tracks, turn by turn"))
