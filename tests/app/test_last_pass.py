@@ -27,7 +27,7 @@ def one(items: List[int]) -> int:
 def two(items: List[str]) -> int:
     return len(items)
 """
-CLEAN = SOURCE.replace("from typing import List\n", "").replace("List[", "list[")
+CLEAN = SOURCE.replace("from typing import List\n\n\n", "").replace("List[", "list[")
 
 
 @pytest.fixture
@@ -78,7 +78,9 @@ def test_its_own_changes_are_all_that_it_shows_and_the_stream_says_what_it_build
     results = run(app)
     (shown,) = asyncio.run(app.review.diff(results[-1].agent_id))
     assert [line for line in shown.text.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")] == [
-        "-from typing import List"
+        "-from typing import List",
+        "-",
+        "-",
     ]
     scheduled = last_of(app)
     assert scheduled.after == (results[1].agent_id, results[2].agent_id)

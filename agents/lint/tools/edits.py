@@ -89,6 +89,11 @@ def increased_codes(before, after):
     return [name for name, number in count_codes(after).items() if number > was.get(name, 0)]
 
 
+def loses_name(before, after):
+    """Whether a name that was there is undefined now. An import that is no longer used is only the next error."""
+    return any(code.startswith("F82") for code in increased_codes(before, after))
+
+
 def without_blank_start(before, text, lines):
     """The text without blank lines at its start that were not there before, and where the owned lines are then."""
     blank = re.match(r"(?:[ \t]*(?:\r\n|\r|\n))+", text)
