@@ -85,9 +85,11 @@ def test_a_request_that_repeats_everything_adds_only_what_is_new() -> None:
     ]
 
 
-def test_a_tools_own_span_gives_the_result_once_also_without_the_id_of_its_call() -> None:
+@pytest.mark.parametrize("role", ["tool", "user"])  # Pydantic AI sends results as parts of a user's message
+def test_a_tools_own_span_gives_the_result_once_also_without_the_id_of_its_call(role: str) -> None:
+    result = RESULT | {"role": role}
     tool = span("tool", "agent", 2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": "stormy"})
-    found = only(read(chat("a", 1, [ASKED], [CALLED]), tool, chat("b", 3, [ASKED, CALLED, RESULT], [SAID])))
+    found = only(read(chat("a", 1, [ASKED], [CALLED]), tool, chat("b", 3, [ASKED, CALLED, result], [SAID])))
     assert turns(found)[0].results == {0: "stormy"}
     assert not found.unknown
 

@@ -48,6 +48,18 @@ def call_ids(message: Any) -> list[str]:
     return [str(call) for call in calls if call]
 
 
+def result_ids(message: Any) -> set[str]:
+    """The ids of the calls whose results a message gives, if it gives nothing else. Its role may be `tool` or `user`."""
+    if not isinstance(message, Mapping):
+        return set()
+    texts, calls, results = _read_parts(message.get("content", message.get("parts")))
+    if message.get("role") == "tool":
+        results += [message.get("tool_call_id"), message.get("id")]
+    elif calls or any(texts):
+        return set()
+    return {str(each) for each in results if each}
+
+
 def _read_parts(content: Any) -> tuple[list[str], list[Any], list[Any]]:
     texts: list[str] = []
     calls: list[Any] = []

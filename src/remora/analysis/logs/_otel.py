@@ -14,7 +14,7 @@ from typing import Any
 
 from remora.analysis.logs._blocks import args_of, result_of, text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, Link, checked
-from remora.analysis.logs._history import History, call_ids
+from remora.analysis.logs._history import History, call_ids, result_ids
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._source import LogFile, LogProblem, Span
 from remora.analysis.logs._spans import (
@@ -182,7 +182,8 @@ def _read(log: LogFile, own: list[_Place], unknown: Counter[str]) -> Iterator[St
             continue
         sent, answered = messages_of(span)
         for message in history.fresh(sent):
-            if not _is_answered(message, answered_calls):
+            results = result_ids(message)
+            if not results or not results <= answered_calls:  # else its tool's span already gave it
                 _take(reader, message, span, unknown)
         for message in answered:
             _take(reader, message, span, unknown)
@@ -203,16 +204,6 @@ def _take(reader: MessageReader, message: Any, span: GenSpan, unknown: Counter[s
         reader.take(message, f"span {span.id}")
     except LogProblem:
         unknown["message of a span"] += 1
-
-
-def _is_answered(message: Any, answered: set[str]) -> bool:
-    """Whether a message is the result of a call that its tool's span already gave."""
-    if not isinstance(message, Mapping) or message.get("role") != "tool":
-        return False
-    parts = message.get("parts", message.get("content"))
-    ids = [part.get("id") for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
-    named = {str(each) for each in (message.get("tool_call_id"), message.get("id"), *ids) if each}
-    return bool(named) and named <= answered
 
 
 def _note_usage(steps: Assembler, span: GenSpan) -> None:
