@@ -49,7 +49,7 @@ def call_ids(message: Any) -> list[str]:
 
 
 def result_ids(message: Any) -> set[str]:
-    """The ids of the calls whose results a message gives, if it gives nothing else. Its role may be `tool` or `user`."""
+    """The ids of the calls whose results a message gives, if it gives nothing else, also as a user."""
     if not isinstance(message, Mapping):
         return set()
     texts, calls, results = _read_parts(message.get("content", message.get("parts")))
