@@ -27,7 +27,7 @@ def test_a_packet_builder_builds_the_packet_of_a_stream_and_a_prompt_within_the_
     builder = PacketBuilder()
     assert builder.build(events) == project(events)
     assert builder.add({"type": "turn_start", "turn": 9}).turn == 9
-    small, large = builder.prompt(400), builder.prompt(4000)
+    small, large = builder.prompt(250), builder.prompt(4000)
     assert len(small) < len(large)
     assert "Fix lint errors" in small
 

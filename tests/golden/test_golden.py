@@ -23,6 +23,8 @@ SECOND = HERE / "format-1-lint.delta-2.jsonl"
 """The same run with evidence that lacks the arguments of calls."""
 THIRD = HERE / "format-1-lint.projector-2.jsonl"
 """The same run as projector 2 recorded it."""
+FOURTH = HERE / "format-1-lint.reading-1.jsonl"
+"""The same run with a long line that was cut in the middle instead of split."""
 OLDER = ("json-1", "json-2")
 """Earlier renderers, of each of which the same run is kept."""
 EDITED = HERE / "refused-edited.jsonl"
@@ -47,7 +49,7 @@ def test_the_golden_stream_gives_its_packets_at_every_turn(
     record_property("row 16", f"{STREAM.name}: {len(expected)} of {len(expected)} packets are the same")
 
 
-@pytest.mark.parametrize("stream", [FIRST, SECOND, THIRD])
+@pytest.mark.parametrize("stream", [FIRST, SECOND, THIRD, FOURTH])
 def test_a_stream_of_an_earlier_version_still_gives_its_packets(make: ModuleType, stream: Path) -> None:
     expected = orjson.loads(stream.with_suffix(".packets.json").read_bytes())
     assert list(make.packets(stream)) == expected
@@ -60,7 +62,7 @@ def test_a_stream_whose_prompts_an_earlier_renderer_made_gives_the_same_packets(
     assert list(make.packets(HERE / f"format-1-lint.{renderer}.jsonl")) == list(make.packets(FIRST))
 
 
-@pytest.mark.parametrize("stream", [STREAM, FIRST, SECOND, THIRD])
+@pytest.mark.parametrize("stream", [STREAM, FIRST, SECOND, THIRD, FOURTH])
 def test_every_receipt_names_the_packet_that_was_shown(stream: Path) -> None:
     packet, checked = EMPTY, 0
     for event in read_events(stream):

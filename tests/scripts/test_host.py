@@ -266,3 +266,26 @@ async def test_a_link_that_leads_out_of_the_agents_folders_is_not_followed(root:
     for name in ("out.py", "sandboxed/shop.py"):
         with pytest.raises(PermissionError, match="is a link"):
             await make(root, beside=root / "tools").functions()["read_beside"](name)
+
+
+async def test_a_command_with_the_same_input_and_files_runs_once(root: Path) -> None:
+    class Counting(Asked):
+        times = 0
+
+        async def run(self, argv: Sequence[str], **more: Any) -> Completed:
+            self.times += 1
+            return await super().run(argv, **more)
+
+    spawner = Counting()
+    host = make(root, spawner).functions()
+    await host["run_command"](["ruff", "check"], files={"new.py": "x = 1\n"})
+    await host["run_command"](["ruff", "check"], files={"new.py": "x = 1\n"})
+    assert spawner.times == 1
+    await host["run_command"](["ruff", "check"], files={"new.py": "x = 2\n"})
+    await host["run_command"](["ruff", "check"], stdin="x", files={"new.py": "x = 2\n"})
+    assert spawner.times == 3
+    await host["read_file"]("src/shop.py")
+    await host["run_command"](["ruff", "check"])
+    await host["write_file"]("src/shop.py", "x = 3\n")
+    await host["run_command"](["ruff", "check"])
+    assert spawner.times == 5

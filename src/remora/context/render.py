@@ -30,7 +30,7 @@ CHRONOLOGICAL: frozenset[Style] = frozenset({"account", "chat"})
 Calling = Literal["text", "reasoned", "native"]
 """How a model calls tools: `text` lists them in the prompt and asks for JSON; `reasoned` also asks for a sentence that
 says why, before the call, and lists tools as signatures; `native` uses the server's API for tools."""
-RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-3", "chat": "chat-2"}
+RENDERERS: dict[Style, str] = {"json": "json-3", "markdown": "markdown-3", "account": "account-4", "chat": "chat-3"}
 """The version of each style, as receipts name it. A new version of the account chooses other lines."""
 
 WIDEST = 32
@@ -40,7 +40,11 @@ WIDE = 5
 SEAM = 16
 """Most extra tokens that a prefix takes when it is counted alone."""
 
-ACCOUNT_HEAD = "What has happened so far, oldest first. `#n` is an event's number. Indented lines are tools' outputs."
+ACCOUNT_HEAD = "The run so far, oldest first; `#n` is an event, indented lines are outputs."
+EARLIER_HEADS = (
+    "What has happened so far, oldest first. `#n` is an event's number. Indented lines are tools' outputs.",
+)
+"""The first lines of accounts up to `account-3`."""
 ACCOUNT_SYSTEM = (
     "You work on a task in turns. Each turn shows an account of the run so far: the task, what people said, and your "
     "calls with what they returned. Make the next call, or answer in words when the task is done."
@@ -57,6 +61,7 @@ REST_SHARE = 0.5
 LEAST_EVIDENCE = 60
 """Other styles show evidence if at least this many tokens are left beside the packet."""
 
+_LINES = re.compile(r"\d+ lines: ")
 _ANSWER = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
 _REASONED = 'Answer with one JSON object and nothing else: {"why": ONE SHORT SENTENCE, "tool": NAME, "args": {…}}'
 
@@ -161,7 +166,7 @@ def _with_evidence(
     """Add as many lines of evidence to the sections as fit."""
     room = limit - measure(fitted.sections)
     while room >= LEAST_EVIDENCE:
-        account = write_account("", packet.evidence, room, count)
+        account = write_account("", packet.evidence, room, count, recalls=False)
         sections = fitted.sections | {"evidence": account.text.splitlines()}
         if (over := measure(sections) - limit) <= 0:
             return sections, fitted.left_out | {f"evidence {name}": n for name, n in account.left_out.items()}
@@ -175,6 +180,10 @@ def _render_account(
     """Render the run as a chronological account, followed by knowledge, candidates and other sections."""
     room = limit - fixed
     fitted = _beside(packet, room, count)
+    if _is_newest(packet.last_error, packet):
+        fitted.sections.pop("last_error", None)
+    if fitted.sections.keys() == {"turn"}:
+        fitted.sections.clear()  # the account shows how far the run is
     rest = _markdown(fitted.sections)
     around = f"{ACCOUNT_HEAD}\n", f"\n{rest}" if rest else ""
     # The account is counted with the text around it, so the whole prompt is within the limit.
@@ -208,7 +217,9 @@ def _is_newest(error: str | None, packet: DecisionPacket) -> bool:
     newest = packet.evidence.entries[-1] if packet.evidence.entries else None
     if not error or newest is None or not newest.failed:
         return False
-    return error.removeprefix(f"{newest.tool}: ") in " ".join(newest.lines)
+    # A summary of many lines begins with their number, and ends with `…` if it is cut.
+    said = _LINES.sub("", error.removeprefix(f"{newest.tool}: "), count=1).rstrip("…")
+    return said in " ".join(newest.lines)
 
 
 _BESIDE = (
@@ -247,7 +258,9 @@ def _user(text: str) -> Message:
 
 
 def _target(packet: DecisionPacket) -> str:
-    named = [part for part in (packet.operation, packet.node_id) if part and part not in packet.goal]
+    # The operation of an imported log says nothing about its task.
+    operation = "" if packet.operation == "import" else packet.operation
+    named = [part for part in (operation, packet.node_id) if part and part not in packet.goal]
     return f"({', '.join(named)})" if named else ""
 
 

@@ -7,6 +7,7 @@ it is not valid, else `OSError`.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 from remora.errors import ConfigError, ToolError, ToolLimitExceeded
 from remora.nodes import CodeNode
-from remora.ports import CodeReader, Spawner, Workspace
+from remora.ports import CodeReader, Completed, Spawner, Workspace
 from remora.scripts._calls import HostFunction
 from remora.scripts._host_code import HostCode
 from remora.scripts._host_files import MAX_TEXT, HostFiles, check_size, require_int, require_text
@@ -115,7 +116,9 @@ class Host:
         node: CodeNode,
         code: CodeReader | None = None,
         script_files: ScriptFiles | None = None,
+        ended: dict[str, Completed] | None = None,
     ) -> None:
+        """`ended` are commands that this agent has run, by what they depend on: they are not run again."""
         self._workspace = workspace
         self._spawner = spawner
         self._commands = commands
@@ -124,6 +127,7 @@ class Host:
         self._files = HostFiles(workspace)
         self._code = HostCode(self._files, code, node)
         self._outputs = Outputs()
+        self._ended = {} if ended is None else ended
         self._ran = 0
 
     @property
@@ -169,11 +173,7 @@ class Host:
         self._ran += 1
         try:
             stdin_bytes = require_text(stdin, "stdin").encode("utf-8")
-            moved = await asyncio.to_thread(self._workspace.moved)
-            with scratch(self._workspace.upper, files, moved) as over:
-                done = await self._spawner.run(
-                    argv, cwd=self._root, stdin=stdin_bytes, limit_s=float(seconds), over=over
-                )
+            done = await self._run(list(argv), stdin_bytes, files, seconds)
         except ToolLimitExceeded as error:
             raise OSError(error.message) from error
         except ToolError as error:
@@ -194,3 +194,24 @@ class Host:
             "stderr": done.stderr.decode("utf-8", "replace"),
             "artifacts": {name: data.decode("utf-8", "replace") for name, data in done.artifacts.items()},
         }
+
+    async def _run(self, argv: list[str], stdin: bytes, files: Any, seconds: int) -> Completed:
+        """Run a program, or return how it ended before with the same files: a check is often followed by its tool."""
+        moved = await asyncio.to_thread(self._workspace.moved)
+        with scratch(self._workspace.upper, files, moved) as over:
+            key = await asyncio.to_thread(_command_key, argv, stdin, over)
+            if key not in self._ended:
+                done = await self._spawner.run(argv, cwd=self._root, stdin=stdin, limit_s=float(seconds), over=over)
+                if done.full:  # too large to hold
+                    return done
+                self._ended[key] = done
+            return self._ended[key]
+
+
+def _command_key(argv: list[str], stdin: bytes, over: Path | None) -> str:
+    """What a command depends on beside the project: its arguments, its input, and the files laid over the project."""
+    digest = hashlib.sha256(repr((argv, stdin)).encode())
+    for path in sorted(over.rglob("*")) if over else []:
+        if path.is_file() and not path.is_symlink():
+            digest.update(repr((path.relative_to(over).as_posix() if over else "", path.read_bytes())).encode())
+    return digest.hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -127,6 +128,7 @@ class HostCode:
                 await self._files.write_bytes(path, changed)
 
 
+@lru_cache(maxsize=32)
 def _count_tokens(source: bytes) -> int:
     """Number of tokens, counted up to just above the limit."""
     return sum(1 for _ in islice(_TOKEN.finditer(source), MAX_TOKENS + 1))

@@ -9,7 +9,7 @@ from typing import Any
 from remora.context.contracts import ToolSpec
 from remora.errors import DefinitionError, ToolError, ToolNotFound, WorkspaceError
 from remora.nodes import CodeNode
-from remora.ports import CodeReader, Spawner, ToolOutput, Workspace
+from remora.ports import CodeReader, Completed, Spawner, ToolOutput, Workspace
 from remora.scripts._externals import external_problems
 from remora.scripts._host import Host
 from remora.scripts._lines import follow, split_lines
@@ -81,6 +81,7 @@ class ScriptTools:
         self._base = base
         """The target file as discovery saw it; by default as the workspace has it at the first call."""
         self.specs = tool_specs(definition, scripts)
+        self._ended: dict[str, Completed] = {}
         self._offered = {spec.name: spec.parameters for spec in self.specs}
 
     async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
@@ -97,6 +98,7 @@ class ScriptTools:
             node=self._node,
             code=self._code,
             script_files=script.files,
+            ended=self._ended,
         )
         wanted = {spec.name for spec in script.externals}
         functions = {key: function for key, function in host.functions().items() if key in wanted}

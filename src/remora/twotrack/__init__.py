@@ -8,7 +8,7 @@ from remora.twotrack._handover import Handover
 from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._prompts import Memory, PromptSettings
 from remora.twotrack._recall import recall_from
-from remora.twotrack._rederive import Rederived, Rules, raw_value, rederive
+from remora.twotrack._rederive import Rederived, Rules, lacks_prompts, raw_value, rederive, with_prompts
 from remora.twotrack._resume import ResumeState, past_prompts, resume_state
 from remora.twotrack._settings import TrackSettings
 from remora.twotrack._track import Track
@@ -33,10 +33,12 @@ __all__ = [
     "TwoTrack",
     "Wiring",
     "carried",
+    "lacks_prompts",
     "past_prompts",
     "raw_value",
     "read_parent",
     "recall_from",
     "rederive",
     "resume_state",
+    "with_prompts",
 ]

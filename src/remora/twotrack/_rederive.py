@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,16 @@ from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
 from remora.context.handover import LongTrack
 from remora.context.projection import EMPTY, PROJECTOR, apply
-from remora.context.render import CHRONOLOGICAL, RENDERERS, Calling, Style, fixed_tokens, render_within, reserved_tokens
+from remora.context.render import (
+    CHRONOLOGICAL,
+    RENDERERS,
+    Calling,
+    Style,
+    fixed_tokens,
+    render_within,
+    reserved_tokens,
+    system_text,
+)
 from remora.context.signatures import starts_with
 from remora.errors import TraceError
 from remora.events import (
@@ -28,6 +37,7 @@ from remora.events import (
     PacketDelta,
     ToolCallEvent,
     ToolResultEvent,
+    TurnStartEvent,
     UserInputEvent,
     is_check,
     pack,
@@ -67,18 +77,58 @@ class Rederived:
     """Why the recorded delta was kept."""
 
 
-async def rederive(events: Iterable[Event], wiring: Wiring, rules: Rules) -> AsyncGenerator[Rederived]:
+async def rederive(
+    events: Iterable[Event] | AsyncIterable[Event], wiring: Wiring, rules: Rules
+) -> AsyncGenerator[Rederived]:
     """Yield every event of a recorded run with the delta and the prompt that these rules give it.
 
     Summarizers, their guard, candidate rules, extensions, blobs and counter are those of `wiring`. Raises
     `ProjectionStopped`, and `BudgetError` if a packet of this style cannot fit.
     """
     run: _Run | None = None
-    for event in events:
+    async for event in _each(events):
         if isinstance(event, AgentStartEvent):
             run = _Run(event, wiring, rules)
+            if lacks_prompts(event):
+                run.add_recall()
         if run is not None:
             yield await run.take(event)
+
+
+async def _each(events: Iterable[Event] | AsyncIterable[Event]) -> AsyncIterator[Event]:
+    if isinstance(events, AsyncIterable):
+        async for event in events:
+            yield event
+    else:
+        for event in events:
+            yield event
+
+
+def lacks_prompts(start: AgentStartEvent) -> bool:
+    """Whether the stream is a log that was imported without packets."""
+    imported = "sha256" in (start.parent or {}) and start.operation == "import"
+    return imported and style_of(start.renderer) not in CHRONOLOGICAL
+
+
+async def with_prompts(
+    events: Iterable[Event], wiring: Wiring, tokens: int, wanted: Container[int] | None = None
+) -> AsyncGenerator[Event]:
+    """Yield the events of a run. Those of a log that was imported without packets get them by today's rules.
+
+    Each of its replies follows the prompt that a packet of `tokens` would have been. Its `seq` is -1, because the
+    stream does not have it. `wanted` are the turns that need their prompts; by default all.
+    """
+    run: _Run | None = None
+    for event in events:
+        if isinstance(event, AgentStartEvent) and lacks_prompts(event):
+            run = _Run(event, wiring, Rules(style="account", budget=tokens))
+            run.add_recall()
+        if run is None:
+            yield event
+            continue
+        yield (await run.take(event)).event
+        if isinstance(event, TurnStartEvent) and (wanted is None or event.turn in wanted):
+            yield await run.prompt(event)
 
 
 class _Run:
@@ -93,6 +143,7 @@ class _Run:
         self._wiring = replace(
             wiring, goal=start.goal, tools=self._tools, prompts=settings, extensions=self._extensions
         )
+        self._start = start
         self._results = ToolResultBuilder(self._wiring, self._tools, self._wiring.summarizers)
         self._calls: dict[str, Call] = {}
         self._packet = EMPTY
@@ -100,6 +151,35 @@ class _Run:
         self._above = False
         """Whether a larger model of a ladder decides, whose prompts also show evidence of the Long Track."""
         self._system: tuple[str, int] | None = None
+        self._whole_system: str | None = None
+
+    def add_recall(self) -> None:
+        """Offer `recall` too, as every run does whose prompts leave something out."""
+        self._tools = self._results.tools = self._wiring.specs_of(self._tools)
+
+    async def prompt(self, turn: Event) -> ModelRequestEvent:
+        """The prompt for the packet as it is now, of a run that recorded none."""
+        counter = self._wiring.counter
+        blank = ModelRequestEvent(
+            seq=-1,
+            ts=turn.ts,
+            turn=turn.turn,
+            agent_id=turn.agent_id,
+            operation=turn.operation,
+            messages=({"role": "system", "content": system_text(await self._system_text(), self._tools, "native")},),
+            offered=tuple(tool.name for tool in self._tools),
+            counter={"name": counter.name, "exact": counter.exact},
+        )
+        return self._request(blank)
+
+    async def _system_text(self) -> str:
+        reference = self._start.system_ref
+        if reference is None:
+            return self._start.system
+        if self._whole_system is None:
+            data = await self._wiring.blobs.get(reference.blob, limit=blob_limit(reference))
+            self._whole_system = data.decode(errors="replace")
+        return self._whole_system
 
     async def take(self, event: Event) -> Rederived:
         derived = await self._derive(event)

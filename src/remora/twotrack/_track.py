@@ -57,15 +57,22 @@ class Track(TrackParts):
         candidates: Sequence[CandidateAction] = (),
         parent: Mapping[str, Any] | None = None,
         check: Mapping[str, Any] | None = None,
+        system: str = "",
     ) -> None:
-        """Record `agent_start`, with everything needed to understand the run from its stream alone."""
+        """Record `agent_start`, with everything needed to understand the run from its stream alone.
+
+        `system` is the system text of a run whose prompts are not recorded.
+        """
         self.begun = True
+        text = await self._offloader.text(system) if system else {}
         await self.context.record(
             AgentStartEvent(
                 format=FORMAT,
                 remora=version,
                 name=self.name,
                 goal=self.goal,
+                system=text.get("text", ""),
+                system_ref=text.get("text_ref"),
                 node=dict(node or {}),
                 definition=dict(definition or {}),
                 tools=tuple(tool.model_dump() for tool in self.tools),

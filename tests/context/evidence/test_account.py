@@ -91,6 +91,50 @@ def test_a_row_of_a_table_is_never_without_its_head() -> None:
     assert "(40): order_id, price" in text
 
 
+def _recipe(size: int) -> Evidence:
+    """A large older output of plain words, which the task does not name."""
+    lines = "\n".join(f"{'abcdefghijklmnopqrstuvwxyz'[number % 26] * 4} plain words" for number in range(size))
+    return _after(called(1, "read", {}, read_output(lines)), called(2, "look", {"what": "b"}, read_output("c\nd")))
+
+
+def test_the_budget_is_spent_on_lines_that_nothing_names() -> None:
+    whole = write("Do it", _recipe(60), 2000, _quarters)
+    assert not whole.left_out
+    part = write("Do it", _recipe(300), 1000, _quarters)
+    assert part.left_out
+    assert part.tokens >= 900
+
+
+def test_a_long_task_gets_what_nothing_else_needs() -> None:
+    goal = "\n".join(f"Step {number}: do the next thing." for number in range(90))
+    assert write(goal, Evidence(), 800, _quarters).text == f"Task: {goal}"
+    part = write(goal, Evidence(), 400, _quarters)
+    assert 350 <= part.tokens <= 400
+
+
+def test_the_line_of_a_call_says_how_a_long_argument_begins() -> None:
+    script = "cd /srv && python - <<'EOF'\n" + "\n".join(f"print({number})" for number in range(80))
+    evidence = _after(called(1, "bash", {"command": script}, read_output("\n".join(map(str, range(80))))))
+    assert "#1 bash(command=cd /srv && python - <<'EOF'…)" in write("Do it", evidence, 60, _quarters).text
+    assert "print(79)" in write("Do it", evidence, 3000, _quarters).text
+
+
+def test_both_ends_of_a_very_long_argument_are_kept_and_the_rest_is_counted() -> None:
+    text = "\n".join(f"line {number}" for number in range(2000))
+    entry = called(1, "write", {"path": "a.txt", "text": text}, read_output("ok"))
+    assert (entry.given[1], entry.given[-1]) == (" line 1", " line 1999")
+    assert entry.omitted + len(entry.given) == 2000
+
+
+def test_an_error_in_a_log_is_shown_before_its_other_lines() -> None:
+    lines = [f"2024-05-01 10:00:{number % 60:02} INFO worker_{number} is done" for number in range(200)]
+    lines.insert(150, "2024-05-01 10:02:30 ERROR the disk is full")
+    assert (
+        "the disk is full"
+        in write("Do it", _after(called(1, "log", {}, read_output("\n".join(lines)))), 200, _quarters).text
+    )
+
+
 def test_what_was_left_out_is_counted_and_recall_is_named() -> None:
     account = write("Help people.", _desk(), 120, _quarters)
     assert account.left_out["lines"] > 20

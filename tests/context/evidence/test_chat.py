@@ -148,7 +148,7 @@ async def test_the_receipt_holds_every_message_of_a_chat(tmp_path: Any) -> None:
         prompt = await tt.request()
     receipt = [event for event in read_events(tt.path) if isinstance(event, ModelRequestEvent)][-1]
     assert [dict(message) for message in prompt.messages[1:]] == [dict(message) for message in receipt.messages[1:]]
-    assert receipt.renderer == "chat-2"
+    assert receipt.renderer == "chat-3"
 
 
 async def test_a_prompt_has_the_shapes_of_other_apis() -> None:

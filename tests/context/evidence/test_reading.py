@@ -88,7 +88,45 @@ def test_text_that_only_mentions_errors_has_not_failed(output: Any) -> None:
 
 def test_html_is_read_as_its_text_with_links() -> None:
     page = "<html><head><title>x</title></head><body><h1>Fares</h1><p>See <a href='/f'>list</a></p></body></html>"
-    assert read_output(page).lines == ("Fares", "See (/f) list")
+    assert read_output(page).lines == ("x", "Fares", "See list (/f)")
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        ({"content": [{"type": "text", "text": "one\ntwo"}], "isError": False}, ("one", "two")),
+        ([{"type": "text", "text": '{"id": 7}'}], ("id: 7",)),
+        ([{"type": "image", "data": "iVBOR" * 99, "mimeType": "image/png"}], ("[image, image/png]",)),
+        ('{"id": 1, "a": "x"}\n{"id": 2, "a": "x"}\n', ("(2, a x): id", " 1", " 2")),
+        (
+            "<users><user>Ann</user><user>Bob</user></users>",
+            ("<users>", "<user>Ann</user>", "<user>Bob</user>", "</users>"),
+        ),
+        (
+            {"total": 2, "results": '[{"id": "x1", "n": 5}, {"id": "x2", "n": 6}]'},
+            ("total: 2", "results (2): id, n", " x1, 5", " x2, 6"),
+        ),
+        (b"caf\xc3\xa9", ("café",)),
+        (bytes(range(20)), ("binary data, 20 bytes: 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f …",)),
+        ({"stdout": "one\ntwo\n", "stderr": ""}, ('stderr: ""', "stdout:", " one", " two")),
+    ],
+)
+def test_results_in_other_forms_are_read_as_what_they_hold(output: Any, lines: tuple[str, ...]) -> None:
+    assert read_output(output).lines == lines
+
+
+def test_a_long_line_is_split_and_loses_nothing() -> None:
+    words = [f"word{number}" for number in range(200)]
+    reading = read_output("  " + " ".join(words))
+    assert len(reading.lines) > 5
+    assert all(line.startswith("   … ") for line in reading.lines[1:])
+    assert [word for line in reading.lines for word in line.replace("…", "").split()] == words
+
+
+def test_encoded_data_is_shown_by_its_ends() -> None:
+    (line,) = read_output(f"data: {'QUJD' * 500} end").lines
+    assert "[2,000 characters]" in line
+    assert line.endswith("QUJD end")
 
 
 def test_colours_and_control_characters_are_gone() -> None:
@@ -108,6 +146,13 @@ def test_of_a_large_output_head_tail_and_what_is_looked_for_are_kept() -> None:
 def test_identifiers_are_kept_with_their_keys() -> None:
     found = read_output({"user_id": "mia_1", "cards": {"card_77": {"amount": 5}, "card_78": {"amount": 6}}}).identifiers
     assert found == (("user_id", "mia_1"), ("cards", "card_77"), ("cards", "card_78"))
+
+
+def test_ids_outlive_lines_that_are_not_kept() -> None:
+    blocks = [f"- text: {'plain words ' * 40}\n  id: '{number}'\n" for number in range(60)]
+    reading = read_output("".join(blocks))
+    assert "id: '30'" not in "\n".join(reading.lines)
+    assert ("id", "30") in reading.identifiers
 
 
 @given(st.one_of(st.text(max_size=3000), st.binary(max_size=500), st.integers(), st.none(), st.lists(st.text())))

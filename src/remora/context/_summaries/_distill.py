@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from remora.context._summaries._bounds import bounded
 from remora.context.aliases import contract_names
-from remora.context.evidence import says_failed
+from remora.context.evidence import parsed_output, says_failed
 from remora.context.summary import Summarized
 from remora.context.text import one_line
 from remora.events import (
@@ -25,6 +25,10 @@ from remora.events import (
     canonical,
 )
 
+MAX_STATUS_FIELDS = 4
+"""Fields of a record whose `status` is that of the call."""
+_ERROR_FIELDS = ("error", "Error", "exception", "message", "detail", "reason", "stderr")
+"""Fields that say why a call failed, the best first."""
 _CANDIDATES = TypeAdapter(tuple[CandidateAction, ...])
 _EXCERPTS = TypeAdapter(tuple[Excerpt, ...])
 
@@ -46,13 +50,14 @@ def distill(tool: str, value: Any, summarized: Summarized | None = None) -> Dist
         outcome = "error"
     problems = [f"Summarizer of {tool} {problem}" for problem in summarized.problems]
     summary = _summary(tool, result, summarized, outcome)
+    error = _error_text(result or value, summary) if outcome == "error" else ""
     candidates = _parse(_CANDIDATES, tool, "candidate_actions", result.get("candidate_actions"), problems)
     excerpts = _parse(_EXCERPTS, tool, "excerpts", result.get("excerpts", summarized.excerpts), problems)
     extensions = {key: item for key, item in _mapping(result.get("extensions")).items() if _is_json({key: item})}
     delta = PacketDelta(
         action=ActionDelta(tool=tool, summary=summary, outcome=outcome),
         knowledge=_knowledge(result, summarized, problems),
-        error=ErrorDelta(set=_error_text(result, summary)) if outcome == "error" else ErrorDelta(clear=True),
+        error=ErrorDelta(set=error) if error else ErrorDelta(clear=True),
         diagnostics=(*_strings(result.get("diagnostics")), *map(one_line, problems)),
         candidate_actions=candidates or None,
         state_summary=one_line(str(result["state_summary"])) if result.get("state_summary") else None,
@@ -141,14 +146,24 @@ def _outcome(result: Mapping[str, Any]) -> Outcome:
     if result.get("error"):
         return "error"
     status = str(result.get("status", "")).lower()
-    if status in ("error", "failed", "failure"):
+    # A large record may describe something else that failed, such as a build.
+    if status in ("error", "failed", "failure") and (len(result) <= MAX_STATUS_FIELDS or _own_summary(result)):
         return "error"
     return "partial" if status in ("partial", "warning") else "success"
 
 
-def _error_text(result: Mapping[str, Any], summary: str) -> str:
-    text = result.get("error") or result.get("message") or summary
-    return one_line(str(text.get("message", text)) if isinstance(text, Mapping) else str(text))
+def _error_text(value: Any, summary: str) -> str:
+    """What a failed result says: its error, its message, the text of its content blocks, or else the summary."""
+    said = parsed_output(value)
+    record = said if isinstance(said, Mapping) else value if isinstance(value, Mapping) else {}
+    errors = record.get("errors")
+    found = [*map(record.get, _ERROR_FIELDS), *(errors if isinstance(errors, list) else ())]
+    text = next((item for item in found if isinstance(item, str | Mapping) and item), "")
+    if isinstance(text, Mapping):
+        text = text.get("message", text)
+    if not text and isinstance(said, str) and not isinstance(value, str):
+        text = said.strip().partition("\n")[0]  # content blocks
+    return one_line(str(text)) or summary
 
 
 def _parse(adapter: TypeAdapter[Any], tool: str, name: str, given: Any, problems: list[str]) -> Any:

@@ -6,6 +6,7 @@ from remora.context.evidence._chat import MESSAGE_OVERHEAD, Message, append_mess
 from remora.context.evidence._entries import Entry, agent_said, called, person_said
 from remora.context.evidence._failure import says_failed
 from remora.context.evidence._memory import Evidence, Known, remember
+from remora.context.evidence._parsing import parsed as parsed_output
 from remora.context.evidence._reading import Kind, Reading, read_output
 from remora.context.evidence._words import words_of
 
@@ -23,6 +24,7 @@ __all__ = [
     "append_message",
     "call_line",
     "called",
+    "parsed_output",
     "person_said",
     "read_output",
     "remember",

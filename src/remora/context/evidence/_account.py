@@ -6,7 +6,7 @@ Every item names its speaker or call, and its event (`#12`). The last line count
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 
 from remora.context.evidence._cached import cached
@@ -15,14 +15,14 @@ from remora.context.evidence._chat import (
     MESSAGE_OVERHEAD,
     RESULT_OVERHEAD,
     Message,
-    chat_messages,
     chat_tokens,
 )
+from remora.context.evidence._draft import NATIVE, OLDER, Draft
 from remora.context.evidence._entries import Entry
 from remora.context.evidence._identifiers import by_key
 from remora.context.evidence._memory import Evidence
 from remora.context.evidence._task import task_text
-from remora.context.evidence._text import Shown, entry_lines, grouped, show
+from remora.context.evidence._text import show
 from remora.context.evidence._words import weigh
 from remora.context.evidence._worth import NO_PARENT, Judge, Piece, goal_words
 
@@ -41,11 +41,15 @@ NOTES = 30
 """Tokens for labels and for the line that counts what was left out."""
 SAMPLE = 1_200
 """Characters of the sample that calibrates the token estimate."""
+SAMPLE_LINES = 20
+"""Lines of each entry in a sample for which too few lines are valuable."""
 TRIES = 4
 GAP_COST = 1
 """Estimated tokens of a gap between lines."""
 MISSES = 24
 """Lines that do not fit, after which no more are tried: those that follow are worth less."""
+LEAST_ADDED = 16
+"""Tokens for which it is worth while to look at lines that were skipped."""
 KNOWN_TRIES = 4
 """Entries whose identifiers do not fit, after which no more are tried."""
 AIM = 0.975
@@ -58,11 +62,8 @@ LEAST_ESTIMATED, MOST_ESTIMATED = 0.4, 1.6
 """Bounds of estimated tokens for each counted one."""
 
 
-NATIVE = 4
-"""The newest entries that a chat shows as messages: this many. Older ones are lines of its first message."""
 CALL_AS_JSON = 12
 """Tokens that a call takes more as JSON than as a line."""
-OLDER = "Before that, oldest first. `#n` is an event's number. Indented lines are tools' outputs."
 
 
 @dataclass(frozen=True)
@@ -84,47 +85,22 @@ class ChatAccount:
     left_out: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class _Draft:
-    """What is shown of a run."""
-
-    task: str
-    ledger: str
-    """Identifiers of outputs that were dropped, in one line."""
-    parts: Sequence[Shown]
-    left_out: Mapping[str, int]
-    _messages: list[Message] = field(default_factory=list)
-
-    @cached
-    def text(self) -> str:
-        """The account as text."""
-        task = [f"Task: {self.task}"] if self.task else []
-        return "\n".join([*task, *self._lines(self.parts), *_note(self.left_out)])
-
-    def messages(self, calls_in_text: bool) -> list[Message]:
-        """The account as chat: the newest entries, at most `NATIVE` of them, as messages, older ones as lines."""
-        if self._messages:
-            return self._messages
-        start = max(0, len(self.parts) - NATIVE)
-        older = next((at for at in range(len(self.parts), start, -1) if not _is_message(self.parts[at - 1])), start)
-        opening = [*([self.task] if self.task else []), *_note(self.left_out)]
-        if lines := self._lines(self.parts[:older]):
-            opening += [OLDER, *lines]
-        self._messages.extend(chat_messages("\n".join(opening), self.parts[older:], calls_in_text=calls_in_text))
-        return self._messages
-
-    def _lines(self, parts: Sequence[Shown]) -> list[str]:
-        ledger = [self.ledger] if self.ledger else []
-        return [*ledger, *grouped([line for part in parts for line in entry_lines(part)])]
-
-
 def write_account(
-    goal: str, evidence: Evidence, budget: int, count: Count, around: tuple[str, str] = ("", "")
+    goal: str,
+    evidence: Evidence,
+    budget: int,
+    count: Count,
+    around: tuple[str, str] = ("", ""),
+    *,
+    recalls: bool = True,
 ) -> Account:
-    """Write the account of a run: at most `budget` tokens by `count`, with the text before and after it."""
+    """Write the account of a run: at most `budget` tokens by `count`, with the text before and after it.
+
+    `recalls`: the reader can call `recall`.
+    """
     budget = max(0, budget)
     room = max(0, budget - count("".join(around))) if any(around) else budget
-    writer = _Writer(goal, evidence, room)
+    writer = _Writer(goal, evidence, room, recalls)
     draft, tokens = _fitting(writer, budget, room, count, lambda made: count(made.text.join(around)))
     if tokens <= budget:
         return Account(draft.text, tokens, draft.left_out)
@@ -155,8 +131,8 @@ def _chat_overhead(entries: Sequence[Entry]) -> int:
 
 
 def _fitting(
-    writer: _Writer, budget: int, room: int, count: Count, measure: Callable[[_Draft], int]
-) -> tuple[_Draft, int]:
+    writer: _Writer, budget: int, room: int, count: Count, measure: Callable[[Draft], int]
+) -> tuple[Draft, int]:
     """The draft that uses most of the budget; one that is over it if none fits.
 
     Selects lines once, by estimated tokens. Then counts the text, and takes the least valuable lines back, or adds the
@@ -166,13 +142,13 @@ def _fitting(
     by_estimate = max(1, weigh(sample)) / max(1, count(sample))
     target = room * min(MOST_ESTIMATED, max(LEAST_ESTIMATED, AIM * by_estimate))
     draft = writer.write(target)
-    best: tuple[_Draft, int] | None = None
+    best: tuple[Draft, int] | None = None
     for _ in range(TRIES):
         tokens = measure(draft)
         unused = budget - tokens
         if unused >= 0 and (best is None or tokens > best[1]):
             best = draft, tokens
-        if (best is not None and unused < 0) or (unused >= 0 and (not draft.left_out or unused <= room * (1 - FULL))):
+        if unused >= 0 and (not draft.left_out or unused <= room * (1 - FULL)):
             break
         off = abs(unused) * by_estimate
         corrected = writer.take_back(SAFELY * off) if unused < 0 else writer.add(off / SAFELY)
@@ -194,13 +170,14 @@ def _cut(text: str, budget: int, count: Count, around: tuple[str, str], left_out
 class _Writer:
     """Writes the account of one state of the evidence, for any number of tokens."""
 
-    def __init__(self, goal: str, evidence: Evidence, budget: int) -> None:
+    def __init__(self, goal: str, evidence: Evidence, budget: int, recalls: bool = True) -> None:
         self._goal = goal.strip()
+        self._recalls = recalls
         self._evidence = evidence
         self._entries = evidence.entries
-        judge = Judge(self._entries, goal_words(self._goal))
-        self._pieces = sorted(judge.pieces(budget), key=itemgetter(0), reverse=True)
-        self._end = judge.end
+        self._judge = Judge(self._entries, goal_words(self._goal))
+        self._pieces = sorted(self._judge.pieces(budget), key=itemgetter(0), reverse=True)
+        self._end = self._judge.end
 
     def sample(self) -> str:
         """The most valuable lines, to calibrate the token estimate."""
@@ -211,12 +188,16 @@ class _Writer:
             size -= len(texts[-1])
             if size <= 0:
                 break
+        for entry in reversed(self._entries) if size > SAMPLE // 2 else ():
+            texts += entry.texts[:SAMPLE_LINES]
         return "\n".join(texts)[:SAMPLE]
 
-    def write(self, target: float) -> _Draft:
+    def write(self, target: float) -> Draft:
         """What an account of about `target` tokens shows."""
-        self._task, weight = task_text(self._goal, target * TASK_SHARE, lambda: self._used)
-        room = target - weight - NOTES
+        self._write_task(target * TASK_SHARE)
+        if self._task != self._goal and (unused := target - NOTES - self._weight(target)) > target * TASK_SHARE:
+            self._write_task(unused)
+        room = target - self._task_weight - NOTES
         self._chosen: dict[int, set[int]] = {}
         self._steps: list[tuple[int, Collection[int], float]] = []
         limits = {name: room * part for name, part in SHARES.items()}
@@ -225,14 +206,35 @@ class _Writer:
         left += room * (1 - FIRST_FILL) - GAP_COST * _gaps(self._chosen)
         self._ledger, left = self._ledger_line(room * LEDGER_SHARE, left, shown)
         self._listed, left = self._known(self._chosen, left, shown)
-        _, self._rest = self._choose(sorted(rest, key=itemgetter(1), reverse=True), left, {})
+        left, self._rest = self._choose(sorted(rest, key=itemgetter(1), reverse=True), left, {})
+        self._add_skipped(left)
         return self.draft()
 
+    def _weight(self, most: float) -> int:
+        """Estimated tokens of all entries; of the newest ones if they take more than `most`."""
+        weight = 0
+        for entry in reversed(self._entries):
+            weight += entry.weight + entry.lines_weight
+            if weight > most:
+                break
+        return weight
+
+    def _add_skipped(self, room: float) -> None:
+        """Choose lines that were not worth a score, if all others are chosen."""
+        if room >= LEAST_ADDED and not self._rest:
+            _, self._rest = self._choose(self._judge.skipped(), room, {})
+
     def add(self, room: float) -> bool:
-        """Choose more lines, for about `room` tokens. False if there is none that fits."""
-        before = len(self._steps)
-        _, self._rest = self._choose(self._rest, room, {})
-        return len(self._steps) > before
+        """Choose more lines, or more of the task, for about `room` tokens. False if there is nothing that fits."""
+        steps, task = len(self._steps), self._task
+        left, self._rest = self._choose(self._rest, room, {})
+        self._add_skipped(left)
+        if not self._rest and len(self._steps) == steps and task != self._goal:
+            self._write_task(self._task_weight + room)
+        return len(self._steps) > steps or self._task != task
+
+    def _write_task(self, room: float) -> None:
+        self._task, self._task_weight = task_text(self._goal, room, lambda: self._used)
 
     def take_back(self, tokens: float) -> bool:
         """Take back the lines that were chosen last, of about `tokens`. False if there are not so many."""
@@ -358,7 +360,7 @@ class _Writer:
                 pairs.append((item.key, f"{item.value} #{item.seq}"))
         return (f"Earlier: {by_key(pairs)}" if pairs else ""), left
 
-    def draft(self) -> _Draft:
+    def draft(self) -> Draft:
         """What is chosen now."""
         task, chosen = self._task, self._chosen
         known = self._still_hidden(self._listed, chosen)
@@ -369,20 +371,10 @@ class _Writer:
         hidden = self._evidence.height - sum(part.entry.height - part.gone for part in parts)
         items = len(self._entries) - len(chosen) + self._evidence.dropped
         counts = {"items": items, "lines": hidden, "task": int(task != self._goal)}
-        return _Draft(task, self._ledger, parts, {name: number for name, number in counts.items() if number})
-
-
-def _is_message(part: Shown) -> bool:
-    """Whether the entry can be written as messages: streams of earlier versions lack the arguments of calls."""
-    return part.entry.speaker != "call" or part.entry.made is not None
+        left_out = {name: hidden for name, hidden in counts.items() if hidden}
+        return Draft(task, self._ledger, parts, left_out, self._recalls)
 
 
 def _gaps(chosen: Mapping[int, set[int]]) -> int:
     """The number of gaps before, between and after the chosen lines, about."""
     return sum(1 for lines in chosen.values() for at in lines if at + 1 not in lines)
-
-
-def _note(left_out: Mapping[str, int]) -> list[str]:
-    told = [f"{left_out[name]} {name}" for name in ("items", "lines") if name in left_out]
-    told += ["part of the task"] if "task" in left_out else []
-    return [f"[Left out: {', '.join(told)}; `recall` brings them back]"] if told else []

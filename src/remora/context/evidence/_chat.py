@@ -79,6 +79,7 @@ def _result(part: Shown) -> str:
     entry = part.entry
     lines: Iterable[str] = [entry.brief] if entry.brief else part.lines
     beside = [f"has {part.known}"] if part.known else []
-    hidden = [f"[#{entry.seq} …]"] if part.gone or entry.omitted else []
-    text = "\n".join([*lines, *beside, *hidden]) or "nothing"
+    shown = [*lines, *beside]
+    hidden = [f"[#{entry.seq} {'…' if shown else 'is left out'}]"] if part.gone or entry.omitted else []
+    text = "\n".join([*shown, *hidden]) or "nothing"
     return f"Failed: {text}" if entry.failed else text

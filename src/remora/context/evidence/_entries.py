@@ -14,7 +14,7 @@ import orjson
 from remora.context.evidence._cached import cached
 from remora.context.evidence._calls import call_json, call_line
 from remora.context.evidence._identifiers import Identifiers, by_key
-from remora.context.evidence._reading import Reading, visible_line
+from remora.context.evidence._reading import ERROR_LINE, Reading, visible_line
 from remora.context.evidence._words import Index, Split, all_words, index, split, weigh, words_of
 
 BRIEF = 80
@@ -149,6 +149,11 @@ class Entry:
         return [(at, int(match[1])) for at, match in found if match]
 
     @cached
+    def error_lines(self) -> list[int]:
+        """The lines that report an error. A numbered line is code."""
+        return [at for at, text in enumerate(self.texts) if ERROR_LINE.search(text) and not LINE_NUMBER.match(text)]
+
+    @cached
     def tool(self) -> str:
         """The name of the called tool; empty for messages."""
         return self.text.partition("(")[0] if self.speaker == "call" else ""
@@ -236,8 +241,8 @@ def agent_said(seq: int, text: str) -> Entry:
 
 def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> Entry:
     """The entry of a call and its output. Drops argument lines that the output repeats."""
-    line, long_lines = call_line(tool, args)
-    text, given = visible_line(line), tuple(map(visible_line, long_lines))
+    line, given, omitted = call_line(tool, args)
+    text = visible_line(line)
     if given and reading.lines:
         shown = "\n".join(reading.lines)
         new = tuple(line for line in given if line.strip() and line.strip() not in shown)
@@ -251,7 +256,7 @@ def called(seq: int, tool: str, args: Mapping[str, Any], reading: Reading) -> En
         lines=reading.lines,
         kind=reading.kind,
         failed=reading.failed,
-        omitted=reading.omitted,
+        omitted=reading.omitted + omitted,
         identifiers=() if _brief(reading.lines) else reading.identifiers,
     )
 

@@ -15,8 +15,9 @@ Identifiers = tuple[tuple[str, str], ...]
 
 MAX_IDENTIFIERS = 64
 """Most identifiers of one output."""
-MAX_VALUE = 80
-_SCANNED = 200
+MAX_VALUE = 120
+_SCANNED = 400
+"""Lines of a text in which identifiers are looked for."""
 _LISTS = (list, tuple)
 _RECORDS = (dict, Mapping)
 _PLAIN = (str, int, float, type(None), list)
@@ -25,8 +26,10 @@ _MAX_DEPTH = 8
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d?:\d\d")
 _SUFFIX = "py|js|ts|c|h|cpp|rs|go|java|md|toml|json|ya?ml|txt|cfg|sh"
 _PATH = re.compile(rf"(?:[\w.~-]*/)+[\w.-]+|[\w-]+\.(?:{_SUFFIX})", re.ASCII)
-_PATH_SIGNS = string.ascii_letters.encode() + b"0123456789_./~-"
+_PATH_SIGNS = string.ascii_letters.encode() + b"0123456789_./~-:"
 _PATH_OR_SPACE = bytes(byte if byte in _PATH_SIGNS else 32 for byte in range(256))
+_NO_PATH = "0123456789_./~-"
+"""Nothing but these is a date or a number."""
 _WORDS_OF_DEFINITIONS = ("def ", "class ", "function ", "fn ", "func ", "struct ", "interface ")
 _DEFINED = re.compile(
     r"^[ \t]*(?:\d+[:|\t ])?[ \t]*(?:async |export |pub |static )*"
@@ -35,23 +38,28 @@ _DEFINED = re.compile(
 )
 _RAISED = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception))\b", re.MULTILINE)
 # Possessive (`+`): what follows cannot match inside the name, so trying shorter names would only take time.
-_NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}+) ?[=:] ?[\"']?([\w./@-]{3,80})")
+_NAMED = re.compile(r"\b([A-Za-z_][\w.-]{1,30}+) ?[=:] ?[\"']?([\w./@-]{1,80})")
 _NAMED_ASCII = re.compile(_NAMED.pattern, re.ASCII)
 """The same for texts that are ASCII, in half the time."""
 
 
-def identifiers(value: Any, kind: str, lines: Sequence[str]) -> Identifiers:
-    """The unique identifiers of an output, in order."""
+def identifiers(value: Any, kind: str, lines: Sequence[str], rest: Sequence[str] = ()) -> Identifiers:
+    """The unique identifiers of an output, in order. Of lines that are not kept, `rest`, only ids and names."""
     pairs: dict[str, str] = {}
     if kind == "records":
         _take_records("", value, 0, pairs)
     else:
-        for key, text in _of_text("\n".join(lines[:_SCANNED]), kind):
-            if text not in pairs and len(text) <= MAX_VALUE:
-                pairs[text] = key
-                if len(pairs) == MAX_IDENTIFIERS:
-                    break
+        _take_pairs(_of_text("\n".join(lines[:_SCANNED]), kind), pairs)
+        _take_pairs(_named("\n".join(rest[:_SCANNED]), keys_only=True) if rest else (), pairs)
     return tuple((key, text) for text, key in pairs.items())
+
+
+def _take_pairs(found: Iterable[tuple[str, str]], pairs: dict[str, str]) -> None:
+    for key, text in found:
+        if len(pairs) == MAX_IDENTIFIERS:
+            return
+        if len(text) <= MAX_VALUE:
+            pairs.setdefault(text, key)
 
 
 def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> None:
@@ -102,7 +110,7 @@ def _is_value(value: str) -> bool:
 def _is_key(key: str) -> bool:
     name = key.lower()
     return name in ("id", "name", "key", "code", "path", "url") or name.endswith(
-        ("_id", "id", "_number", "_key", "_path")
+        ("_id", "id", "_number", "_key", "_path", "url", "uri")
     )
 
 
@@ -113,17 +121,27 @@ def _words_with_signs(text: str) -> Iterable[str]:
 
 def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
     for word in _words_with_signs(text) if "/" in text or "." in text else ():
-        if ("/" in word or "." in word) and (match := _PATH.fullmatch(word.rstrip("."))):
-            yield "path", match[0]
+        if "://" in word:
+            yield "url", word.rstrip(".:")
+            continue
+        for part in word.split(":") if "/" in word or "." in word else ():
+            if (match := _PATH.fullmatch(part.rstrip("."))) and match[0].strip(_NO_PATH):
+                yield "path", match[0]
     if any(word in text for word in _WORDS_OF_DEFINITIONS):
         for match in _DEFINED.finditer(text):
             yield "defined", match[1]
     if "Error" in text or "Exception" in text:
         for match in _RAISED.finditer(text):
             yield "raised", match[1]
+    if kind in ("text", "log", "table"):
+        yield from _named(text, keys_only=False)
+
+
+def _named(text: str, *, keys_only: bool) -> Iterator[tuple[str, str]]:
+    """Values with a name, such as `id: 7` or `user=mia_1`."""
     named = _NAMED_ASCII if text.isascii() else _NAMED
-    for match in named.finditer(text) if kind in ("text", "log", "table") else ():
-        if _is_value(match[2]):
+    for match in named.finditer(text):
+        if _is_key(match[1].strip("_")) or (not keys_only and len(match[2]) > 2 and _is_value(match[2])):
             yield match[1], match[2]
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-
-import orjson
 
 from remora.context.evidence._failure import says_failed
 from remora.context.evidence._html import html_lines, is_html
 from remora.context.evidence._identifiers import Identifiers, identifiers
+from remora.context.evidence._parsing import parsed
 from remora.context.evidence._records import record_lines
 from remora.context.evidence._words import words_of
 
@@ -20,7 +19,13 @@ Kind = Literal["records", "code", "diff", "traceback", "log", "table", "listing"
 MAX_BYTES = 8 * 1024
 """Most bytes of one output in evidence."""
 MAX_LINE = 400
-"""Most characters of one line."""
+"""A longer line is split into several."""
+PIECE = 200
+"""Most characters of a part of a long line."""
+SOLID_ENDS = 40
+"""Characters that are kept of each end of a run without signs."""
+CONTINUED = "… "
+"""Begins the parts of a long line after the first one."""
 MAX_READ = 256 * 1024
 """Most characters that are read of an output. Of a longer one, head and tail are read."""
 
@@ -33,6 +38,15 @@ _LOG = re.compile(
 )
 _PATH = re.compile(r"(?:[-dlrwxst]{10}\S* .*|\S*[/\\]\S*|\S+\.\w{1,8}/?)(?:\s+\S+\.\w{1,8}/?)*\s*")
 _CELLS = re.compile(r"\|.*\||[^,\t]+(?:\t[^\t]*){2,}")
+ERROR_LINE = re.compile(
+    r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|(?:ERROR|CRITICAL|FATAL)\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)"
+)
+"""A line that reports an error."""
+ERROR_RANK = 4
+"""A line that reports an error is kept like one with this many words of the focus."""
+_SOLID = re.compile(r"[\w+/=-]{160,}")
+_BREAKS = (",", ";", "}", "]", ">", "&")
+_SENTENCE_ENDS = (". ", "! ", "? ", "; ", ", ")
 _LOOKED_AT = 200
 """Characters of a line that are examined to detect the kind."""
 
@@ -51,30 +65,24 @@ class Reading:
 
 def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None) -> Reading:
     """Read the result of a call with `args`. Of a large one, lines with words of `focus` are preferred."""
-    parsed = _parsed(value)
-    if isinstance(parsed, str):
-        kind, lines = _read_text(parsed)
+    found = parsed(value)
+    unread = 0
+    if isinstance(found, str):
+        unread = found.count("\n", MAX_READ // 2, -MAX_READ // 2) + 1 if len(found) > MAX_READ else 0
+        kind, lines = _read_text(found)
     else:
-        kind, lines = "records", record_lines(parsed, args)
-    lines = _clean(lines)
-    chosen = bounded(lines, MAX_BYTES, lambda: {at: len(words_of(line) & focus) for at, line in enumerate(lines)})
+        kind, lines = "records", record_lines(found, args)
+    lines = clean_lines(lines)
+    chosen = bounded(lines, MAX_BYTES, lambda: {at: _rank(line, focus) for at, line in enumerate(lines)})
     kept = tuple(lines[at] for at in chosen)
-    return Reading(kind, kept, says_failed(parsed), len(lines) - len(kept), identifiers(parsed, kind, kept))
+    rest = [lines[at] for at in sorted(set(range(len(lines))).difference(chosen))] if len(kept) < len(lines) else ()
+    return Reading(
+        kind, kept, says_failed(value), len(lines) - len(kept) + unread, identifiers(found, kind, kept, rest)
+    )
 
 
-def _parsed(value: Any) -> Any:
-    """The value, or the parsed value of a JSON text."""
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text[:1] in "{[" and text[-1:] in "}]" and text:
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return value
-    return value
+def _rank(line: str, focus: frozenset[str]) -> int:
+    return len(words_of(line) & focus) + (ERROR_RANK if ERROR_LINE.search(line) else 0)
 
 
 def _read_text(text: str) -> tuple[Kind, list[str]]:
@@ -85,6 +93,8 @@ def _read_text(text: str) -> tuple[Kind, list[str]]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if is_html(text):
         return "html", html_lines(text)
+    if text.startswith("<") and "\n" not in text.strip():
+        text = text.replace("><", ">\n<")
     lines = text.split("\n")
     return _kind(lines), lines
 
@@ -113,20 +123,42 @@ def visible_line(text: str) -> str:
     return text if text.isprintable() else _CONTROL.sub("", text)
 
 
-def _clean(lines: Sequence[str]) -> list[str]:
-    """Remove control characters, trailing spaces and repeated blank lines, and cut long lines."""
+def clean_lines(lines: Sequence[str]) -> list[str]:
+    """Remove control characters, trailing spaces and repeated blank lines, and split long lines."""
     found: list[str] = []
     for line in lines:
         line = line.rstrip()
         if not line.isprintable():
             line = visible_line(line)
         if len(line) > MAX_LINE:
-            line = f"{line[: MAX_LINE * 2 // 3]} … {line[-MAX_LINE // 3 :]}"
-        if line or (found and found[-1]):
+            found += _pieces(line)
+        elif line or (found and found[-1]):
             found.append(line)
     while found and not found[-1]:
         found.pop()
     return found
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """A long line in parts, after a sentence or between words where possible. Later parts are indented by one more."""
+    line = _SOLID.sub(_shortened, line)
+    start = len(line) - len(line.lstrip())
+    indent, rest = line[:start] + " " + CONTINUED, line[start:]
+    before = line[:start]
+    while len(rest) > PIECE:
+        end = max(rest.rfind(sign, PIECE // 2, PIECE) + len(sign) - 1 for sign in _SENTENCE_ENDS)
+        if end < PIECE // 2:
+            end = rest.rfind(" ", PIECE // 2, PIECE)
+        if end < 0:
+            end = max(rest.rfind(sign, PIECE // 2, PIECE) for sign in _BREAKS) + 1 or PIECE
+        yield before + rest[:end].rstrip()
+        before, rest = indent, rest[end:].lstrip()
+    yield before + rest
+
+
+def _shortened(run: re.Match[str]) -> str:
+    """Encoded data, such as base64, by its ends: nobody can act on the rest."""
+    return f"{run[0][:SOLID_ENDS]}…[{len(run[0]):,} characters]…{run[0][-SOLID_ENDS:]}"
 
 
 def bounded(lines: Sequence[str], limit: int, rank: Callable[[], Mapping[int, int]]) -> list[int]:

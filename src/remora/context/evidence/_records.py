@@ -111,12 +111,12 @@ def _record(key: str, record: Mapping[str, Any], depth: int) -> Iterator[str]:
         yield from _table(key, rows)
         return
     indent = " " if key else ""
-    if key and not any(map(_is_nested, record.values())) and len(line := flow(record)) <= LONG_TEXT:
+    if key and not any(map(_has_lines, record.values())) and len(line := flow(record)) <= LONG_TEXT:
         yield f"{key}: {line}"
         return
     if key:
         yield f"{key}:"
-    short = {name: item for name, item in record.items() if not _is_nested(item) and len(str(item)) <= LONG_TEXT}
+    short = {name: item for name, item in record.items() if not _has_lines(item) and len(str(item)) <= LONG_TEXT}
     # Times, URLs and other long values come last, so that they can be left out separately.
     ordered = sorted(
         short.items(), key=lambda pair: len(str(pair[1])) > WIDE_SCALAR or bool(_MOMENT.match(str(pair[1])))
@@ -264,6 +264,11 @@ def _is_nested(value: Any) -> bool:
     return not isinstance(value, _PLAIN) and isinstance(value, _NESTED)
 
 
+def _has_lines(value: Any) -> bool:
+    """Whether a value takes several lines."""
+    return "\n" in value.strip("\n") if isinstance(value, str) else _is_nested(value)
+
+
 def _is_record(value: Any) -> TypeGuard[Mapping[str, Any]]:
     return not isinstance(value, _PLAIN) and isinstance(value, _RECORDS)
 
@@ -276,7 +281,7 @@ _NESTED = (dict, list, tuple, Mapping)
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        return value
+        return value.strip("\n") or '""'
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from remora.context.evidence._calls import without_head
 from remora.context.evidence._entries import Entry
 
 ONE_LINE = 120
@@ -62,7 +63,7 @@ def entry_lines(part: Shown) -> list[str]:
         shown.append(f" has {known}")
     hidden = "" if shown else "…" if gone or entry.omitted else "nothing"
     rest = f": {beside or hidden}".rstrip()
-    head = f"#{entry.seq} {entry.text}{' failed' if entry.failed else ''}{rest}"
+    head = f"#{entry.seq} {without_head(entry.text, part.given)}{' failed' if entry.failed else ''}{rest}"
     if len(shown) == 1 and len(head) + len(shown[0]) < ONE_LINE:
         return [f"{head} {shown[0].strip()}"]
     return [head, *shown]

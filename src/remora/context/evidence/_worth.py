@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain
 
 from remora.context.evidence._cached import cached
-from remora.context.evidence._entries import LINE_NUMBER, Entry
+from remora.context.evidence._entries import Entry
 from remora.context.evidence._words import words_of
 
 HORIZON = 1.9
@@ -32,7 +32,7 @@ SMALL_OUTPUT = 16
 CALL, USER, NEWEST, OLDER, AGENT_NEWEST, AGENT_OLDER = 800, 600, 600, 450, 650, 90
 """Base scores of lines."""
 NEWEST_USER = 900
-CALL_DECAY, USER_DECAY, LINE_DECAY = 60, 60, 8
+CALL_DECAY, USER_DECAY, LINE_DECAY = 36, 60, 8
 """Subtracted for each later call. The first two are for a budget of 1,000 tokens and shrink with larger budgets."""
 RECENT = 120
 """Added for the second newest output, half of it for the third newest, and so on."""
@@ -47,12 +47,11 @@ NEAR, NEAR_DECAY = 60, 3
 """For a numbered line near a number in the latest call or message; subtracted for each line between."""
 NUMBERS = 8
 FAILED, ERROR, REPEATED, LENGTH = 20, 160, 60, 1
-"""For lines of a failed output; for its error lines; subtracted for a repeated line; subtracted for each token."""
+"""For lines of a failed output; for error lines of it or of a log; subtracted for a repeated line; for each token."""
 
 LATER = {"agent": 400, "user": 200, "call": 200, "newest": 0, "": 0}
 """Subtracted from the score, by share, in the second pass."""
 
-_ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)\b|[Ee]rror:|ERROR\b|E\d{3}\b|[Ff]ailed\b|NOT\b|[Ii]nvalid\b)")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
@@ -81,6 +80,7 @@ class Judge:
         self._covered: set[str] = set()
         self._repeated: set[str] = set()
         self._ends: dict[int, int] = {}
+        self._skims: list[tuple[int, float, frozenset[int]]] = []
 
     def end(self, index: int) -> int:
         """The end of an entry's lines without a tail that the next output repeats, such as a shell prompt."""
@@ -158,13 +158,16 @@ class Judge:
         skims = share == "" and entry.speaker == "call" and entry.height > LARGE_OUTPUT
         end, found = self.end(index), list[Piece]()
         texts, costs, parents = entry.texts, entry.costs, entry.parents
-        for at in entry.choices:
+        choices: Sequence[int] = entry.choices
+        if skims:
+            choices = [at for at in choices if fresh[at] or gains.get(at, 0) >= HOT]
+        for at in choices:
             if at >= end:
                 break
             news, gain = fresh[at], gains.get(at, 0)
-            if skims and not news and gain < HOT:
-                continue
-            worth = base + gain + FRESH * (news if news < MOST_FRESH else MOST_FRESH) - LENGTH * (cost := costs[at])
+            worth = (
+                base + gain + FRESH * (news if news < MOST_FRESH else MOST_FRESH) - LENGTH * ((cost := costs[at]) & -8)
+            )
             if (text := texts[at]) in repeated:
                 worth -= REPEATED
             else:
@@ -172,6 +175,17 @@ class Judge:
             if bonus:
                 worth += bonus.get(at, 0)
             found.append((worth, worth - less, index, at, cost, share, parents[at]))
+        if skims:
+            self._skims.append((index, base, frozenset([piece[3] for piece in found])))
+        return found
+
+    def skipped(self) -> list[Piece]:
+        """The lines that `pieces` left out of large older outputs, of the newest output first."""
+        found: list[Piece] = []
+        for index, base, looked_at in self._skims:
+            entry, end = self._entries[index], self.end(index)
+            rest = [at for at in entry.choices if at < end and at not in looked_at]
+            found += [(base, base, index, at, entry.costs[at], "", entry.parents[at]) for at in rest]
         return found
 
     def _gains(self, entry: Entry) -> tuple[dict[int, int], int]:
@@ -198,8 +212,8 @@ class Judge:
     def _bonus(self, entry: Entry) -> dict[int, int]:
         """By line: what error lines of a failed output, and lines near a number that was named, score in addition."""
         bonus: dict[int, int] = {}
-        if entry.failed:
-            bonus = {at: ERROR for at, text in enumerate(entry.texts) if is_error_line(text)}
+        if entry.failed or entry.kind == "log":
+            bonus = dict.fromkeys(entry.error_lines, ERROR)
         if entry.kind == "code" and self._numbers:
             near = self._near
             bonus |= {at: near[number] for at, number in entry.line_numbers if number in near}
@@ -219,11 +233,6 @@ class Judge:
 def _shared(entry: Entry, words: frozenset[str]) -> frozenset[str]:
     """The words that the call or its output has."""
     return (words & entry.vocabulary) | (words & entry.words)
-
-
-def is_error_line(text: str) -> bool:
-    """Whether a line of a failed output reports an error. A numbered line is code."""
-    return _ERROR.search(text) is not None and not LINE_NUMBER.match(text)
 
 
 def _same_end(lines: Sequence[str], others: Sequence[str]) -> int:

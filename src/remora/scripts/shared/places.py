@@ -18,6 +18,10 @@ async def list_dir(path: str = ".") -> list[str]: ...
 async def node_facts(path: str, node: str = "") -> dict: ...
 
 
+TESTS = r"tests?|testing|unit_?tests?|\w+_tests"
+"""Names of folders for tests."""
+
+
 def digest(text: str) -> str:
     """A short digest, to see later whether a file has changed."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -58,6 +62,12 @@ def is_test_file(file: str) -> bool:
     """Whether pytest would take the file for a part of the tests."""
     name = file.split("/")[-1]
     return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+
+
+def is_in_tests(file: str) -> bool:
+    """Whether a file belongs to the tests: by its own name, or in a folder for them."""
+    *folders, name = file.split("/")
+    return is_test_file(file) or name in ("test.py", "tests.py") or any(re.fullmatch(TESTS, one) for one in folders)
 
 
 def stem_for(module: str, qualified: str) -> str:
