@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from remora.analysis import Grounding, grounding, words_in
+from remora.analysis import Grounding, call_words, grounding, words_in
 from remora.events import (
     AgentStartEvent,
     Call,
@@ -51,3 +51,8 @@ def test_words_are_identifiers_and_numbers_without_common_words() -> None:
         "items",
         "new_kind",
     }
+
+
+def test_null_and_booleans_count_as_json_writes_them() -> None:
+    call = Call(call_id="1", tool="look", args={"body": None, "deep": True, "names": [None, "abc"]})
+    assert call_words([call]) == {"true", "abc"}

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from remora.analysis.reporting.markdown import markdown
 from remora.app import open_project
 from remora.events import AgentStartEvent, Event, ModelRequestEvent, ModelResponseEvent, NoticeEvent, ToolResultEvent
-from remora.trace import read_events, verify
+from remora.trace import Filter, read_events, verify
 
 SESSION = "5f0c3a52-0000-4000-8000-000000000001"
 CHAT = {"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}
@@ -93,7 +94,10 @@ async def test_a_sub_agent_of_codex_names_the_call_that_started_it(tmp_path: Pat
 async def test_what_was_not_understood_is_counted_in_the_report_and_in_the_stream(tmp_path: Path) -> None:
     done = await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])
     assert done.problems == []
-    assert done.notices == ["1 .json files hold no conversation", "Claude Code: 1 × `novelty` not understood, left out"]
+    assert done.notices == [
+        "1 .json file without a conversation",
+        "Claude Code: 1 × `novelty` not understood, left out",
+    ]
     (notice,) = (event for event in recorded(tmp_path)[0] if isinstance(event, NoticeEvent))
     assert notice.message == "1 × `novelty` in the log was not understood and is left out"
 
@@ -243,3 +247,29 @@ async def test_a_session_that_grew_is_imported_again_and_said_to_be(tmp_path: Pa
     done = await streams.import_chats([log])
     assert len(done.streams) == 1
     assert "1 session imported before, from a shorter log: now also as a new stream" in done.notices
+
+
+async def test_a_report_on_a_log_has_its_own_counts_and_no_verdict_that_nobody_gave(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 900, "completion_tokens": 30}
+    reply = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}],
+    }
+    first = {"request": {"messages": [{"role": "user", "content": "Find W12"}]}}
+    exchange = {**first, "response": {"model": "m", "choices": [{"message": reply}], "usage": usage}}
+    later = [
+        {"role": "user", "content": "Find W12"},
+        reply,
+        {"role": "tool", "tool_call_id": "c", "content": "W12 is sent"},
+    ]
+    done = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "Sent."}}], "usage": usage}
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(map(json.dumps, [exchange, {"request": {"messages": later}, "response": done}])))
+    for packets in (False, True):
+        project = open_project(tmp_path, state_dir=tmp_path / f"state-{packets}")
+        await project.streams.import_chats([log], packets=packets)
+        report = await project.streams.report(wanted=Filter(operation="import"))
+        assert (report.statuses, report.prompt_tokens, report.output_tokens) == ({"imported": 1}, 1800, 60)
+        assert (report.operations[0].succeeded, report.duration_s, report.losses) == (None, 0.0, ())
+        assert "100%" not in markdown(report)

@@ -57,12 +57,12 @@ def test_an_interrupted_import_has_whole_conversations_only_and_goes_on_where_it
     (tmp_path / "remora.yaml").touch()
     (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(conversation(turns)) for turns in (1, 800, 2)))
     state = tmp_path / ".agentfs"
-    process = start(tmp_path, "trace", "import", "log.jsonl")
+    process = start(tmp_path, "trace", "import", "log.jsonl", "--packets")
     interrupt(process, lambda: len(list((state / "traces").glob("*.jsonl"))) == 2)
     assert last_types(state, "traces") == ["agent_end"]
     assert not [row for row in json.loads(remora("trace", "ls", "--json", cwd=tmp_path).stdout) if not row["sealed"]]
     assert remora("trace", "verify", cwd=tmp_path).returncode == 0
-    done = json.loads(remora("trace", "import", "log.jsonl", "--no-packets", "--json", cwd=tmp_path).stdout)
+    done = json.loads(remora("trace", "import", "log.jsonl", "--json", cwd=tmp_path).stdout)
     assert ([item["turns"] for item in done["streams"]], len(done["earlier"])) == ([800, 2], 1)
 
 
@@ -82,7 +82,7 @@ def test_an_interrupted_fork_is_sealed_and_its_run_has_ended(
 def test_an_interrupted_report_leaves_the_old_file(tmp_path: Path, remora: Remora) -> None:
     (tmp_path / "remora.yaml").touch()
     (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(conversation(20)) for _ in range(60)))
-    assert remora("trace", "import", "log.jsonl", "--no-packets", cwd=tmp_path).returncode == 0
+    assert remora("trace", "import", "log.jsonl", cwd=tmp_path).returncode == 0
     out = tmp_path / "report.md"
     out.write_text("the old report")
     process = start(tmp_path, "trace", "report", "--operation", "import", "-O", "report.md")

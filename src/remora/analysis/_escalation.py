@@ -30,8 +30,6 @@ LEAST_EVIDENCE = 40
 MAX_VALUE = 300
 """Most characters of a value."""
 MAX_CALL = 160
-RECALLED = "; `recall` brings them back]"
-"""The end of an account that left something out. Who reads the document has no `recall`."""
 QUESTION = "What should be done next, and why? Name the evidence by its number, such as #12."
 
 
@@ -107,8 +105,8 @@ class _Writer:
         left_out = {"state lines": len(self._state) - state, "calls": len(self._tried) - tried}
         room = self._tokens - self._count(self._text(state, tried, "-"))
         while room >= LEAST_EVIDENCE and self._evidence.entries:
-            account = write_account("", self._evidence, room, self._count)
-            text = self._text(state, tried, account.text.replace(RECALLED, "]"))
+            account = write_account("", self._evidence, room, self._count, recalls=False)
+            text = self._text(state, tried, account.text)
             if self._count(text) <= self._tokens:
                 return text, left_out | {f"evidence {name}": number for name, number in account.left_out.items()}
             room = room * 9 // 10

@@ -108,5 +108,5 @@ def _texts(value: Any, *, names: bool) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item, names=names)
-    else:
-        yield str(value)
+    elif value is not None:
+        yield str(value).lower() if isinstance(value, bool) else str(value)  # as JSON writes it

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from remora.context.render import ACCOUNT_HEAD
+from remora.context.render import ACCOUNT_HEAD, EARLIER_HEADS
 from remora.context.text import message_text
 from remora.events import readable
 
@@ -96,7 +96,7 @@ def _packet(text: str, tokens: Mapping[str, int]) -> Iterator[PromptPart]:
             if rest := text[end:].strip():
                 yield PromptPart("closing", (PromptItem(rest),), tokens.get("closing"))
             return
-    if text.startswith(ACCOUNT_HEAD):
+    if text.startswith((ACCOUNT_HEAD, *EARLIER_HEADS)):
         yield from _account(text, tokens)
     else:
         yield from _sections(text, tokens)

@@ -61,6 +61,8 @@ class TokenReport:
     grounded: float | None = None
     """The share of turns in which none of them was missing."""
     operation: str = ""
+    is_recorded: bool = True
+    """Whether the stream has the prompts. Without packets, those of an imported log are built when asked for."""
 
 
 def token_report(
@@ -84,6 +86,7 @@ def token_report(
     return TokenReport(
         agent_id=events[0].agent_id if events else "",
         operation=events[0].operation if events else "",
+        is_recorded=all(event.seq >= 0 for event in requests),
         counter=counter.name,
         exact=counter.exact,
         kept_by=str(requests[-1].counter.get("name", "")) if requests else "",

@@ -15,6 +15,7 @@ from remora.context.patterns import redact_values
 from remora.context.text import escaped_json
 from remora.errors import TraceError
 from remora.events import (
+    AgentStartEvent,
     BlobRef,
     Event,
     ModelRequestEvent,
@@ -79,6 +80,8 @@ class Exports:
 
     async def _system(self, events: Sequence[Event]) -> str:
         for event in events:
+            if isinstance(event, AgentStartEvent) and event.system:
+                return await self._text(event.system_ref) if event.system_ref else event.system
             if isinstance(event, ModelRequestEvent):
                 first: dict[str, Any] = next((item for item in event.messages if item.get("role") == "system"), {})
                 reference = first.get("content_ref")

@@ -33,11 +33,12 @@ class ImportTrack(Track):
     """Events that are numbered and not yet written."""
 
     async def record(self, found: Conversation, parent: Mapping[str, Any], *, packets: bool) -> None:
-        """Record every step of a conversation, and seal the stream."""
+        """Record every step of a conversation. Its last events may not be written before `seal`."""
         self.call_seqs, self._batch = {}, []
         self._launching = frozenset(found.launches.values())
         self.context.only_turns = not packets
-        await self.start(parent=parent, model={"name": found.model} if found.model else None)
+        model = {"name": found.model} if found.model else None
+        await self.start(parent=parent, model=model, system="" if packets else found.system)
         for code, sentence in found.notices:
             await self.notice(code, sentence)
         for kind, count in found.unknown.items():
@@ -49,7 +50,10 @@ class ImportTrack(Track):
                 await self._turn(step, found, packets)
             else:
                 await self.user(step.text)
-        await self._flush()
+        await asyncio.sleep(0)  # a short conversation waits for nothing, and Ctrl-C needs its turn
+
+    async def seal(self) -> None:
+        """Write what is left, and seal the stream."""
         await self.end(AgentEndEvent(reason="imported"))
 
     async def _turn(self, step: AssistantTurn, found: Conversation, packets: bool) -> None:
@@ -79,7 +83,7 @@ class ImportTrack(Track):
             numbered.append(self._offloader.redact(draft).model_copy(update=stamp))
         self._batch += numbered
         if isinstance(numbered[-1], AgentEndEvent):
-            await self._flush()
+            await self._flush()  # with all that was left
         return numbered
 
     async def _flush(self) -> None:

@@ -27,6 +27,8 @@ from remora.ports import Clock, TokenCounter
 from remora.trace import StreamWriter
 from remora.twotrack import Identity, PromptSettings, Wiring
 
+SEALING = 16
+"""Streams that wait for the disk while the next conversations are read."""
 Progress = Callable[[str, int, int], None]
 """Called with the file that is read, the bytes done, and all bytes."""
 
@@ -52,8 +54,11 @@ class ImportSettings:
     """GGUF file or `tokenizer.json` to count tokens with; without it, they are estimated."""
     budget: int | None = None
     """Tokens of the packet, without the log's system text and tools."""
-    packets: bool = True
-    """Whether to keep a packet with evidence, and to record at every turn the prompt that it would have sent."""
+    packets: bool = False
+    """Whether to record evidence, and at every turn the prompt that a packet would have been. Several times slower.
+
+    Without it, commands that need a prompt build it from the stream (`UnrecordedPrompts`).
+    """
     format: str = ""
     """Which program wrote the logs; empty to find out by looking."""
     again: bool = False
@@ -107,12 +112,14 @@ class LogImport:
         self._progress = progress or (lambda what, done, total: None)
         self._done = Imports()
         self._unknown: Counter[tuple[str, str]] = Counter()
-        self._others: Counter[str] = Counter()
+        self._others: dict[Path, str] = {}
+        """Files of folders that hold no conversation, with their kind."""
         self._streams: dict[str, str] = {}
         """By the id of a session that was imported, its stream."""
         self._launches: dict[str, _Launch] = {}
         """By the id of a session, where it was started."""
         self._notes: list[str] = []
+        self._sealing: set[asyncio.Task[None]] = set()
         self._grown = 0
         """Sessions that were imported before, from an earlier state of their log."""
 
@@ -127,10 +134,15 @@ class LogImport:
         logs, self._done.notices = find_logs(paths)
         total, before, ids = sum(log.size for log in logs), 0, self._import_ids()
         async with self._project.writer(sync="end") as writer:
-            for log in logs:
-                self._progress(log.path.name, before, total)
-                await self._read(log, writer, counter, ids, tokens)
-                before += log.size
+            try:
+                for log in logs:
+                    self._progress(log.path.name, before, total)
+                    await self._read(log, writer, counter, ids, tokens)
+                    before += log.size
+                await self._sealed(0)
+            finally:
+                if self._sealing:  # what is whole becomes a stream, also after Ctrl-C
+                    await asyncio.wait(self._sealing)
         self._done.notices += self._notices()
         return self._done
 
@@ -191,9 +203,9 @@ class LogImport:
     def _problem(self, log: LogPath, problem: str) -> None:
         """A file in a folder that holds no conversation at all is something else, not a mistake."""
         if not log.named and "no conversation:" in problem:
-            self._others[log.path.suffix] += 1
+            self._others[log.path] = log.path.suffix
         else:
-            self._done.problems.append(problem)
+            self._done.problems.append(problem if log.named else f"{log.path.parent / problem}")
 
     async def _import(
         self,
@@ -223,7 +235,6 @@ class LogImport:
         parent = self._parent(found, file)
         try:
             await track.record(found, parent, packets=packets)
-            await writer.close(identity.stream_id)
         except asyncio.CancelledError:
             await writer.discard(identity.stream_id)  # the log still has all of it
             raise
@@ -232,10 +243,18 @@ class LogImport:
             self._done.problems.append(f"{found.source}: changed while it was read: {problem}")
             return
         except TraceError as error:
-            hint = "Earlier conversations are imported; the stream of this one is not sealed"
-            raise TraceError(f"The import stopped at {found.source}: {error.message}", hint=hint) from error
+            raise _stopped(found, error) from error
+        self._sealing.add(asyncio.create_task(_seal(found, track, writer)))
         self._note(found, track, parent)
         self._earlier.add(parent, identity.agent_id)
+        await self._sealed(SEALING)
+
+    async def _sealed(self, most: int) -> None:
+        """Wait until at most so many streams are being sealed. Raises what one of them raised."""
+        while len(self._sealing) > most:
+            done, self._sealing = await asyncio.wait(self._sealing, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                await task
 
     def _parent(self, found: Conversation, file: Mapping[str, str]) -> dict[str, Any]:
         """Where the stream comes from: the log, and the stream of the agent that started this one."""
@@ -284,13 +303,27 @@ class LogImport:
             notices.append(f"{number(known, 'conversation')} imported before: not imported again without `--again`")
         if grown:
             notices.append(f"{number(grown, 'session')} imported before, from a shorter log: now also as a new stream")
-        notices += [f"{count} {kind} files hold no conversation" for kind, count in sorted(self._others.items())]
+        for kind, count in sorted(Counter(self._others.values()).items()):
+            notices.append(f"{number(count, f'{kind} file')} without a conversation")
         unknown = sorted(self._unknown.items())
         return (
             notices
             + self._notes
             + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
         )
+
+
+async def _seal(found: Conversation, track: ImportTrack, writer: StreamWriter) -> None:
+    try:
+        await track.seal()
+        await writer.close(track.identity.stream_id)
+    except TraceError as error:
+        raise _stopped(found, error) from error
+
+
+def _stopped(found: Conversation, error: TraceError) -> TraceError:
+    hint = "Earlier conversations are imported; the stream of this one is not sealed"
+    return TraceError(f"The import stopped at {found.source}: {error.message}", hint=hint)
 
 
 def _digest(stream: BinaryIO) -> str:

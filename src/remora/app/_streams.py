@@ -22,11 +22,13 @@ from remora.analysis import (
 )
 from remora.app._importing import Imports, ImportSettings, LogImport, Progress
 from remora.app._project import Project, counter_of
+from remora.app._unrecorded import UnrecordedPrompts
 from remora.app._what_if import OtherRules, WhatIfRuns
 from remora.context.models import DecisionPacket
 from remora.context.projection import project
 from remora.errors import TraceError
 from remora.events import (
+    AgentStartEvent,
     BlobRef,
     Event,
     ModelRequestEvent,
@@ -65,7 +67,8 @@ class Streams:
 
     async def explain(self, key: str, fragment: str, at: int | None = None) -> tuple[Explanation, str]:
         """The events that set a value of the packet, and the raw result behind the last one."""
-        found = explain(self._project.library.changes(fragment, at), key, at)
+        changes = await UnrecordedPrompts(self._project, counter_of(None)).evidence(fragment)
+        found = explain(changes, key, at)
         if not found.sources:
             return found, ""
         event = self._project.library.event(fragment, found.sources[-1].seq)
@@ -117,15 +120,20 @@ class Streams:
         own = weights_counter(self._project.server)
         return own if own is not None and own.digest == asked.counter.get("digest") else counter_of(None)
 
-    async def tokens(self, fragment: str, *, tokenizer: Path | None = None) -> TokenReport:
-        """Compare the tokens that each turn sent with chat history, both counted by the same tokenizer."""
+    async def tokens(self, fragment: str, *, tokenizer: Path | None = None, budget: int | None = None) -> TokenReport:
+        """Compare the tokens that each turn sent with chat history, both counted by the same tokenizer.
+
+        `budget` is the packet's limit in tokens for a log that was imported without packets.
+        """
         counter = counter_of(tokenizer)
-        events, system, raws = await self._load(fragment)
+        events, system, raws = await self._load(fragment, UnrecordedPrompts(self._project, counter, budget))
         return token_report(events, system, lambda e: raws[e.seq], counter)
 
     async def transcript(self, fragment: str, *, full: bool = False) -> list[Entry]:
         """One agent's run as a conversation: prompts as sent, replies, calls and results."""
-        return await transcript(self._project.library.events(fragment), self._project.blobs.get, full=full)
+        prompts = UnrecordedPrompts(self._project, counter_of(None))
+        events = [event async for event in prompts.of(self._project.library.events(fragment))]
+        return await transcript(events, self._project.blobs.get, full=full)
 
     def what_if(self, other: OtherRules) -> WhatIfRuns:
         """Compare recorded runs with what other rules make of them. No tool runs, and no model is asked."""
@@ -137,19 +145,20 @@ class Streams:
         *,
         tokenizer: Path | None = None,
         budget: int | None = None,
-        packets: bool = True,
+        packets: bool = False,
         format: str = "",
         again: bool = False,
         progress: Progress | None = None,
     ) -> Imports:
         """Record every conversation of these logs as a sealed stream. One that cannot be read leaves none.
 
-        `files` may be folders. `budget` is the token limit of the packet, without the log's system text and tools.
-        Without `packets`, results have summaries but no evidence, and no prompts are recorded, which is several times
-        faster. `format` says which program wrote the
-        logs; without it, they are looked at. A conversation that was imported before, from a log with the same bytes,
-        is imported only with `again`.
+        `files` may be folders. With `packets`, the stream also has evidence and the prompt that a packet would have
+        been at every turn, which is several times slower; so it has with a `budget`, the packet's limit without the
+        log's system text and tools, or a `tokenizer`. `format` says which program wrote the logs; without it, they are
+        looked at. A conversation that was imported before, from a log with the same bytes, is imported only with
+        `again`.
         """
+        packets = packets or budget is not None or tokenizer is not None
         settings = ImportSettings(tokenizer, budget, packets, format, again)
         return await LogImport(self._project, settings, progress).run(files)
 
@@ -194,10 +203,13 @@ class Streams:
 
         return Exports(self._project).export(kind, ids, wanted, content=content, progress=progress)
 
-    async def _load(self, fragment: str) -> tuple[list[Event], str, dict[int, str]]:
-        events = list(self._project.library.events(fragment))
+    async def _load(
+        self, fragment: str, prompts: UnrecordedPrompts | None = None
+    ) -> tuple[list[Event], str, dict[int, str]]:
+        recorded = self._project.library.events(fragment)
+        events = [event async for event in prompts.of(recorded)] if prompts else list(recorded)
         raws = {event.seq: await self._raw_text(event) for event in events if isinstance(event, ToolResultEvent)}
-        return events, await self._system_text(events), raws
+        return events, await self.system_text(events), raws
 
     async def _raw(self, event: ToolResultEvent) -> Any:
         if event.raw_ref is None:
@@ -209,12 +221,17 @@ class Streams:
         value = await self._raw(event)
         return value if isinstance(value, str) else canonical(value).decode()
 
-    async def _system_text(self, events: Sequence[Event]) -> str:
+    async def system_text(self, events: Sequence[Event]) -> str:
+        """The system text of a run: of its first prompt, or of a log that was imported without packets."""
         for event in events:
+            if isinstance(event, AgentStartEvent) and event.system:
+                return await self._text_of(event.system_ref) if event.system_ref else event.system
             if isinstance(event, ModelRequestEvent):
                 first = next((message for message in event.messages if message.get("role") == "system"), {})
                 if "content_ref" not in first:
                     return str(first.get("content", ""))
-                reference = BlobRef.model_validate(first["content_ref"])
-                return (await self._project.blobs.get(reference.blob, limit=blob_limit(reference))).decode()
+                return await self._text_of(BlobRef.model_validate(first["content_ref"]))
         return ""
+
+    async def _text_of(self, reference: BlobRef) -> str:
+        return (await self._project.blobs.get(reference.blob, limit=blob_limit(reference))).decode()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ from remora.analysis import (
     prompt_parts,
     words_of,
 )
-from remora.app._project import Project
+from remora.app._project import Project, counter_of
 from remora.app._review import Contents
+from remora.app._unrecorded import BuiltPrompts, UnrecordedPrompts
 from remora.errors import TraceError
 from remora.events import (
+    AgentStartEvent,
     BlobRef,
     Event,
     FileChange,
@@ -40,6 +43,7 @@ from remora.events import (
 )
 from remora.ports import blob_limit
 from remora.trace import BlobWindows, Outline, read_lines
+from remora.twotrack import lacks_prompts
 
 MAX_OPEN = 8
 """Streams whose outline stays in memory."""
@@ -56,10 +60,12 @@ CHANGED = 2
 
 @dataclass(frozen=True)
 class Prompt:
-    """A recorded prompt in parts."""
+    """A prompt in parts."""
 
     request: ModelRequestEvent
     parts: tuple[PromptPart, ...]
+    is_recorded: bool = True
+    """Whether the stream has it. For a log that was imported without packets, it is built when it is looked at."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ class Sightings:
     """Whether there are no more prompts."""
     is_telling: bool = True
     """Whether the line has enough in it to be found without doubt."""
+    is_recorded: bool = True
+    """Whether the prompts are in the stream. If not, they were built for the search, and no model saw them."""
 
 
 class Viewing:
@@ -116,6 +124,7 @@ class Viewing:
         self._windows = BlobWindows(project.blobs)
         self._outlines: dict[Path, Outline] = {}
         self._lock = threading.Lock()
+        self._built = BuiltPrompts(project)
 
     def open(self, fragment: str) -> Outline:
         """The outline of an agent's stream, as long as it is now. Raises `TraceNotFound` or `TraceError`."""
@@ -192,7 +201,7 @@ class Viewing:
             return None
         earlier = (self._prompt(outline, at) for at in range(index - 1, max(index - 4, -1), -1))
         before = next(filter(None, earlier), None)
-        return Prompt(now.request, mark_new(now.parts, before.parts if before else ()))
+        return replace(now, parts=mark_new(now.parts, before.parts if before else ()))
 
     def next_prompt(self, outline: Outline, index: int) -> Prompt | None:
         """The first prompt after a turn; None if there is none."""
@@ -201,7 +210,10 @@ class Viewing:
 
     def _prompt(self, outline: Outline, index: int) -> Prompt | None:
         requests = [event for event in self.turn(outline, index).events if isinstance(event, ModelRequestEvent)]
-        return self.parts(requests[-1]) if requests else None
+        if requests:
+            return self.parts(requests[-1])
+        built = self._built.of(outline, index, self.first(outline))
+        return replace(self.parts(built), is_recorded=False) if built else None
 
     def parts(self, request: ModelRequestEvent) -> Prompt:
         """A prompt in parts."""
@@ -273,16 +285,25 @@ class Viewing:
         words, found, searched = words_of(line), list[Sighting](), 0
         last = min(outline.holding(seq) + MAX_SEARCHED, len(outline))
         for index in range(outline.holding(seq), last):
-            for event in self.turn(outline, index).events:
-                if isinstance(event, ModelRequestEvent) and event.seq > seq:
+            for event in self._requests(outline, index, last):
+                if event.seq > seq:
                     searched += 1
                     if part := Shown(self.parts(event).parts).part_with(words):
                         found.append(Sighting(event.turn, event.seq, part))
-        return Sightings(words, tuple(found), searched, last == len(outline), is_telling(words))
+        first = self.first(outline)
+        is_recorded = not (isinstance(first, AgentStartEvent) and lacks_prompts(first))
+        return Sightings(words, tuple(found), searched, last == len(outline), is_telling(words), is_recorded)
+
+    def _requests(self, outline: Outline, index: int, last: int) -> Sequence[ModelRequestEvent]:
+        """The prompts of a turn. If they must be built, those up to `last` are built at once."""
+        requests = [event for event in self.turn(outline, index).events if isinstance(event, ModelRequestEvent)]
+        built = None if requests else self._built.of(outline, index, self.first(outline), last)
+        return [built] if built else requests
 
     def explain(self, outline: Outline, key: str, before: int) -> Explanation:
         """Why the prompt with seq `before` had this value. Raises `ProjectionStopped`."""
-        changes = self.project.library.changes(outline.path.stem)
+        prompts = UnrecordedPrompts(self.project, counter_of(None))
+        changes = asyncio.run(prompts.evidence(outline.path.stem))
         return explain(takewhile(lambda change: change.seq < before, changes), key)
 
     def files(self, outline: Outline, index: int) -> tuple[FileChange, ...]:

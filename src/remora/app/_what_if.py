@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from remora.analysis import Comparison, WhatIf
 from remora.app._project import Project, counter_of
+from remora.app._unrecorded import UnrecordedPrompts
 from remora.context.summarizers import Imported, OfFolder, Summarizer, get_default_summarizers, is_built_in
 from remora.errors import ConfigError, RemoraError, TraceNotFound
 from remora.events import AgentStartEvent, Event, ModelRequestEvent
@@ -17,7 +18,7 @@ from remora.ports import TokenCounter
 from remora.snapshot import Snapshot
 from remora.subagent import SubagentDefinition
 from remora.trace import FileBlobs, Filter, MemoryTrace, StoredBlobs, StreamInfo, read_events
-from remora.twotrack import Identity, PromptSettings, Rules, Wiring, rederive
+from remora.twotrack import Identity, PromptSettings, Rules, Wiring, lacks_prompts, rederive
 
 MAX_SOURCE = 1024 * 1024
 """Bytes of a file with summarizers."""
@@ -114,7 +115,8 @@ class WhatIfRuns:
             counter = self._counter or self._project.streams.recorded_counter(asked)
             comparison = Comparison(counter, diffs=self._other.diffs)
             wiring = self._wiring(start, source, counter)
-            async with aclosing(rederive(source.events(), wiring, self._other.rules)) as steps:
+            events = UnrecordedPrompts(self._project, counter).of(source.events(), source.blobs)
+            async with aclosing(rederive(events, wiring, self._rules(start))) as steps:
                 async for step in steps:
                     comparison.take(step.recorded, step.event, step.text, step.problem)
             return comparison.result()
@@ -122,6 +124,11 @@ class WhatIfRuns:
             raise
         except RemoraError as error:
             return WhatIf(agent_id=source.name, problem=error.message)
+
+    def _rules(self, start: AgentStartEvent) -> Rules:
+        """The rules to compare with. Packets of a log that was imported without them are an account by default."""
+        rules = self._other.rules
+        return replace(rules, style=rules.style or "account") if lacks_prompts(start) else rules
 
     def _wiring(self, start: AgentStartEvent, source: _Source, counter: TokenCounter) -> Wiring:
         summarizers, definition = self._today(start.operation)

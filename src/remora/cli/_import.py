@@ -36,17 +36,14 @@ SHOWN = 50
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, such as ~/.claude/projects")],
     tokenizer: Tokenizer = None,
-    budget: Annotated[
-        int | None,
-        typer.Option("--budget", min=1, help="Tokens of the packet beside system text and tools; 3,000 by default"),
-    ] = None,
     packets: Annotated[
         bool,
-        typer.Option(
-            "--packets/--no-packets",
-            help="Keep evidence and record what a packet would have sent at every turn; slower",
-        ),
-    ] = True,
+        typer.Option("--packets", help="Also record the packet and its prompt at every turn; slower"),
+    ] = False,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", min=1, help="Record packets of so many tokens, beside system text and tools"),
+    ] = None,
     format: Annotated[
         str,
         typer.Option(
@@ -64,14 +61,16 @@ def import_(
     mini-swe-agent and ATIF, Inspect logs, tau-bench results and OpenTelemetry GenAI spans. A sub-agent's stream names
     its parent.
 
+    `trace tokens`, `trace transcript`, `trace what-if` and `view` build packets and prompts from the stream when you
+    ask for them. `--packets`, `--budget` or `--tokenizer` record them with it.
+
     A conversation that was imported before, from a log with the same bytes, is not imported again without `--again`.
 
     Exit code 1 if some conversations could not be read, 2 if none could. The others are imported.
 
     \b
     Examples:
-      remora trace import ~/.claude/projects --no-packets
-      remora trace import chats.jsonl
+      remora trace import ~/.claude/projects
       remora trace import runs/*.traj --tokenizer model.gguf --budget 1000
     """
     with errors_as_sentences():
@@ -91,11 +90,11 @@ def import_(
         if len(done.problems) > SHOWN:
             tell([f"{len(done.problems) - SHOWN:,} more were skipped; `--json` names them all"])
         tell(done.notices)
-        print_json(done) if json else _print(done, packets=packets)
+        print_json(done) if json else _print(done)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
 
 
-def _print(done: Imports, *, packets: bool) -> None:
+def _print(done: Imports) -> None:
     """Print each imported conversation, sub-agents below the agent that started them."""
     known = {item.agent_id for item in done.streams}
     for item in done.streams[:SHOWN]:
@@ -105,8 +104,8 @@ def _print(done: Imports, *, packets: bool) -> None:
     skipped = f", {len(done.problems):,} skipped" if done.problems else ""
     say(f"{len(done.streams):,} imported{skipped}")
     if done.streams:
-        command = "tokens" if packets else "show"
-        say(f"Next: remora trace {command} {short_id(done.streams[-1].agent_id)}")
+        longest = max(done.streams, key=lambda item: item.turns)
+        say(f"Next: remora trace show {short_id(longest.agent_id)}, remora trace tokens {short_id(longest.agent_id)}")
 
 
 def _print_one(item: Imported, *, child: bool) -> None:

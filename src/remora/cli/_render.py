@@ -223,9 +223,13 @@ def explained(found: Explanation, raw: str) -> None:
 
 
 def verified(found: Verification, store: str = "") -> None:
-    """Print one line for each stream, then the blobs, then what could not be checked."""
+    """Print one line for each stream, then the blobs, then what could not be checked.
+
+    Of many streams, sealed ones are only counted.
+    """
     marks = {"sealed": ("✓", "green"), "unsealed": ("·", "yellow"), "damaged": ("✗", "bold red")}
-    for report in found.by_ids() if store else found:
+    listed = list(found.by_ids() if store else found)
+    for report in listed if len(listed) <= LISTED else [each for each in listed if each.status != "sealed"]:
         mark, style = marks[report.status]
         place = f":{report.line}  " if report.seq is None else f":{report.line}  seq {report.seq}: "
         problem = f"{place}{report.problem}" if report.problem else ""
@@ -300,16 +304,17 @@ _MORE_STEPS = (
 )
 
 
+LISTED = 200
+"""Streams up to which `trace verify` prints a line for each."""
+
+
 def tokens(report: TokenReport) -> None:
     """Print a bar for each turn: the packet, and how much longer chat history would have been."""
     how = "exact" if report.exact else "estimated"
     say(f"agent {short_id(report.agent_id)} · counted by {report.counter} ({how})", "bold")
     if not report.rows:
         say("No prompt was sent in this stream")
-        if report.operation == "import":
-            say("A log that was imported with `--no-packets` has none: import it with `--again` to compare")
-        else:
-            say(f"No model was asked: `remora trace show {short_id(report.agent_id)}` says who decided")
+        say(f"No model was asked: `remora trace show {short_id(report.agent_id)}` says who decided")
         return
     say("turn   history    packet    used  █ packet  ░ more with chat history", "bold")
     widest = max(report.largest_history, report.largest_packet, 1)
@@ -328,7 +333,10 @@ def tokens(report: TokenReport) -> None:
             f"Used next: {report.recall:.0%} of the identifiers and numbers that calls took from the past were shown; "
             f"{report.grounded:.0%} of turns had all of theirs"
         )
-    say(f"All turns: {report.sent:,} tokens sent; chat history {report.history_sent:,} ({times:.1f} times as much)")
+    sent = f"packets of {report.sent:,} tokens" if report.operation == "import" else f"{report.sent:,} tokens sent"
+    say(f"All turns: {sent}; chat history {report.history_sent:,} ({times:.1f} times as much)")
+    if not report.is_recorded:
+        say("The packets were built now, from the log's stream: no model saw them, and nothing is recorded")
 
 
 def _bar(row: TokenRow, widest: int) -> str:

@@ -103,6 +103,10 @@ def _facts(found: AgentComparison) -> Iterator[tuple[str, str, str]]:
     )
 
 
+def _saw(tokens: int) -> str:
+    return f"{tokens:,} tokens" if tokens else "no prompt"
+
+
 def _verdict(agent: AgentReport) -> str:
     check = agent.check
     return f"{agent.word} {check.get('before')} → {check.get('after')}" if check else agent.word
@@ -118,7 +122,7 @@ def _files(agent: AgentReport) -> str:
 
 def _turn(columns: Columns, pair: TurnPair) -> None:
     left, right = pair.left, pair.right
-    tokens = [f"{view.tokens:,} tokens" if view else "ended" for view in (left, right)]
+    tokens = [_saw(view.tokens) if view else "ended" for view in (left, right)]
     columns.row(f"{pair.turn:>4} saw", *tokens, differs="saw" in pair.differs)
     if (left and left.said) or (right and right.said):
         columns.row("    told", left.said if left else "", right.said if right else "", differs=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from remora.cli._console import out, say
 from remora.cli._render_streams import aligned
 from remora.context.text import one_line, visible
-from remora.events import RunEndEvent, RunStartEvent, short_id
+from remora.events import NoticeEvent, RunEndEvent, RunStartEvent, short_id
 
 if TYPE_CHECKING:
     from remora.events import Event
@@ -18,9 +18,11 @@ _TITLES = ("agent", "operation", "what", "verdict", "turns", "tokens")
 
 
 def run_agents(run_id: str, events: Iterable[Event], rows: Sequence[StreamInfo]) -> None:
-    """Print a run's agents as a table."""
+    """Print a run's agents as a table, and its notices: which worker of a cluster ran which agents, and others."""
     start, end, last = RunStartEvent(), None, ""
+    notices = []
     for event in events:
+        notices += [event.message] if isinstance(event, NoticeEvent) and event.message else []
         start = event if isinstance(event, RunStartEvent) else start
         end = event if isinstance(event, RunEndEvent) else end
         last = event.ts
@@ -31,6 +33,8 @@ def run_agents(run_id: str, events: Iterable[Event], rows: Sequence[StreamInfo])
         out.out("\n".join(aligned([list(_TITLES), *cells], _TITLES, room)), highlight=False)
     else:
         say("The run has no agent")
+    for message in notices:
+        say(visible(one_line(message, 2_000)))
     _next(run_id, rows)
 
 

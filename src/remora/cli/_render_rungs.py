@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from remora.cli._console import say
+from remora.cli._console import out, say
 from remora.context.text import one_line
 
 if TYPE_CHECKING:
     from remora.analysis import RungRow
 
 MAX_NAME = 48
+WIDE = 100
+"""Columns from which the number of decisions is printed beside their share."""
 
 
 def moves(lines: Iterable[str]) -> None:
@@ -30,7 +32,8 @@ def decisions(rows: Sequence[RungRow]) -> None:
     wide = max(map(len, names))
     for row, name in zip(rows, names, strict=True):
         undecided = f", {row.undecided} without a call" if row.undecided else ""
-        share = f"{row.decisions:>4} of {total} decisions {f'({row.decisions / total:.0%})':>6}"
+        percent = f"({row.decisions / total:.0%})"
+        share = f"{row.decisions:>4} of {total} decisions {percent:>6}" if out.width >= WIDE else f"{percent:>6}"
         say(
             f" {name:<{wide}} {share}  "
             f"{row.prompt_tokens:>8,} tokens in  {row.reply_tokens:>7,} out  {row.seconds:>7.1f} s{undecided}",

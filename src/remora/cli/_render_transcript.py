@@ -21,7 +21,7 @@ def transcript(entries: Sequence[Entry]) -> None:
             turn = entry.turn
             say(f"\n=== turn {turn} ===", "bold")
         title = " ".join(part for part in (_TITLES.get(entry.kind, entry.kind), entry.who) if part)
-        say(f"--- {title} · seq {entry.seq}", "bold")
+        say(f"--- {title} · {f'seq {entry.seq}' if entry.seq >= 0 else 'built now, not recorded'}", "bold")
         if entry.text:
             say(entry.text)
         if entry.left_out:

@@ -68,7 +68,9 @@ def one_turn(viewing: Viewing, outline: Outline, index: int, *, full: bool) -> N
     is_wide = out.width >= WIDE
     width = (out.width - len(GAP)) // 2 if is_wide else out.width
     view = _TurnView(viewing, outline, cards, width, full)
-    short = [Line("SHORT TRACK  all that the model saw", "bold"), *view.short_track(viewing.prompt(outline, index))]
+    prompt = viewing.prompt(outline, index)
+    saw = "all that the model saw" if prompt is None or prompt.is_recorded else "what a packet would have shown"
+    short = [Line(f"SHORT TRACK  {saw}", "bold"), *view.short_track(prompt)]
     long = [Line("LONG TRACK  what really happened", "bold"), *view.long_track(index)]
     if following is not None:
         long += [Line(), Line(f"┃ marks a line that the prompt of turn {following.request.turn} contains", "dim")]
@@ -99,7 +101,8 @@ class _TurnView:
         how = "" if request.counter.get("exact") else ", estimated"
         asked = f" · asked: {request.rung}" if request.rung else ""
         of_limit = f" of {limit:,}" if limit else ""
-        yield Line(one_line(f"{total:,}{of_limit} tokens{how} · seq {request.seq}{asked}", self.width))
+        place = f"seq {request.seq}" if prompt.is_recorded else "built now, not recorded"
+        yield Line(one_line(f"{total:,}{of_limit} tokens{how} · {place}{asked}", self.width))
         if limit:
             filled = min(round(BAR * total / limit), BAR)
             yield Line(f"{'█' * filled}{'░' * (BAR - filled)}", "green" if total <= limit else "red")

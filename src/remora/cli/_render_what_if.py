@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from remora.cli._console import say
+from remora.cli._console import out, say
 from remora.events import short_id
 
 if TYPE_CHECKING:
     from remora.analysis import ChangedPrompt, PromptFigures, WhatIf
 
+WIDE = 104
+"""Columns of a line with all figures."""
 MAX_WORDS = 8
 """Words that a line names; the others are counted."""
 
@@ -22,17 +24,26 @@ def what_if(rows: Sequence[WhatIf], total: WhatIf) -> None:
         say("No prompt was compared")
         return
     if rows:
-        say(f"{'agent':<9} {'operation':<12} {'prompts':>7} {'changed':>7}  {_HEAD}", "bold")
+        say(f"{_name('agent', 'operation')} {'prompts':>7} {'changed':>7}{_break()}{_HEAD}", "bold")
     for row in rows:
-        name = f"{short_id(row.agent_id):<9} {row.operation or '-':<12.12}"
-        say(f"{name} {row.prompts:>7,} {row.changed:>7,}  {_line(row)}")
+        name = _name(short_id(row.agent_id), row.operation or "-")
+        say(f"{name} {row.prompts:>7,} {row.changed:>7,}{_break()}{_line(row)}")
         for change in row.changes:
             _change(change)
-    say(f"{'total':<22} {total.prompts:>7,} {total.changed:>7,}  {_line(total)}", "bold")
+    say(f"{_name('total', '')} {total.prompts:>7,} {total.changed:>7,}{_break()}{_line(total)}", "bold")
     _notes(rows, total)
 
 
 _HEAD = f"{'tokens':>21} {'':>6}  {'recall':^15}  {'grounded':^13}"
+
+
+def _name(agent: str, operation: str) -> str:
+    return f"{agent:<9} {operation:<12.12}"
+
+
+def _break() -> str:
+    """Between the columns of a run and its figures: a new line in a narrow terminal."""
+    return "  " if out.width >= WIDE else "\n     "
 
 
 def _line(row: WhatIf) -> str:

@@ -127,7 +127,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _exit_code(found: analysis.Report, fail_on: FailOn) -> int:
-    left = any(status != "done" for status in found.statuses)
+    left = any(status not in ("done", "imported") for status in found.statuses)
     proposed = left or any(file.decision == "open" for agent in found.agents for file in agent.files)
     failed = "failed" in found.statuses
     bad = {FailOn.NEVER: False, FailOn.FAILED: failed, FailOn.LEFT: left, FailOn.PROPOSED: proposed}

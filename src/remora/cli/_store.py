@@ -10,7 +10,12 @@ from remora import app
 from remora.cli._console import SOME_FAILED, JsonFlag, errors_as_sentences, print_json, say, slow_progress, tell
 from remora.context.text import number
 
-store = typer.Typer(no_args_is_help=True, help="Make and copy Postgres stores for streams.")
+store = typer.Typer(
+    no_args_is_help=True,
+    help="Make and copy Postgres stores for streams.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="`postgres://USER@HOST/DATABASE?schema=NAME`")]
 
@@ -42,7 +47,8 @@ def init(
     )
     say(f"{status.url}: {done}")
     tell(status.problems)
-    say(f"Use it: export REMORA_RUNNER__MEMORY__TRACE_STORE={status.url}")
+    used = status.url.replace(f"//{status.role}@", f"//{writer[0]}@", 1) if writer else status.url
+    say(f"Use it: export REMORA_RUNNER__MEMORY__TRACE_STORE={used}")
 
 
 @store.command()
@@ -60,6 +66,8 @@ def status(url: Url, json: JsonFlag = False) -> None:
         return
     versions = f"version {found.version}" + (f", expected {found.expected}" if found.version != found.expected else "")
     say(f"{found.url}: {versions} · Postgres {found.server} · as {found.role}")
+    if found.version != found.expected:
+        return
     streams = f"{number(found.streams, 'stream')}, {found.open_streams} being written"
     say(f"{streams}, {found.records:,} events, {found.bytes:,} bytes")
     say(f"{number(found.blobs, 'blob')}, {found.blob_bytes:,} bytes · {found.not_indexed:,} events not indexed yet")

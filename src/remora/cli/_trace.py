@@ -285,11 +285,17 @@ def prune(
 def tokens(
     stream: StreamId,
     tokenizer: Tokenizer = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", min=1, help="For logs imported without packets: the packet's tokens; default 3,000"),
+    ] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Compare the tokens that each turn sent with what chat history would have sent.
+
+    For an imported log: what a packet would have sent with what its chat history was.
 
     \b
     Examples:
@@ -297,7 +303,8 @@ def tokens(
       remora trace tokens 7GX2KQF --tokenizer model.gguf --json
     """
     with errors_as_sentences():
-        report = asyncio.run(open_to_read(project, state_dir).streams.tokens(stream, tokenizer=tokenizer))
+        streams = open_to_read(project, state_dir).streams
+        report = asyncio.run(streams.tokens(stream, tokenizer=tokenizer, budget=budget))
         print_json(report) if json else render.tokens(report)
 
 

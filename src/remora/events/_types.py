@@ -22,6 +22,10 @@ class AgentStartEvent(Event):
     name: str = ""
     """A name that the user gave to the run."""
     goal: str = ""
+    system: str = ""
+    """The system text of an imported log, where no prompt of the stream has it."""
+    system_ref: BlobRef | None = None
+    """Where all of it lies when it is large; `system` is then its beginning."""
     node: dict[str, Any] = Field(default_factory=dict)
     definition: dict[str, Any] = Field(default_factory=dict)
     tools: tuple[dict[str, Any], ...] = ()

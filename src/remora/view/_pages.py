@@ -13,7 +13,7 @@ from remora.analysis import AgentComparison, PromptItem, PromptPart, RunComparis
 from remora.analysis.reporting import words
 from remora.app import Project, Viewing
 from remora.errors import RemoraError, TraceNotFound
-from remora.events import ModelResponseEvent, short_id
+from remora.events import ModelRequestEvent, ModelResponseEvent, short_id
 from remora.trace import Filter, Outline, StreamInfo, is_locked, read_picked
 from remora.view._cards import Cards
 from remora.view._head import Head, decider, head, tone_of
@@ -187,6 +187,7 @@ class Pages:
             "bar": budget_bar(prompt.parts, total, limit),
             "left_out": prompt.request.left_out,
             "exact": bool(prompt.request.counter.get("exact")),
+            "is_recorded": prompt.is_recorded,
         }
 
     def output(self, fragment: str, seq: int, part: int, at: int, words: str) -> str:
@@ -223,7 +224,10 @@ class Pages:
 
     def _parts_at(self, outline: Outline, seq: int) -> Any:
         event = self.viewing.event(outline, seq)
-        return self.viewing.parts(event).parts if event.type == "model_request" else ()  # type: ignore[arg-type]
+        if isinstance(event, ModelRequestEvent):
+            return self.viewing.parts(event).parts
+        built = self.viewing.prompt(outline, outline.holding(seq))
+        return built.parts if built else ()
 
     def search_agent(self, fragment: str, text: str) -> str:
         """Where an agent's stream contains the words."""

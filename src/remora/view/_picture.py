@@ -68,10 +68,9 @@ def time_line(outline: Outline, link: Callable[[int], str]) -> TimeLine:
     top = max(largest, history, limit, 1)
     is_log = top > LOG_FROM * max(largest, 1)
     scale = _log(top) if is_log else lambda value: HEIGHT * value / top
-    sentence = (
-        f"The largest prompt has {largest:,} tokens{f' of {limit:,}' if limit else ''}. "
-        f"Chat history would have reached about {history:,}."
-    )
+    of_prompts = f"The largest prompt has {largest:,} tokens{f' of {limit:,}' if limit else ''}. "
+    reached = "would have reached" if largest else "reached"
+    sentence = f"{of_prompts if largest else ''}Chat history {reached} about {history:,}{'' if largest else ' tokens'}."
     svg = Markup("").join(_draw(columns, scale, link))
     places = " ".join(str(column.first) for column in columns)
     return TimeLine(svg, top, is_log, sentence, history, largest, limit, places)

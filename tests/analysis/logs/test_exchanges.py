@@ -203,3 +203,37 @@ def test_requests_that_failed_or_have_no_messages_are_counted() -> None:
     chat = only(plain(REQUEST, error), plain(REQUEST, CALLED), counted)
     assert chat.unknown == {"request without a reply": 1, "record without messages": 1}
     assert len(turns(chat)) == 1
+
+
+def vcr(request: Json, reply: Json) -> Json:
+    around = {"headers": {"content-type": ["application/json"]}}
+    return {
+        "request": {**around, "body": json.dumps(request)},
+        "response": {**around, "body": {"string": json.dumps(reply)}},
+    }
+
+
+def har(request: Json, reply: Json) -> Json:
+    around = {"headers": []}
+    sent = {**around, "method": "POST", "postData": {"mimeType": "application/json", "text": json.dumps(request)}}
+    return {"request": sent, "response": {**around, "content": {"size": 9, "text": json.dumps(reply)}}}
+
+
+@pytest.mark.parametrize("log", [vcr, har])
+def test_bodies_that_are_kept_as_text_are_read(log: Any) -> None:
+    later = REQUEST | {"messages": [ASKED, copied(CALLED), RESULT]}
+    chat = only(log(REQUEST, CALLED), log(later, DONE))
+    assert [turn.text for turn in turns(chat)] == ["I create one.", "Done."]
+    assert turns(chat)[0].results == {0: "made"}
+
+
+def test_a_copy_of_a_reply_without_its_text_continues_the_conversation() -> None:
+    chat = only(plain(REQUEST, CALLED), plain(LATER, DONE))
+    assert [turn.text for turn in turns(chat)] == ["I create one.", "Done."]
+
+
+def test_a_request_that_failed_is_no_turn_and_a_refusal_is_one() -> None:
+    (problem,) = found(plain({"messages": [ASKED]}, {"error": {"message": "no such model"}}), name="one.json")
+    assert isinstance(problem, LogProblem)
+    refused = {"choices": [{"message": {"role": "assistant", "content": None, "refusal": "I cannot do that."}}]}
+    assert [turn.text for turn in turns(only(plain({"messages": [ASKED]}, refused)))] == ["I cannot do that."]

@@ -159,3 +159,75 @@ def test_a_trajectory_of_mini_swe_agent_2_has_its_calls_and_results_as_messages(
     assert (run.format, run.goal, turn.model) == ("mini-swe-agent", "Fix it", "deepseek-v4-flash")
     assert (turn.failed, turn.usage) == ({0}, {"prompt_tokens": 1689})
     assert len(turn.calls) == 1
+
+
+def test_calls_of_agentdojo_keep_their_arguments() -> None:
+    call = {"function": "send_money", "args": {"amount": 100}, "id": "c1", "placeholder_args": None}
+    messages = [
+        {"role": "user", "content": "Pay the bill"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "sent", "tool_call": call, "tool_call_id": "c1", "error": None},
+        {"role": "assistant", "content": "Paid."},
+    ]
+    first, last = turns(read({"suite_name": "banking", "messages": messages}, name="none.json"))
+    assert (first.calls[0].tool, first.calls[0].args, first.results) == ("send_money", {"amount": 100}, {0: "sent"})
+    assert last.text == "Paid."
+
+
+def test_calls_that_smolagents_writes_into_a_text_get_their_observation() -> None:
+    called = "Calling tools:\n[{'id': 'call_1', 'type': 'function', 'function': {'name': 'python_interpreter', "
+    messages = [
+        {"role": "user", "content": "How many?"},
+        {"role": "assistant", "content": "<code>count()</code>"},
+        {"role": "tool-call", "content": called + "'arguments': 'count()'}}]"},
+        {"role": "tool-response", "content": "Observation: 7"},
+        {"role": "tool-call", "content": "Calling tools: none"},
+        {"role": "assistant", "content": "7"},
+    ]
+    log = read({"messages": messages}, name="log.json")
+    first, last = turns(log)
+    assert [call.tool for call in first.calls] == ["python_interpreter"]
+    assert first.results == {0: "Observation: 7"}
+    assert (last.text, log.unknown) == ("7", {"calls in a text": 1})
+
+
+def test_a_message_of_thoughts_alone_belongs_to_the_reply_after_it() -> None:
+    messages = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": [{"type": "reasoning", "text": "Hm."}]},
+        {"role": "assistant", "content": "Because."},
+    ]
+    (turn,) = turns(read({"messages": messages}, name="log.json"))
+    assert (turn.thinking, turn.text) == ("Hm.", "Because.")
+
+
+def test_what_claude_prints_as_stream_json_is_read_with_its_sub_agents() -> None:
+    def record(kind: str, content: Any, above: str | None = None, **more: Any) -> dict[str, Any]:
+        message = {"role": kind, "content": content, **more}
+        return {
+            "type": kind,
+            "message": message,
+            "parent_tool_use_id": above,
+            "session_id": "s",
+            "uuid": f"{above}{content}",
+        }
+
+    task = {"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "Look"}}
+    records = [
+        {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Task"], "model": "claude-a"},
+        record("assistant", [task], id="m1", model="claude-a"),
+        record("user", "Look", above="t1"),
+        record("assistant", [{"type": "text", "text": "Seen."}], above="t1", id="n1"),
+        record("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "Seen."}]),
+        record("assistant", [{"type": "text", "text": "Done."}], id="m2"),
+        {"type": "result", "subtype": "success", "session_id": "s", "result": "Done."},
+    ]
+    data = "\n".join(map(json.dumps, records)).encode()
+    session, agent = read_log(LogFile("out.jsonl", io.BytesIO(data)))
+    assert isinstance(session, Conversation)
+    assert isinstance(agent, Conversation)
+    assert [(turn.text, turn.results) for turn in turns(session)] == [("", {0: "Seen."}), ("Done.", {})]
+    assert (agent.goal, [turn.text for turn in turns(agent)]) == ("Look", ["Seen."])
+    assert agent.parent is not None
+    assert (agent.parent.session, agent.parent.call_id, session.launches) == ("s", "t1", {"s/t1": "t1"})
+    assert session.unknown == {}

@@ -109,3 +109,17 @@ def test_a_compacted_session_and_one_without_links_go_on() -> None:
     assert told(session) == ["One", "1", "Two", "2"]
     (session,) = read(*BEGIN, said("5", "lost", "Go on"), replied("6", "5", "Yes."))
     assert told(session) == ["Fix it", "Which?", "Go on", "Yes."]
+
+
+def test_a_session_that_wrote_its_past_again_is_read_once() -> None:
+    past = [*BEGIN, said("3", "2", "The red one"), replied("4", "3", "Red.")]
+    summary = said("5", None, "This session is being continued from a previous conversation that ran out of context.")
+    (session,) = read(*past, *past, summary, replied("6", "5", "Going on."), *past)
+    assert told(session)[:4] == ["Fix it", "Which?", "The red one", "Red."]
+    assert told(session)[-1] == "Going on."
+    assert session.turns == 3
+
+
+def test_an_empty_message_of_an_older_version_says_nothing() -> None:
+    (session,) = read(*BEGIN, said("3", "2", "(no content)"), replied("4", "3", "Red."))
+    assert told(session) == ["Fix it", "Which?", "Red."]

@@ -235,3 +235,121 @@ def test_a_result_that_is_a_json_object_is_kept_as_one() -> None:
     found = only(read(span("a", "", 1, {"gen_ai.operation.name": "chat", "events": json.dumps(events)})))
     first, last = turns(found)
     assert (first.results, last.text, found.unknown) == ({0: {"sky": "grey"}}, "Grey.", {})
+
+
+def flat(own: str, parent: str | None, start: int, given: dict[str, Any], **more: Any) -> Span:
+    """A span as evaluation tools store it: with plain attributes, and its ids beside them."""
+    ids = {"trace_id": "t", "span_id": own, "parent_span_id": parent, "start_time": start}
+    return {**ids, "name": own, "attributes": given, "status": {"code": "OK"}, "span_events": [], **more}
+
+
+def listed(document: Any) -> list[Conversation | LogProblem]:
+    return list(read_log(LogFile("spans.json", io.BytesIO(json.dumps(document, indent=1).encode()))))
+
+
+def flat_chat(own: str, start: int, sent: list[Any], answered: list[Any]) -> Span:
+    given = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": sent, "gen_ai.output.messages": answered}
+    return flat(own, None, start, given)
+
+
+@pytest.mark.parametrize("around", [lambda spans: spans, lambda spans: {"session_id": "s", "spans": spans}])
+def test_a_list_of_spans_is_read(around: Any) -> None:
+    spans = [
+        flat_chat("b", 1786051890133570663, [ASKED, CALLED, RESULT], [SAID]),
+        flat_chat("a", 17, [ASKED], [CALLED]),
+    ]
+    first, last = turns(only(listed(around(spans))))
+    assert (first.calls[0].tool, first.results, last.text) == ("get_weather", {0: "stormy"}, "Stormy.")
+
+
+def test_messages_in_an_event_of_a_flat_span_are_read() -> None:
+    details = {"gen_ai.input.messages": [ASKED], "gen_ai.output.messages": [SAID]}
+    event = {"event_name": "gen_ai.client.inference.operation.details", "attributes": details}
+    asked = flat("a", None, 1, {"gen_ai.operation.name": "chat"}, span_events=[event])
+    assert [turn.text for turn in turns(only(listed([asked])))] == ["Stormy."]
+
+
+def test_a_copy_of_a_call_with_another_id_is_the_same_call() -> None:
+    copy = parts(
+        "assistant", {"type": "tool_call", "id": "fc_9", "name": "get_weather", "arguments": {"location": "P"}}
+    )
+    spans = [flat_chat("a", 1, [ASKED], [CALLED]), flat_chat("b", 2, [ASKED, copy, RESULT], [SAID])]
+    assert [len(turn.calls) for turn in turns(only(listed(spans)))] == [1, 0]
+
+
+def test_an_edited_reply_is_a_turn_of_its_own() -> None:
+    edited = parts("assistant", {"type": "text", "content": "Sunny."})
+    spans = [flat_chat("a", 1, [ASKED], [SAID]), flat_chat("b", 2, [ASKED, edited, RESULT], [SAID])]
+    assert [turn.text for turn in turns(only(listed(spans)))] == ["Stormy.", "Sunny.", "Stormy."]
+
+
+def test_two_calls_that_come_back_as_two_messages_are_the_same_turn() -> None:
+    second = {"type": "tool_call", "id": "c2", "name": "get_time", "arguments": {}}
+    both = parts("assistant", CALLED["parts"][0], second)
+    again = [ASKED, CALLED, parts("assistant", second), RESULT]
+    assert [
+        len(t.calls)
+        for t in turns(only(listed([flat_chat("a", 1, [ASKED], [both]), flat_chat("b", 2, again, [SAID])])))
+    ] == [2, 0]
+
+
+def test_results_without_an_id_go_to_the_call_of_their_tool() -> None:
+    second = {"type": "tool_call", "id": "c2", "name": "get_time", "arguments": {}}
+    called = flat_chat("a", 1, [ASKED], [parts("assistant", CALLED["parts"][0], second)])
+    time = {"openinference.span.kind": "TOOL", "tool.name": "get_time", "output.value": "noon"}
+    weather = {"openinference.span.kind": "TOOL", "tool.name": "get_weather", "output.value": "stormy"}
+    (turn,) = turns(only(listed([called, flat("x", None, 2, time), flat("y", None, 3, weather)])))
+    assert turn.results == {0: "stormy", 1: "noon"}
+
+
+ADK_REQUEST = {
+    "model": "gemini",
+    "config": {
+        "system_instruction": "You calculate.",
+        "tools": [{"function_declarations": [{"name": "calculator", "description": "Calculates"}]}],
+    },
+    "contents": [{"role": "user", "parts": [{"text": "15 * 37?"}]}],
+}
+ADK_CALL = {"role": "model", "parts": [{"function_call": {"id": "f1", "name": "calculator", "args": {"a": 15}}}]}
+ADK_RESULT = {"role": "user", "parts": [{"function_response": {"id": "f1", "response": {"result": "555"}}}]}
+
+
+def adk(own: str, start: int, contents: list[Any], reply: Any) -> Span:
+    asked = {**ADK_REQUEST, "contents": contents}
+    given = {"gcp.vertex.agent.llm_request": json.dumps(asked)}
+    return flat(own, None, start, given | {"gcp.vertex.agent.llm_response": json.dumps({"content": reply})})
+
+
+def test_model_calls_of_googles_kit_are_read() -> None:
+    question = ADK_REQUEST["contents"]
+    answer = {"role": "model", "parts": [{"text": "Easy.", "thought": True}, {"text": "555."}]}
+    chat = only(listed([adk("a", 1, question, ADK_CALL), adk("b", 2, [*question, ADK_CALL, ADK_RESULT], answer)]))
+    first, last = turns(chat)
+    assert (chat.goal, chat.system, [tool.name for tool in chat.tools]) == (
+        "15 * 37?",
+        "You calculate.",
+        ["calculator"],
+    )
+    assert (first.calls[0].tool, first.calls[0].args, first.results) == (
+        "calculator",
+        {"a": 15},
+        {0: {"result": "555"}},
+    )
+    assert (last.text, last.thinking) == ("555.", "Easy.")
+
+
+def test_an_agents_span_with_a_question_and_its_answer_is_a_conversation() -> None:
+    agent = {"openinference.span.kind": "AGENT", "input.value": "What is 6 * 7?", "output.value": "It is 42."}
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "Bash", "tool.id": "t1", "output.value": "42"}
+    tool |= {"tool.parameters": '{"command": "echo 42"}'}
+    chat = only(listed([flat("agent", None, 1, agent), flat("bash", "agent", 2, tool)]))
+    assert chat.goal == "What is 6 * 7?"
+    used, said = turns(chat)
+    assert (used.calls[0].args, used.results, said.text) == ({"command": "echo 42"}, {0: "42"}, "It is 42.")
+
+
+def test_the_span_of_a_workflow_around_an_agent_is_no_conversation_that_failed() -> None:
+    around = flat("flow", None, 1, {"gen_ai.operation.name": "invoke_agent"})
+    agent = flat("agent", "flow", 2, {"gen_ai.operation.name": "invoke_agent"})
+    asked = flat_chat("chat", 3, [ASKED], [SAID]) | {"parent_span_id": "agent"}
+    assert [turn.text for turn in turns(only(listed([around, agent, asked])))] == ["Stormy."]

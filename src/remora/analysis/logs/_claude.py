@@ -3,6 +3,9 @@
 A reply is several records with the same message id, one for each block. A sub-agent's records are marked as a
 sidechain: in the session's own file (older versions), or in a file of their own that names the session. Which call
 started a sub-agent is in the call's result (`toolUseResult.agentId`), or found by the prompt that both have.
+
+What `claude -p --output-format stream-json` prints is read too: there every record of a sub-agent names the call that
+started it (`parent_tool_use_id`), and the task is missing unless the program repeats it.
 """
 
 from __future__ import annotations
@@ -14,16 +17,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import orjson
+
 from remora.analysis.logs._blocks import args_of, kind_of, part_text, result_of, text_of, type_of
-from remora.analysis.logs._claude_branches import Branches
+from remora.analysis.logs._claude_branches import CONTINUED, Branches
 from remora.analysis.logs._conversation import Conversation, Link, checked
 from remora.analysis.logs._records import records
-from remora.analysis.logs._source import LogFile, LogProblem
+from remora.analysis.logs._source import Line, LogFile, LogProblem
 from remora.analysis.logs._steps import Assembler, Step
 from remora.events import digest
 
 FORMAT = "Claude Code"
 MAIN = ""
+_SESSIONS = ("sessionId", "session_id")
 _LAUNCHERS = ("Task", "Agent")
 _SILENT = frozenset(
     [
@@ -49,6 +55,8 @@ _SILENT = frozenset(
         "content-replacement",
         "started",
         "result",
+        "stream_event",
+        "rate_limit_event",
     ]
 )
 """Kinds of records that hold no part of the conversation."""
@@ -56,15 +64,24 @@ _SEEN_UUIDS = 10_000
 """Sidechain records whose sub-agent is remembered, for their successors."""
 _CONTEXT = ("<ide_", "<system-reminder>")
 """Beginnings of texts that the program puts beside what a person wrote."""
-_COMMANDS = ("<command-", "<local-command-", "Caveat:", "<system-reminder>", "<bash-")
+_COMMANDS = ("<command-", "<local-command-", "Caveat:", "<system-reminder>", "<bash-", CONTINUED)
+_NOTHING = "(no content)"
+"""What older versions write for an empty message."""
+_COPIES = 100_000
+"""Records that are remembered, to know a copy."""
 
 
 def is_claude(record: Mapping[str, Any]) -> bool:
     """Whether the first record of a file is of Claude Code."""
     kind = type_of(record)
     if kind in ("user", "assistant"):
-        return isinstance(record.get("message"), Mapping) and ("sessionId" in record or "parentUuid" in record)
-    return kind in _SILENT and bool({"sessionId", "leafUuid", "messageId", "snapshot"} & record.keys())
+        return isinstance(record.get("message"), Mapping) and bool({*_SESSIONS, "parentUuid"} & record.keys())
+    known = {"sessionId", "leafUuid", "messageId", "snapshot"} & record.keys()
+    return kind in _SILENT and (bool(known) or (kind == "system" and "session_id" in record))
+
+
+def _session_of(record: Mapping[str, Any]) -> str:
+    return str(next(filter(None, map(record.get, _SESSIONS)), ""))
 
 
 @dataclass
@@ -102,6 +119,8 @@ class _Grouping:
         self._roots = 0
 
     def key(self, record: Mapping[str, Any]) -> str:
+        if isinstance(called := record.get("parent_tool_use_id"), str) and called:
+            return called
         if not record.get("isSidechain"):
             return MAIN
         found = record.get("agentId")
@@ -170,7 +189,7 @@ def _abandoned(log: LogFile, group: _Group, session: str, left: list[frozenset[i
 
 def _survey(log: LogFile) -> _Survey:
     found, grouping = _Survey(), _Grouping()
-    for line, record in records(log, found.unknown):
+    for line, record in _originals(log, found.unknown):
         kind = record.get("type")
         found.branches.segment(record)
         if kind in ("summary", "ai-title", "custom-title"):
@@ -179,8 +198,10 @@ def _survey(log: LogFile) -> _Survey:
         message = record.get("message")
         if kind not in ("user", "assistant") or not isinstance(message, Mapping):
             continue
-        found.session = found.session or str(record.get("sessionId") or "")
+        found.session = found.session or _session_of(record)
         key = grouping.key(record)
+        if key and key == record.get("parent_tool_use_id"):
+            found.launches[key] = key
         if key not in found.groups:
             started = str(record.get("timestamp") or "")[:40]
             group = _Group(key, line.offset, prompt=_prompt(text_of(message.get("content"))), started=started)
@@ -191,6 +212,22 @@ def _survey(log: LogFile) -> _Survey:
         else:
             _note_prompts(found, message)
     return found
+
+
+def _originals(
+    log: LogFile, unknown: Counter[str], start: int = 0, end: int | None = None
+) -> Iterator[tuple[Line, dict[str, Any]]]:
+    """Every record once: a session that is resumed may write all of its past again, with the same ids and messages."""
+    seen: OrderedDict[int, None] = OrderedDict()
+    for line, record in records(log, unknown, start, end):
+        if isinstance(record.get("uuid"), str) and "message" in record:
+            own = hash((record["uuid"], orjson.dumps(record["message"])))  # redacted logs repeat ids
+            if own in seen:
+                continue
+            seen[own] = None
+            if len(seen) > _COPIES:
+                seen.popitem(last=False)
+        yield line, record
 
 
 def _prompt(text: str) -> str:
@@ -229,7 +266,7 @@ def _read(log: LogFile, group: _Group, only: frozenset[int] | None, unknown: Cou
     """
     steps, grouping, branches = Assembler(), _Grouping(), Branches()
     first = grouping_key = ""
-    for line, record in records(log, unknown, group.start if only is None else 0, group.end):
+    for line, record in _originals(log, unknown, group.start if only is None else 0, group.end):
         if only is not None and branches.segment(record) not in only:
             continue
         kind = type_of(record)
@@ -300,6 +337,6 @@ def _user(steps: Assembler, record: Mapping[str, Any], message: Mapping[str, Any
         if not steps.result(call_id, result_of(part.get("content")), failed=bool(part.get("is_error"))):
             unknown["result without its call"] += 1
     text = "\n".join(words) if isinstance(content, list) else text_of(content)
-    if text:
+    if text and text != _NOTHING:
         meta = bool(record.get("isMeta") or record.get("isCompactSummary")) or text.startswith(_COMMANDS)
         steps.user(text, meta=meta)

@@ -14,6 +14,8 @@ from remora.analysis.logs._blocks import kind_of
 
 _REMEMBERED = 100_000
 """Records whose branch is remembered. What follows an older one is taken as going on."""
+CONTINUED = "This session is being continued from a previous conversation"
+"""How a summary begins that replaces the conversation so far. Older versions do not mark it in any other way."""
 
 
 class Branches:
@@ -74,4 +76,4 @@ def _is_prompt(record: Mapping[str, Any]) -> bool:
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):
         return any(kind_of(part) != "tool_result" for part in content)
-    return isinstance(content, str)
+    return isinstance(content, str) and not content.startswith(CONTINUED)

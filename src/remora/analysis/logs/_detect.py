@@ -16,7 +16,7 @@ from remora.analysis.logs._conversation import Conversation, checked
 from remora.analysis.logs._document import Document
 from remora.analysis.logs._exchanges import exchange_conversations, is_exchange
 from remora.analysis.logs._messages import MessageReader
-from remora.analysis.logs._otel import is_otlp, otel_conversations, otlp_documents
+from remora.analysis.logs._otel import holds_spans, is_otlp, otel_conversations, otlp_documents
 from remora.analysis.logs._records import records
 from remora.analysis.logs._source import MAX_RECORD, LogFile, LogProblem, Span, loads
 from remora.analysis.logs._steps import Assembler, Step
@@ -51,20 +51,16 @@ def _look(log: LogFile) -> Callable[[LogFile], Found]:
         return exchange_conversations
     if len(firsts) > 1 and all(_is_message(record) for record in firsts):
         return _message_lines
-    if not firsts and _is_object(log, root) and any(is_otlp({key: None}) for key in _first_keys(log, root)):
+    if _holds_spans(log, root):
         return _otlp
     return _documents
 
 
-def _is_object(log: LogFile, root: Span) -> bool:
-    return log.read(root.start, root.start + 1) == b"{"
-
-
-def _first_keys(log: LogFile, root: Span) -> list[str]:
+def _holds_spans(log: LogFile, root: Span) -> bool:
     try:
-        return [str(key) for key, _ in islice(log.members(root), 1)]
+        return holds_spans(log, root)
     except LogProblem:
-        return []
+        return False
 
 
 def _is_message(record: Mapping[str, Any]) -> bool:

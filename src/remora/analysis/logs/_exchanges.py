@@ -17,7 +17,7 @@ import orjson
 
 from remora.analysis.logs._blocks import text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, checked
-from remora.analysis.logs._history import History, message_key
+from remora.analysis.logs._history import History, call_ids, message_key
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._records import records
 from remora.analysis.logs._source import LogFile, LogProblem, Span
@@ -25,7 +25,11 @@ from remora.analysis.logs._sse import streamed_reply
 from remora.analysis.logs._steps import Assembler, Step, UserMessage
 
 Load = Callable[[], Iterator["Exchange"]]
-_BODIES = ("body", "parsed_body", "json", "body_raw")
+_BODIES = ("body", "parsed_body", "json", "body_raw", "postData", "content")
+_TEXTS = ("string", "text")
+"""Where VCR and HAR keep the text of a body."""
+_LOOKED_AT = 8
+"""Replies at the end of a request that are looked for."""
 _ASSISTANT_ITEMS = ("function_call", "custom_tool_call", "message")
 
 
@@ -94,7 +98,9 @@ def _body(side: Any) -> Mapping[str, Any]:
     """What an HTTP request or response carries, or the side itself if it is that already."""
     if not isinstance(side, Mapping):
         return {}
-    held = next((side[name] for name in _BODIES if side.get(name)), None)
+    held = next((side[name] for name in _BODIES if side.get(name)), None) if "role" not in side else None
+    if isinstance(held, Mapping):
+        held = next((held[name] for name in _TEXTS if isinstance(held.get(name), str)), held)
     if isinstance(held, str):
         try:
             held = orjson.loads(held)
@@ -119,14 +125,13 @@ class _Threads:
     def __init__(self) -> None:
         self.all: list[_Thread] = []
         self._by_name: dict[str, _Thread] = {}
-        self._by_reply: dict[tuple[bytes, bytes], _Thread] = {}
+        self._by_reply: dict[tuple[bytes, bytes | str], _Thread] = {}
+        """By the first message of the conversation, and a reply or a call in it."""
 
     def add(self, exchange: Exchange, at: Span) -> None:
         sent, above = exchange.sent, exchange.name("previous_response_id")
-        keys = _first_key(sent), _last_reply_key(sent)
-        conversation = exchange.name("conversation")
-        thread = self._by_name.get(above) or self._by_name.get(conversation)
-        thread = thread or (self._by_reply.get(keys) if keys[1] else None)
+        first, conversation = _first_key(sent), exchange.name("conversation")
+        thread = self._by_name.get(above) or self._by_name.get(conversation) or self._repeated(first, sent)
         if thread is None:
             around = Exchange(_without_messages(exchange.request), {"model": exchange.reply.get("model")})
             thread = _Thread(around, exchange.format)
@@ -134,8 +139,14 @@ class _Threads:
         thread.places.append(at)
         for name in filter(None, (conversation, str(exchange.reply.get("id") or ""))):
             self._by_name[name] = thread
-        if came := _last_reply_key(exchange.answered):
-            self._by_reply[keys[0], came] = thread
+        for reply in _replies(exchange.answered):
+            for key in _reply_keys(reply):
+                self._by_reply[first, key] = thread
+
+    def _repeated(self, first: bytes, sent: list[Any]) -> _Thread | None:
+        """The thread of the newest replies that a request repeats. Their copies may lack the text of the reply."""
+        keys = (key for reply in _replies(sent)[: -_LOOKED_AT - 1 : -1] for key in _reply_keys(reply))
+        return next(filter(None, (self._by_reply.get((first, key)) for key in keys)), None)
 
 
 def _without_messages(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,13 +159,18 @@ def _first_key(messages: list[Any]) -> bytes:
     return message_key(next(own, None))
 
 
-def _last_reply_key(messages: list[Any]) -> bytes:
-    for message in reversed(messages):
-        if isinstance(message, Mapping) and (
-            message.get("role") == "assistant" or ("role" not in message and message.get("type") in _ASSISTANT_ITEMS)
-        ):
-            return message_key(message)
-    return b""
+def _replies(messages: list[Any]) -> list[Mapping[str, Any]]:
+    """The messages and items of an assistant."""
+    return [each for each in messages if isinstance(each, Mapping) and _is_by_assistant(each)]
+
+
+def _is_by_assistant(message: Mapping[str, Any]) -> bool:
+    return message.get("role") == "assistant" or ("role" not in message and message.get("type") in _ASSISTANT_ITEMS)
+
+
+def _reply_keys(reply: Mapping[str, Any]) -> list[bytes | str]:
+    key = message_key(reply)
+    return [*([key] if key else []), *call_ids(reply)]
 
 
 def exchange_conversations(log: LogFile) -> Iterator[Conversation | LogProblem]:
@@ -210,10 +226,10 @@ def _read(load: Load, left_out: Mapping[str, int], unknown: Counter[str]) -> Ite
     for exchange in load():
         for message in history.fresh(exchange.sent):
             reader.take(message, "request")
-        answered = exchange.answered
-        reader.take_reply(answered, "reply")
-        history.add(answered)
-        _note_reply(steps, exchange.reply)
+        if answered := exchange.answered:
+            reader.take_reply(answered, "reply")
+            history.add(answered)
+            _note_reply(steps, exchange.reply)
         yield from steps.ready()
     yield from steps.rest()
 

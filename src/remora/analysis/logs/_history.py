@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -81,8 +82,7 @@ def _call_name(call: Any) -> Any:
     """The id of a call, or its name if it has no id."""
     if not isinstance(call, Mapping):
         return None
-    function = call.get("function")
-    return call.get("id") or call.get("name") or (function.get("name") if isinstance(function, Mapping) else function)
+    return call.get("id") or _tool(call)
 
 
 def _digest(role: str, text: str, calls: list[Any], results: list[Any]) -> bytes:
@@ -90,11 +90,36 @@ def _digest(role: str, text: str, calls: list[Any], results: list[Any]) -> bytes
     return hashlib.blake2b(said, digest_size=12).digest()
 
 
+@dataclass(frozen=True)
+class _Reply:
+    """What a reply said, to know a copy that was written in another way."""
+
+    size: int
+    said: bytes
+    """Digest of its text."""
+    tools: tuple[str, ...]
+
+    @classmethod
+    def of(cls, message: Any) -> _Reply:
+        text = _text(message)
+        return cls(len(text), _digest("", text, [], []), tuple(_tools(message)))
+
+    def is_in(self, message: Any) -> bool:
+        """Whether a message calls some of the same tools, with the same text, a longer one, or none."""
+        text = _text(message)
+        tools = _tools(message)
+        if not set(tools) <= set(self.tools) or not (text or tools):
+            return False
+        return not text or (bool(self.size) and _digest("", text[: self.size], [], []) == self.said)
+
+
 class History:
     """The messages of one conversation so far, as digests."""
 
     def __init__(self) -> None:
         self._keys: list[bytes] = []
+        self._replies: dict[int, _Reply] = {}
+        """By their place in the history, the replies of the model."""
 
     def fresh(self, sent: list[Any]) -> list[Any]:
         """The messages of a request that are not in the history. They are added to it."""
@@ -110,12 +135,17 @@ class History:
             most = min(len(keys), len(self._keys))
             known = next((size for size in range(most, 0, -1) if keys[:size] == self._keys[-size:]), 0)
             new = sent[known:]
-        self.add(new)
+        self._keys += [key for key in map(message_key, new) if key]
         return new
 
     def _not_repeated(self, sent: list[Any], keys: list[bytes]) -> list[Any]:
-        """A request that begins like the history repeats it in order, as a whole or with parts left out."""
+        """A request that begins like the history repeats it in order, as a whole or with parts left out.
+
+        Some programs give the copy of a reply other ids, close its last tag, or make a message of each of its calls. So
+        what follows the messages that a reply answered is its copy, if it says and calls the same.
+        """
         at, new = 0, []
+        copied: _Reply | None = None
         places: dict[bytes, list[int]] = {}
         for place in range(len(self._keys) - 1, -1, -1):
             places.setdefault(self._keys[place], []).append(place)
@@ -123,12 +153,44 @@ class History:
             found = places.get(key, [])
             while found and found[-1] < at:
                 found.pop()
+            reply = copied or self._replies.get(at)
             if found:
-                at = found.pop() + 1
+                at, copied = found.pop() + 1, None
+            elif reply is not None and _role(message) == "assistant" and reply.is_in(message):
+                at, copied = at if copied else at + 1, reply
             else:
+                copied = None
                 new.append(message)
         return new
 
-    def add(self, messages: Iterable[Any]) -> None:
-        """Add messages, such as a reply."""
-        self._keys += [key for key in map(message_key, messages) if key]
+    def add(self, replies: Iterable[Any]) -> None:
+        """Add the messages of a reply."""
+        for message in replies:
+            if key := message_key(message):
+                self._replies[len(self._keys)] = _Reply.of(message)
+                self._keys.append(key)
+
+
+def _role(message: Any) -> str:
+    role = str(message.get("role") or "") if isinstance(message, Mapping) else ""
+    return ROLES.get(role, role)
+
+
+def _text(message: Any) -> str:
+    content = message.get("content", message.get("parts")) if isinstance(message, Mapping) else None
+    return "\n".join(_read_parts(content)[0]).strip()
+
+
+def _tools(message: Any) -> list[str]:
+    """The names of the tools that a message calls."""
+    if not isinstance(message, Mapping):
+        return []
+    listed, content = message.get("tool_calls"), message.get("content", message.get("parts"))
+    parts = [part for part in content if kind_of(part) in _CALLS] if isinstance(content, list) else []
+    calls = [*parts, *(listed if isinstance(listed, list) else [])]
+    return [str(_tool(call)) for call in calls if isinstance(call, Mapping)]
+
+
+def _tool(call: Mapping[str, Any]) -> Any:
+    function = call.get("function")
+    return call.get("name") or (function.get("name") if isinstance(function, Mapping) else function)

@@ -6,6 +6,7 @@ own. Each is known by its shape, so logs that mix them are read too.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,6 +57,8 @@ SILENT_ITEMS = frozenset(
 )
 """Items of OpenAI's Responses that hold no part of the conversation."""
 _OUTPUT = "_output"
+_MAX_LITERAL = 64 * 1024
+"""Characters of a Python list that are read."""
 
 
 class MessageReader:
@@ -110,6 +113,11 @@ class MessageReader:
             self._assistant(message, content, place)
         elif role in ("tool", "function"):
             self._tool(message, content, place)
+        elif role == "tool-call":
+            self._called(text_of(content))
+        elif role == "tool-response":
+            if not self._steps.result(None, text_of(content)):
+                self._steps.user(text_of(content), meta=True)
         elif role == "exit":
             self._exit(message, text_of(content))
         elif role == "user":
@@ -147,9 +155,11 @@ class MessageReader:
             raise LogProblem(f"{place}.tool_calls: expected a list")
         # The items of one reply in OpenAI's Responses: messages, reasoning and calls, one after another.
         one = self._reply is not None or message.get("type") == "message"
-        turn = self._current() if one else self._steps.turn()
+        turn = self._current() if one else self._thought() or self._steps.turn()
         turn.model = str(message.get("model") or turn.model)
         _note_response(turn, message)
+        if not content and isinstance(message.get("refusal"), str):
+            content = message["refusal"]
         if isinstance(message.get("reasoning_content"), str):
             turn.thoughts.append(message["reasoning_content"])
         for part in content if isinstance(content, list) else [content] if content else []:
@@ -171,6 +181,12 @@ class MessageReader:
             turn.by_text = True
             for tool, args in _text_actions(message, text_of(content) if self._fenced else ""):
                 self._steps.call(turn, "", tool, args)
+
+    def _thought(self) -> Turn | None:
+        """The last turn if it holds only thoughts: logs of one block a message write them before the reply."""
+        last = self._steps.last
+        only = isinstance(last, Turn) and last.thoughts and not last.texts and not last.calls
+        return last if only and isinstance(last, Turn) else None
 
     def _current(self) -> Any:
         """The turn that items belong to: the last one, until a result or a person's message closes it."""
@@ -218,6 +234,21 @@ class MessageReader:
             failed = bool(error) or (self._fenced and bool(exit_code_of(value)))
             self._result(str(call_id) if call_id else None, value, failed, place=place)
 
+    def _called(self, text: str) -> None:
+        """The calls of the message before, as smolagents writes them: a Python list in the text."""
+        last = self._steps.last
+        try:
+            listed = literal_eval(text[text.find("[") :]) if len(text) < _MAX_LITERAL else None
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            listed = None
+        if not isinstance(listed, list) or last is None or isinstance(last, UserMessage):
+            self._unknown["calls in a text"] += 1
+            return
+        last.by_text = False
+        for at, item in enumerate(listed):
+            call_id, tool, args = _listed_call(item, f"tool-call[{at}]")
+            self._steps.call(last, call_id, tool, args)
+
     def _exit(self, message: Mapping[str, Any], text: str) -> None:
         """The end of a mini-swe-agent run: the result of the command that ended it."""
         extra = message.get("extra")
@@ -244,12 +275,12 @@ def _listed_call(item: Any, place: str) -> tuple[str, str, dict[str, Any]]:
     """An element of `tool_calls`: in OpenAI's shape, or flat, with the function's name or itself as `name`."""
     function = item.get("function") if isinstance(item, Mapping) else None
     if isinstance(function, str):
-        function = {"name": function, "arguments": item.get("arguments")}
+        function = {"name": function, "arguments": item.get("arguments", item.get("args"))}
     elif function is None and isinstance(item, Mapping) and isinstance(item.get("name"), str):
         function = item
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise LogProblem(f"{place}: expected a `function` with its `name`")
-    return str(item.get("id") or ""), function["name"], args_of(function.get("arguments"))
+    return str(item.get("id") or ""), function["name"], args_of(function.get("arguments", function.get("args")))
 
 
 def _note_response(turn: Turn, message: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ results. Spans come in any order, so a first pass notes where each is, and a sec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from remora.analysis.logs._blocks import args_of, result_of, text_of, tools_of
@@ -23,7 +24,7 @@ from remora.analysis.logs._spans import (
     MODEL,
     TOOL,
     GenSpan,
-    is_sdk_span,
+    is_span,
     messages_of,
     read_span,
     request_facts,
@@ -38,9 +39,31 @@ _NO_CONTENT = (
 _CONVERSATION = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id")
 
 
+_RESOURCES = ("resourceSpans", "resource_spans")
+
+
 def is_otlp(fields: Mapping[str, Any]) -> bool:
-    """Whether a document holds spans."""
-    return "resourceSpans" in fields or "resource_spans" in fields or is_sdk_span(fields)
+    """Whether a record holds spans, or is one."""
+    listed = fields.get("spans")
+    return (
+        any(name in fields for name in _RESOURCES)
+        or is_span(fields)
+        or (isinstance(listed, list) and bool(listed) and is_span(listed[0]))
+    )
+
+
+def holds_spans(log: LogFile, root: Span) -> bool:
+    """Whether a document is a list of spans, or an object with one. Loads only its first span."""
+    sign = log.read(root.start, root.start + 1)
+    for key, member in log.members(root) if sign in (b"{", b"[") else ():
+        if key in _RESOURCES:
+            return True
+        inner = log.read(member.start, member.start + 1)
+        if sign == b"[":
+            return inner == b"{" and is_span(log.load(member))
+        if key == "spans" and inner == b"[":
+            return any(is_span(log.load(span)) for _, span in islice(log.members(member), 1))
+    return False
 
 
 @dataclass(frozen=True)
@@ -78,6 +101,7 @@ def otel_conversations(log: LogFile, documents: Iterator[tuple[str, Span]]) -> I
     groups = _grouped(sorted(places, key=lambda each: each.start), parents)
     if not groups:
         yield LogProblem(f"{log.name}: no span of a model, an agent or a tool")
+    around = _around(groups, parents)
     for (trace, owner), own in groups.items():
         above = _owner(trace, parents.get((trace, owner), ("", ""))[0], parents)
         linked = owner and above != owner and (trace, above) in groups
@@ -91,8 +115,15 @@ def otel_conversations(log: LogFile, documents: Iterator[tuple[str, Span]]) -> I
         try:
             yield checked(_with_request(log, draft, own), "spans")
         except LogProblem as problem:
+            if (trace, owner) in around and all(place.kind == AGENT for place in own):
+                continue  # it says nothing of its own: the agents inside it do
             hint = f"; {_NO_CONTENT}" if "no message of an assistant" in str(problem) else ""
             yield LogProblem(f"{draft.source}: {problem}{hint}")
+
+
+def _around(groups: Iterable[_Group], parents: _Parents) -> set[_Group]:
+    """The agents with other agents inside them, such as the span of a whole workflow."""
+    return {(trace, _owner(trace, parents.get((trace, owner), ("", ""))[0], parents)) for trace, owner in groups}
 
 
 def _grouped(places: list[_Place], parents: _Parents) -> dict[_Group, list[_Place]]:
@@ -127,12 +158,18 @@ def _places(log: LogFile, at: Span, parents: _Parents) -> Iterator[_Place]:
 
 
 def _span_places(log: LogFile, at: Span) -> Iterator[Span]:
-    resources = list(_listed(log, at, "resourceSpans", "resource_spans"))
-    if not resources:
+    """Where the spans of a document are: in resources, in a list, in a list that is a member, or itself."""
+    if log.read(at.start, at.start + 1) == b"[":
+        yield from (element for _, element in log.members(at))
+        return
+    resources = list(_listed(log, at, *_RESOURCES))
+    listed = [] if resources else list(_listed(log, at, "spans"))
+    yield from listed
+    if not resources and not listed:
         yield at
     for resource in resources:
         for scope in _listed(log, resource, "scopeSpans", "scope_spans"):
-            yield from _listed(log, scope, "spans", "spans")
+            yield from _listed(log, scope, "spans")
 
 
 def _listed(log: LogFile, at: Span, *names: str) -> Iterator[Span]:
@@ -176,11 +213,15 @@ def _read(log: LogFile, own: list[_Place], unknown: Counter[str]) -> Iterator[St
     # An agent's own span repeats what the model calls below it say, and has the messages if none was recorded.
     calls = any(place.kind == MODEL for place in own)
     asked = _asked_calls(_load(log, [place for place in own if place.kind != TOOL]))
+    answer = ""
     for span in _load(log, [place for place in own if not (calls and place.kind == AGENT)]):
         if span.kind == TOOL:
             _tool(steps, span, answered_calls, asked)
             continue
         sent, answered = messages_of(span)
+        if span.kind == AGENT and not sent and (question := span.words("input.value")):
+            sent = [{"role": "user", "content": question}]
+            answer = "" if answered else span.words("output.value")
         for message in history.fresh(sent):
             results = result_ids(message)
             if not results or not results <= answered_calls:  # else its tool's span already gave it
@@ -190,6 +231,8 @@ def _read(log: LogFile, own: list[_Place], unknown: Counter[str]) -> Iterator[St
             _note_usage(steps, span)
         history.add(answered)
         yield from steps.ready()
+    if answer:  # an agent's span begins before those of its tools
+        steps.turn().texts.append(answer)
     yield from steps.rest()
 
 
@@ -227,13 +270,15 @@ def _tool(steps: Assembler, span: GenSpan, answered: set[str], asked: set[str]) 
     A call that no model asked for, such as one by a rule, is a turn of its own.
     """
     given, result = span.result()
-    call_id, name = span.text("gen_ai.tool.call.id", "tool_call.id"), span.text("gen_ai.tool.name", "tool.name")
+    call_id = span.text("gen_ai.tool.call.id", "tool_call.id", "tool.id")
+    name = span.text("gen_ai.tool.name", "tool.name")
     if not given and not span.failed:
         return
     if call_id and name and call_id not in asked:
-        steps.call(steps.turn(), call_id, name, args_of(span.given.get("gen_ai.tool.call.arguments")))
+        steps.call(steps.turn(), call_id, name, args_of(span.arguments))
     failed = "error.type" in span.given or span.failed
-    if steps.result(call_id or None, result_of(result) if given else "failed", failed=failed):
+    value = result_of(result) if given else "failed"
+    if steps.result(call_id or None, value, failed=failed, tool="" if call_id else name):
         answered.add(steps.answered)
 
 

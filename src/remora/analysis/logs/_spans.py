@@ -4,19 +4,21 @@
 - OpenLLMetry's: one attribute for each field of a message (`gen_ai.prompt.0.role`)
 - OpenInference's: the same with other names (`llm.input_messages.0.message.role`)
 - Pydantic AI's older ones: a list of events in an attribute
+- those of Google's Agent Development Kit: request and reply of Gemini's API as JSON
 
 A span is read as OTLP JSON, or as the JSON of an SDK's span.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import orjson
 
+from remora.analysis.logs._gemini import gemini_messages, gemini_tools
 from remora.analysis.logs._history import ROLES
 
 MODEL, AGENT, TOOL = "model", "agent", "tool"
@@ -40,7 +42,22 @@ _WHOLE = (
     ("pydantic_ai.all_messages", ""),
 )
 _FLAT = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm.output_messages"))
-_RESULTS = ("gen_ai.tool.call.result", "tool_response", "traceloop.entity.output", "output.value")
+_ADK = ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response")
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "gcp.vertex.agent.tool_response",
+    "traceloop.entity.output",
+    "output.value",
+)
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "gcp.vertex.agent.tool_call_args",
+    "tool.parameters",
+    "traceloop.entity.input",
+    "input.value",
+)
 _FAILED = (2, "STATUS_CODE_ERROR", "ERROR")
 
 
@@ -54,7 +71,7 @@ class GenSpan:
     start: int
     given: Mapping[str, Any]
     """Its attributes by name."""
-    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    events: Sequence[tuple[str, Mapping[str, Any]]] = ()
     failed: bool = False
 
     @property
@@ -63,7 +80,7 @@ class GenSpan:
         for key in _OPERATION_KEYS:
             if kind := _OPERATIONS.get(str(self.given.get(key) or "")):
                 return kind
-        if "gen_ai.prompt.0.role" in self.given or "llm.input_messages.0.message.role" in self.given:
+        if any(name in self.given for name in ("gen_ai.prompt.0.role", "llm.input_messages.0.message.role", _ADK[0])):
             return MODEL
         if "pydantic_ai.all_messages" in self.given or "all_messages_events" in self.given:
             return AGENT
@@ -86,44 +103,52 @@ class GenSpan:
         found = next((name for name in _RESULTS if name in self.given), "")
         return bool(found), json_of(self.given.get(found))
 
+    @property
+    def arguments(self) -> Any:
+        """The arguments of a tool's span, as JSON text or an object; None if it has none."""
+        return next((self.given[name] for name in _ARGUMENTS if name in self.given), None)
+
+    def words(self, name: str) -> str:
+        """An attribute that is plain text, such as what an agent was asked; empty if it is none."""
+        value = self.given.get(name)
+        return value if isinstance(value, str) and isinstance(json_of(value), str) else ""
+
 
 def read_span(raw: Any) -> GenSpan | None:
-    """A span of OTLP JSON, or of an SDK; None if it is none."""
+    """A span of OTLP JSON, of an SDK, or as evaluation tools store it; None if it is none."""
     if not isinstance(raw, Mapping):
         return None
-    context = raw.get("context")
-    if isinstance(context, Mapping) and isinstance(raw.get("attributes"), Mapping):
-        ids = (context.get("trace_id"), context.get("span_id"), raw.get("parent_id"))
-        trace, own, parent = (str(each or "").removeprefix("0x")[:64] for each in ids)
-        events = [each for each in raw.get("events") or () if isinstance(each, Mapping)]
-        named = [(str(each.get("name")), _mapping(each.get("attributes"))) for each in events]
-        status = _mapping(raw.get("status")).get("status_code")
-        return GenSpan(trace, own, parent, _moment(raw.get("start_time")), raw["attributes"], named, status in _FAILED)
-    named = [(str(each.get("name")), attributes(each.get("attributes"))) for each in raw.get("events") or ()
-             if isinstance(each, Mapping)]  # fmt: skip
-    trace, own, parent = (str(_either(raw, *names) or "")[:64] for names in _IDS)
-    start, status = nanos(_either(raw, "startTimeUnixNano", "start_time_unix_nano")), _mapping(raw.get("status"))
-    return GenSpan(trace, own, parent, start, attributes(raw.get("attributes")), named, status.get("code") in _FAILED)
+    context = _mapping(raw.get("context")) or raw
+    ids = (_either(context, *_IDS[0]), _either(context, *_IDS[1]), _either(raw, *_IDS[2]))
+    trace, own, parent = (str(each or "").removeprefix("0x")[:64] for each in ids)
+    events = [each for each in _either(raw, "events", "span_events") or () if isinstance(each, Mapping)]
+    named = [(str(_either(each, "name", "event_name")), attributes(each.get("attributes"))) for each in events]
+    status = _either(_mapping(raw.get("status")), "code", "status_code")
+    start = _moment(_either(raw, *_STARTS))
+    return GenSpan(trace, own, parent, start, attributes(raw.get("attributes")), named, status in _FAILED)
 
 
-_IDS = (("traceId", "trace_id"), ("spanId", "span_id"), ("parentSpanId", "parent_span_id"))
+_IDS = (("traceId", "trace_id"), ("spanId", "span_id"), ("parentSpanId", "parent_span_id", "parent_id"))
+_STARTS = ("startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time")
 
 
-def is_sdk_span(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a span as an SDK writes it, on a line of its own."""
-    context = record.get("context")
-    return isinstance(context, Mapping) and "trace_id" in context and isinstance(record.get("attributes"), Mapping)
+def is_span(record: Any) -> bool:
+    """Whether a record is a span by itself: as an SDK writes it, or with its ids beside its attributes."""
+    context = _mapping(_mapping(record).get("context")) or _mapping(record)
+    ids = (_either(context, *_IDS[0]), _either(context, *_IDS[1]))
+    return all(isinstance(each, str) for each in ids) and isinstance(record.get("attributes"), Mapping | list)
 
 
 def messages_of(span: GenSpan) -> tuple[list[Any], list[Any]]:
     """The messages that a model call sent, and those that came back."""
-    for found in (_whole(span.given), *(_whole(given) for _, given in span.events), _of_events(span)):
+    for found in (_whole(span.given), *(_whole(given) for _, given in span.events), _of_events(span), _of_adk(span)):
         if found[0] or found[1]:
             return _clean(found[0]), _clean(found[1])
     for asked, answered in _FLAT:
         sent, came = ([_flat_message(each) for each in _unflattened(span.given, way)] for way in (asked, answered))
         if sent or came:
-            return _clean(sent), [{"role": "assistant", **each} for each in _clean(came)]
+            said = [each for each in _clean(came) if not isinstance(each, Mapping) or each.keys() - {"role"}]
+            return _clean(sent), [{"role": "assistant", **each} for each in said]
     return [], []
 
 
@@ -156,6 +181,12 @@ def _of_events(span: GenSpan) -> tuple[list[Any], list[Any]]:
     return asked, replies
 
 
+def _of_adk(span: GenSpan) -> tuple[list[Any], list[Any]]:
+    """Request and reply of a model call of Google's Agent Development Kit."""
+    asked, replied = (_mapping(json_of(span.given.get(name))) for name in _ADK)
+    return gemini_messages(asked.get("contents")), gemini_messages(replied.get("content"))
+
+
 def _unflattened(given: Mapping[str, Any], prefix: str) -> list[Any]:
     """Objects whose fields are attributes of their own, such as `gen_ai.prompt.0.tool_calls.0.name`."""
     root: dict[str, Any] = {}
@@ -175,7 +206,8 @@ def _flat_message(fields: Any) -> Any:
     given = _mapping(fields)
     given = _mapping(given.get("message")) or given
     message: dict[str, Any] = {key: value for key, value in given.items() if isinstance(value, str)}
-    parts = [_mapping(each).get("message_content", each) for each in _numbered(given.get("contents"))]
+    listed = _numbered(given.get("contents")) or _numbered(given.get("content"))
+    parts = [_mapping(each).get("message_content", each) for each in listed]
     if parts:
         message["content"] = parts
     elif isinstance(message.get("content"), str) and message["content"].startswith("[{"):
@@ -204,7 +236,9 @@ def _clean_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attributes(listed: Any) -> dict[str, Any]:
-    """OTLP attributes as plain values by key."""
+    """Attributes as plain values by key: OTLP lists them as pairs."""
+    if isinstance(listed, Mapping):
+        return dict(listed)
     pairs = listed if isinstance(listed, list) else ()
     return {str(each.get("key")): _plain(each.get("value")) for each in pairs if isinstance(each, Mapping)}
 
@@ -246,10 +280,13 @@ def nanos(value: Any) -> int:
 
 
 def _moment(value: Any) -> int:
+    """A time in nanoseconds: as a number, or as a date. A long number can be read as a date too, so it comes first."""
+    if found := nanos(value):
+        return found
     try:
         return int(datetime.fromisoformat(str(value)).timestamp() * 1e9)
-    except ValueError:
-        return nanos(value)
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _either(raw: Mapping[str, Any], *names: str) -> Any:
@@ -264,8 +301,11 @@ def request_facts(spans: Iterator[GenSpan]) -> dict[str, Any]:
     """What the first model call or agent says about the request: system text, tools, model, name."""
     facts: dict[str, Any] = {"system": "", "tools": None, "model": "", "title": ""}
     for span in spans:
-        facts["system"] = facts["system"] or json_of(span.given.get("gen_ai.system_instructions")) or ""
-        facts["tools"] = facts["tools"] or json_of(span.given.get("gen_ai.tool.definitions")) or _flat_tools(span.given)
+        given = span.given
+        adk = _mapping(_mapping(json_of(given.get(_ADK[0]))).get("config"))
+        system = json_of(given.get("gen_ai.system_instructions")) or adk.get("system_instruction")
+        tools = json_of(given.get("gen_ai.tool.definitions")) or _flat_tools(given) or gemini_tools(adk.get("tools"))
+        facts["system"], facts["tools"] = facts["system"] or system or "", facts["tools"] or tools
         facts["model"] = facts["model"] or span.model
         names = ("gen_ai.agent.name", "agent_name", "traceloop.entity.name")
         facts["title"] = facts["title"] or span.text(*names)[:80]

@@ -77,9 +77,10 @@ class Turn:
         )
 
 
-def _open_call(calls: Sequence[Call], results: Mapping[int, Any], call_id: str | None) -> int | None:
+def _open_call(calls: Sequence[Call], results: Mapping[int, Any], call_id: str | None, tool: str = "") -> int | None:
     waiting = (index for index in range(len(calls)) if index not in results)
-    return next((index for index in waiting if call_id in (None, calls[index].call_id)), None)
+    named = (index for index in waiting if tool in ("", calls[index].tool))
+    return next((index for index in named if call_id in (None, calls[index].call_id)), None)
 
 
 class Assembler:
@@ -118,12 +119,12 @@ class Assembler:
         if len(turn.calls) < MAX_CALLS:
             turn.calls.append(Call(call_id=call_id or f"call-{self._numbers}", tool=tool, args=args))
 
-    def result(self, call_id: str | None, value: Any, *, failed: bool = False) -> bool:
-        """Give the newest open call with this id its result. False if there is none."""
+    def result(self, call_id: str | None, value: Any, *, failed: bool = False, tool: str = "") -> bool:
+        """Give the newest open call with this id, or of this tool, its result. False if there is none."""
         for step in reversed(self._steps):
             if isinstance(step, UserMessage):
                 continue
-            at = _open_call(step.calls, step.results, call_id)
+            at = _open_call(step.calls, step.results, call_id, tool)
             if at is not None:
                 step.results[at] = value
                 self.answered = step.calls[at].call_id

@@ -38,6 +38,10 @@ MAX_TEXT = 2000
 NOT_TAKEN = ("failed", "discarded")
 """Verdicts of work that did not help."""
 FAILED = ("error", "degraded")
+IMPORTED = "imported"
+"""Why the stream of an imported log ended."""
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Tokens of a prompt that Anthropic counts beside `input_tokens`."""
 
 REPORTED = (
     "agent_start", "user_input", "model_request", "model_response", "tool_result", "packet_update", "notice",
@@ -45,7 +49,8 @@ REPORTED = (
 )  # fmt: skip
 """The event types that `report_agent` reads. Others can be left out."""
 
-Status = Literal["done", "partial", "unchanged", "failed", "unsealed"]
+Status = Literal["done", "partial", "unchanged", "failed", "unsealed", "imported"]
+"""`imported`: a log of another program, which does not say whether its agent was right."""
 Decision = Literal["open", "accepted", "rejected"]
 
 
@@ -140,6 +145,8 @@ class AgentReport:
         """How it ended, in one word, judged by the files where there is a check."""
         if self.outcome == "unsealed":
             return "unsealed"
+        if self.reason == IMPORTED:
+            return "imported"
         if self.outcome in (*FAILED, "cancelled") or self.verdict in NOT_TAKEN:
             return "failed"
         before, left = self.check.get("before"), self.check.get("after")
@@ -150,7 +157,7 @@ class AgentReport:
     @property
     def word(self) -> str:
         """The verdict, else the outcome."""
-        return self.verdict or self.outcome
+        return self.verdict or (IMPORTED if self.reason == IMPORTED else self.outcome)
 
     @property
     def why(self) -> str:
@@ -222,12 +229,13 @@ class _Reading:
         self._problems: tuple[Mapping[str, Any], ...] = ()
         self._policy, self._turn, self._inherited_seq, self._inherited = "", 0, -1, 0
         self._started = self._ended = ""
+        self._imported = False
 
     def report(self) -> AgentReport:
         return AgentReport(
             **self._head,
             started=self._started,
-            ended=self._ended,
+            ended="" if self._imported else self._ended,
             said=tuple(self._said),
             problems=self._problems,
             turns=self._turn,
@@ -286,6 +294,9 @@ class _Reading:
 
     def _start(self, event: AgentStartEvent) -> None:
         self._inherited_seq = inherited_seq(event)
+        self._imported = "sha256" in (event.parent or {}) and event.operation == "import"
+        if self._imported:  # it took place at another time than its recording
+            self._started = str((event.parent or {}).get("started") or "")
         self._policy = str(event.model.get("name") or event.model.get("model") or event.model.get("policy") or "")
         self._head |= {
             "agent_id": event.agent_id,
@@ -305,13 +316,16 @@ class _Reading:
         asked, self._asked = self._asked, None
         name = shared_model_name(event.model or self._policy or "unknown")
         use = self._models.get(name, ModelUse(name))
-        served = _count(event.usage, "prompt_tokens")
+        served, came = _count(event.usage, "prompt_tokens"), _count(event.usage, "completion_tokens")
+        if self._imported:  # the prompts of its packets were never sent
+            asked = None
+            served, came = _sum(event.usage, "input_tokens", *_CACHED), _count(event.usage, "output_tokens")
         counted: Any = "server" if served is not None else "receipt"
         self._models[name] = ModelUse(
             name,
             use.requests + 1,
             use.prompt_tokens + (served if served is not None else _total(asked)),
-            use.output_tokens + (_count(event.usage, "completion_tokens") or 0),
+            use.output_tokens + (came or 0),
             use.duration_ms + (event.duration_ms or 1000 * seconds_between(asked.ts if asked else "", event.ts)),
             counted if use.counted == counted or not use.requests else "both",
         )
@@ -376,8 +390,9 @@ def _count(usage: Mapping[str, Any], name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _waited_ms(asked: ModelRequestEvent | None, answered: ModelResponseEvent) -> float:
-    return 1000 * seconds_between(asked.ts, answered.ts) if asked else 0.0
+def _sum(usage: Mapping[str, Any], *names: str) -> int | None:
+    found = [count for name in names if (count := _count(usage, name)) is not None]
+    return sum(found) if found else None
 
 
 def _total(asked: ModelRequestEvent | None) -> int:

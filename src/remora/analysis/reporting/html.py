@@ -17,7 +17,7 @@ MAX_DETAILS = 200
 """Agents with details. The ones with problems come first; all are in the table."""
 MAX_DIFF_LINES = 400
 MAX_ROWS = 2000
-_ORDER = ("failed", "unsealed", "unchanged", "partial", "done")
+_ORDER = ("failed", "unsealed", "unchanged", "partial", "done", "imported")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _FOOTER = "Verdicts come from the agents' checks, never from the model's word"
 _LINE_CLASSES = {"+": "add", "-": "del", "@": "hunk"}

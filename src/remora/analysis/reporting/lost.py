@@ -57,7 +57,7 @@ class LostWords:
 
     def take_calls(self, calls: Sequence[Call], turn: int) -> None:
         """Find the words of these calls that only an earlier result held."""
-        if not self._results:
+        if not self._results or not self._prompt:  # nothing was shown that could lack a word
             return
         missing = [word for word in call_words(calls) if not any(has_word(text, word) for text in self._prompt)]
         for word in sorted(missing):

@@ -20,8 +20,8 @@ MAX_CHARACTERS = 60_000
 MAX_DIFF_LINES = 200
 MAX_ROWS = 50
 """Agents in the table. The ones with problems come first."""
-_ORDER = ("failed", "unsealed", "unchanged", "partial", "done")
-_MARKS = {"done": "✅", "partial": "🟡", "unchanged": "⚪", "failed": "❌", "unsealed": "⏸"}
+_ORDER = ("failed", "unsealed", "unchanged", "partial", "done", "imported")
+_MARKS = {"done": "✅", "partial": "🟡", "unchanged": "⚪", "failed": "❌", "unsealed": "⏸", "imported": "📄"}
 _TICKS = re.compile(r"`+")
 _WORDS = re.compile(r"[A-Za-z0-9 ,…:-]+")
 
@@ -126,7 +126,7 @@ def _totals(report: Report) -> Iterator[str]:
     for title, groups in (("operation", report.operations), ("model", report.models)):
         head = (title, "agents", "done", "turns", "tokens", "time")
         rows = [
-            (code(group.name), str(group.agents), f"{group.succeeded:.0%}", f"{group.turns:,}", words.tokens(group),
+            (code(group.name), str(group.agents), words.share(group), f"{group.turns:,}", words.tokens(group),
              words.seconds(group.duration_s))
             for group in groups
         ]  # fmt: skip

@@ -41,9 +41,10 @@ class Group:
     """None without a price."""
 
     @property
-    def succeeded(self) -> float:
-        """The share of agents that did everything."""
-        return self.statuses.get("done", 0) / self.agents if self.agents else 0.0
+    def succeeded(self) -> float | None:
+        """The share of agents that did everything; None if nobody judged them, as for imported logs."""
+        judged = self.agents - self.statuses.get("imported", 0)
+        return self.statuses.get("done", 0) / judged if judged else None
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def cost_of(uses: Iterable[ModelUse], prices: Mapping[str, Price]) -> float | No
 
 def _statuses(agents: Sequence[AgentReport]) -> dict[Status, int]:
     counts = Counter(agent.status for agent in agents)
-    order: tuple[Status, ...] = ("done", "partial", "unchanged", "failed", "unsealed")
+    order: tuple[Status, ...] = ("done", "partial", "unchanged", "failed", "unsealed", "imported")
     return {status: counts[status] for status in order if counts[status]}
 
 

@@ -10,12 +10,16 @@ from remora.analysis.reporting.totals import Group, Report
 from remora.context.text import number
 from remora.events import short_id
 
+NONE = "–"
+"""Instead of a figure that nobody recorded."""
+
 
 def totals_line(report: Report) -> str:
     """How many agents, how they ended, and what they took."""
     ends = ", ".join(f"{count} {status}" for status, count in report.statuses.items())
     parts = [f"{number(len(report.agents), 'agent')}: {ends}" if ends else number(0, "agent")]
-    parts += [number(report.turns, "turn"), tokens(report), seconds(report.duration_s)]
+    parts += [number(report.turns, "turn"), tokens(report)]
+    parts += [seconds(report.duration_s)] if report.duration_s else []
     return " · ".join([*parts, *([cost] if (cost := cost_text(report.cost, report.currency)) else [])])
 
 
@@ -25,8 +29,15 @@ def tokens(of: Report | Group | AgentReport) -> str:
     return f"{of.prompt_tokens:,} tokens{' in' if out else ''}{out}"
 
 
+def share(group: Group) -> str:
+    """How many of its agents did everything; a dash if nobody judged them."""
+    return NONE if group.succeeded is None else f"{group.succeeded:.0%}"
+
+
 def seconds(value: float) -> str:
-    """A duration: `0.4 s`, `12 s`, `3 min 20 s`."""
+    """A duration: `0.4 s`, `12 s`, `3 min 20 s`; a dash where none is recorded."""
+    if not value:
+        return NONE
     if value < 60:
         return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)
@@ -35,7 +46,7 @@ def seconds(value: float) -> str:
 
 def milliseconds(value: float) -> str:
     """A short duration: `35 ms`, or seconds from one second on."""
-    return f"{value:.0f} ms" if value < 1000 else seconds(value / 1000)
+    return (f"{value:.0f} ms" if value else NONE) if value < 1000 else seconds(value / 1000)
 
 
 def cost_text(cost: float | None, currency: str) -> str:
