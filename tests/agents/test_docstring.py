@@ -262,7 +262,21 @@ SPACED = """def f(a):
     '''
     return a
 """
+ALIGNED = """def f(values, exceptions):
+    '''Try it.
+
+    Args:
+        values: All of them.
+        excs: To catch,
+              and to forget.
+    '''
+"""
 REPAIRS = {
+    "a parameter whose description is aligned": (
+        ALIGNED,
+        "        excs: To catch,\n              and",
+        "        exceptions: To catch,\n                    and",
+    ),
     "an entry between blank lines that is gone": (SPACED, "      b: Once used.\n\n", ""),
     "a parameter that was renamed": (RENAMED, "        excs:", "        exceptions:"),
     "a parameter that is gone": (GONE, "    :param parser: Once\n        used.\n    :type parser: P\n", ""),
@@ -291,12 +305,21 @@ async def test_only_the_wrong_lines_of_a_docstring_change(make: Make, what: str)
     assert await _now(tools) == source.replace(old, new)
 
 
+async def test_a_list_that_would_stay_incomplete_is_not_half_completed(make: Make) -> None:
+    source = ELSEWHERE.replace("c):", "depth, c):")
+    value = await _call(make(source, "f"), "read_current_docstring")
+    assert value["candidate_actions"] == []
+    assert value["result"]["problems"] == ["`width` is not described", "`depth` is not described"]
+
+
 @pytest.mark.parametrize(
     "source",
     [
         'def f(a, **options):\n    """Try it.\n\n    :param a: First.\n    :param indent: Of options.\n    """\n',
         'def f(a, b, c):\n    """Try it.\n\n    :param a: The only one worth a word.\n    """\n',
         'def f(a):\n    """Try it."""\n    raise ValueError\n',
+        '@timed\ndef f(a):\n    """Try it.\n\n    :param a: One.\n    :param timeout: Seconds.\n    """\n',
+        'def f(a, _b):\n    """Try it.\n\n    Args:\n        a: One.\n        b: Another.\n    """\n',
     ],
 )
 async def test_a_docstring_that_nothing_contradicts_is_complete(make: Make, source: str) -> None:
@@ -336,6 +359,31 @@ async def test_a_sentence_that_a_class_is_a_subclass_is_refused(make: Make) -> N
     tools = make("class Field(Text):\n    def make(self):\n        return short_uuid()\n", "Field")
     value = await _call(tools, "write_docstring", summary="Is a subclass of `Text` that makes short UUIDs")
     assert "says what its objects are or do" in value["error"]
+
+
+async def test_a_model_sees_docstrings_of_the_same_file_the_most_alike_first(make: Make) -> None:
+    others = "".join(f'def {name}(a):\n    """{text}"""\n    return a\n\n\n' for name, text in SENTENCES.items())
+    tools = make(f"{others}def load_user(a):\n    b = a.read()\n    return b.strip() or a.name\n", "load_user")
+    shown = (await _call(tools, "read_current_docstring"))["excerpts"][-1]
+    assert shown["label"] == "docstrings of others in this file"
+    assert shown["text"] == "load_shop: Read a shop from its file.\nsave: Write what is open."
+
+
+async def test_what_only_makes_an_error_is_not_named_as_one(make: Make) -> None:
+    code = (
+        "import ctypes\n\n\ndef check(value):\n    if value == 0:\n        raise ctypes.WinError()\n    return value\n"
+    )
+    value = await _call(make(code, "check"), "read_current_docstring")
+    assert value["knowledge_delta"]["raises"] == []
+    assert value["candidate_actions"] == []
+
+
+SENTENCES = {
+    "save": "Write what is open.",
+    "load_shop": "Read a shop from its file. It may be gone.",
+    "_hidden": "Do something else entirely.",
+    "go": "no sentence",
+}
 
 
 async def test_the_code_is_the_first_excerpt(make: Make) -> None:
@@ -389,6 +437,10 @@ LOAD = """def load_config(path: str, retries=3):
         ({"summary": "Load from `file_name` or so."}, "`file_name` is not in this code; its parameters: path, retries"),
         ({"summary": "Load it all.", "parameters": {"file": "x"}}, "`file` is not a parameter of `load_config`"),
         ({"summary": "x y " * 80}, "too long"),
+        ({"summary": "Open the readable handle and sort its lines."}, "Nothing in the code shows `sort`"),
+        ({"summary": "Open the readable handle for a random attempt."}, "Nothing in the code shows `random`"),
+        ({"summary": "Open the readable handle recursively in range."}, "Nothing in the code shows `recursive`"),
+        ({"summary": "Open the readable handle within 5 attempts of range."}, "The number 5 is not in the code"),
     ],
 )
 async def test_a_poor_sentence_is_refused_and_changes_nothing(make: Make, args: dict[str, Any], said: str) -> None:

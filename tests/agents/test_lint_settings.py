@@ -18,6 +18,8 @@ CLASSIC = "--select=E4,E7,E9,F"
 
 def module_of(name: str, **host: Any) -> ModuleType:
     """A module of the lint agent, with functions of the host."""
+    if name == "exports":
+        sys.modules["purpose"] = module_of("purpose")
     spec = importlib.util.spec_from_file_location(f"lint_{name}", TOOLS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -59,7 +61,7 @@ def test_flake8_settings_are_followed(name: str) -> None:
     text = "[flake8]\nmax-line-length = 100\nextend-ignore = E203,  # black\n    E741\nper-file-ignores =\n"
     text += "    __init__.py: F401\n    tests/*: F841,E501\nexclude = docs,\n  build\n"
     settings, module = found({name: text})
-    assert settings["flags"] == ["--select=E,W,F", "--line-length=100"]
+    assert settings["flags"] == [f"{CLASSIC},E501,E502,W605", "--line-length=100"]
     off = {
         (code, path)
         for code in ("E741", "F401", "F841", "W503", "F821")
@@ -125,8 +127,8 @@ def test_an_import_that_others_may_use_is_no_error(others: list[str], kept: bool
         lines = [line for text in others for line in text.split("\n")]
         return [{"path": "other.py", "line": 1, "text": line} for line in lines if re.search(pattern, line)]
 
-    async def list_dir(path: str = "") -> list[str]:
-        return ["pkg/", "setup.py"] if not path else []
+    async def list_dir(path: str = ".") -> list[str]:
+        return ["pkg/", "setup.py"] if path == "." else []
 
     exports = module_of("exports", search_content=search_content, list_dir=list_dir)
     error = {
@@ -142,7 +144,7 @@ def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
     async def nothing(*_: str) -> list[dict[str, Any]]:
         return []
 
-    async def list_dir(path: str = "") -> list[str]:
+    async def list_dir(path: str = ".") -> list[str]:
         return ["pkg/"]
 
     exports = module_of("exports", search_content=nothing, list_dir=list_dir)
@@ -164,6 +166,13 @@ def test_an_import_of_the_projects_own_code_may_be_there_for_users() -> None:
         ("pkg/a.py", ["except ImportError:\n", "    import os\n"], True),
         ("pkg/a.py", ["import os\n", "x = {}  # type: dict[str, close]\n"], False),
         ("pkg/a.py", ["import os\n", '"""Try it.\n', "    >>> os.getcwd()\n", '"""\n'], True),
+        ("pkg/a.py", ["import os\n", '"""See :mod:`os`."""\n', "x = 1\n"], True),
+        ("pkg/a.py", ["import os\n", "patch(__name__, 'os')\n"], True),
+        ("pkg/a.py", ["# Kept for backward compatibility\n", "import os\n", "x = 1\n"], True),
+        ("pkg/a.py", ["# The system\n", "import os\n", "x = 1\n"], False),
+        ("tests/conftest.py", ["import os\n", "x = 1\n"], True),
+        ("pkg/a.py", ["class A:\n", "    import os\n"], True),
+        ("pkg/a.py", ["def f():\n", "    import os\n", "    return 1\n"], False),
     ],
 )
 def test_an_import_that_is_there_on_purpose_is_no_error(file: str, lines: list[str], meant: bool) -> None:
@@ -175,6 +184,44 @@ def test_an_import_that_is_there_on_purpose_is_no_error(file: str, lines: list[s
     row = 1 + ["import os" in line for line in lines].index(True)
     error = {"code": "F401", "message": "`os` imported but unused", "location": {"row": row}, "fix": fix}
     assert asyncio.run(exports.guard_imports(file, lines, [error])) == ([] if meant else [error])
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "source"),
+    [
+        ("cli.py", "import readline\n", "readline"),
+        ("setup.py", "import setuptools\n", "setuptools"),
+        ("pkg/apps.py", "    from . import signals\n", ".signals"),
+        ("tests/test_all.py", "    import pkg.extra\n", "pkg.extra"),
+        ("tests/test_more.py", "from .test_core import TestCore\n", ".test_core.TestCore"),
+    ],
+)
+def test_an_import_that_does_something_stays(file: str, line: str, source: str) -> None:
+    purpose = module_of("purpose")
+    error = {"code": "F401", "message": "", "location": {"row": 2}, "fix": None}
+    lines = ["def ready(self):\n", line, "x = 1\n"]
+    assert purpose.is_on_purpose(file, lines, error, source.rpartition(".")[2], source, purpose.facts_of(lines))
+
+
+def test_a_file_that_only_imports_is_there_to_be_imported_from() -> None:
+    purpose = module_of("purpose")
+    names = ["from json import loads\n", "from csv import (\n", "    reader,\n", ")\n"]
+    assert purpose.is_facade(names)
+    assert not purpose.is_facade([*names, "def load():\n"])
+
+
+def test_a_name_that_stays_keeps_its_statement() -> None:
+    """ruff's fix for one name takes away every unused name of the statement."""
+    exports = module_of("exports")
+    edits = [{"content": "", "location": {"row": 1, "column": 1}, "end_location": {"row": 2, "column": 1}}]
+    errors = [
+        {"code": "F401", "message": f"`typing.{name}` imported but unused", "location": {"row": 1}}
+        | {"fix": {"applicability": "safe", "edits": edits}}
+        for name in ("Dict", "List")
+    ]
+    lines = ["from typing import Dict, List\n", "x = []  # type: List[int]\n"]
+    exports.KNOWN |= {("pkg/a.py", "Dict"): "", ("pkg/a.py", "List"): ""}
+    assert asyncio.run(exports.guard_imports("pkg/a.py", lines, errors)) == []
 
 
 def test_a_variable_that_only_a_type_comment_uses_is_no_error() -> None:

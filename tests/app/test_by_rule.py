@@ -27,7 +27,8 @@ def twice(number):
     """Return the number twice."""
     return number * 2
 '''
-SAFE = SOURCE.replace("import json, os", "import json").replace('f"nothing"', '"nothing"')
+SAFE = SOURCE.replace("import json, os", "import json")
+"""The `f` of a text without values stays: no linter is set up, so it is a matter of taste."""
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def analyze(project: Project, *operations: str) -> list[AgentResult]:
 def test_a_file_is_fixed_safely_as_one_change_and_nobody_is_asked(project: Project) -> None:
     results = analyze(project, "lint")
     (first,) = [result for result in results if result.stage == FIRST]
-    assert (first.verdict, first.check["before"], first.check["after"]) == ("partial", 3, 1)
+    assert (first.verdict, first.check["before"], first.check["after"]) == ("partial", 2, 1)
     assert first.why.endswith("decided by rule")
     assert [(result.node_id, result.verdict) for result in results if result.verdict == "unsafe"] == [
         ("load.py:load", "unsafe")

@@ -88,3 +88,8 @@ def test_none_at_init_follows_the_projects_habit(known: str, written: bool) -> N
 def test_a_line_does_not_become_longer_than_all_others() -> None:
     code = f"def f(x: int, {'y' * 60}: int):\n    print(x)\n"
     assert completed(code) == code
+
+
+def test_what_answers_for_every_attribute_gets_no_type() -> None:
+    code = "class A:\n    def __getattr__(self, name: str):\n        return 1\n"
+    assert completed(code) == code

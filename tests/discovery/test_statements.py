@@ -83,6 +83,10 @@ def test_history_is_not_false() -> None:
         ("Tested on and supports CPython 3.8+\n", "Tested on and supports CPython 3.8+\n"),
         ("It is officially supported on Python 3.8+\n", "It is officially supported on Python 3.10+\n"),
         ("With Python 3.8+ you can use `:=`.\n", "With Python 3.8+ you can use `:=`.\n"),
+        ("It is the module that comes with\nPython 3.8+.\n", "It is the module that comes with\nPython 3.8+.\n"),
+        ("`other` requires Python 3.8+.\n", "`other` requires Python 3.8+.\n"),
+        ("Since NumPy needs Python 3.8+, so do we.\n", "Since NumPy needs Python 3.8+, so do we.\n"),
+        ("You need:\n\n- Python 3.8+\n", "You need:\n\n- Python 3.10+\n"),
     ],
 )
 def test_the_oldest_python_is_that_of_the_settings(line: str, now: str) -> None:

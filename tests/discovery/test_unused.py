@@ -125,7 +125,21 @@ def test_a_branch_for_an_old_python_is_replaced_by_what_is_left() -> None:
     code = "import sys\n\nif sys.version_info >= (3, 8):\n    from a import b\nelse:\n    from c import b\n\nprint(b)\n"
     found, text = proven({"pkg/a.py": code, **PINNED})
     assert found == ["`if sys.version_info >= (3, 8)` is always true"]
-    assert text == "\nfrom a import b\n\nprint(b)\n"
+    assert text == "from a import b\n\nprint(b)\n"
+
+
+def test_blank_lines_below_a_group_of_lines_stay() -> None:
+    code = "import re\n_OLD = re.compile('a')\n\n\ndef load(x):\n    return x\n"
+    assert proven({"pkg/a.py": code}) == (["name `_OLD` is never used"], "def load(x):\n    return x\n")
+    code = "x = 1\n_OLD = 2\n\n\ndef load():\n    return x\n"
+    assert proven({"pkg/a.py": code})[1] == "x = 1\n\n\ndef load():\n    return x\n"
+
+
+def test_a_branch_without_another_leaves_no_blank_lines_behind() -> None:
+    code = "import sys\n\n\ndef f(x):\n    g(x)\n\n    if sys.version_info < (3,):\n        x = 1\n\n    return x\n"
+    settings = {"setup.cfg": "[options]\npython_requires = >=3.8\n"}
+    _, text = proven({"pkg/a.py": code, **settings})
+    assert text == "def f(x):\n    g(x)\n\n    return x\n"
 
 
 @pytest.mark.parametrize(
@@ -145,9 +159,9 @@ def test_a_branch_that_some_python_needs_or_that_tells_users_something_stays(cod
 
 def test_a_comment_about_versions_goes_with_its_branch_and_a_long_one_keeps_both() -> None:
     code = "import sys\n\n# Since Python 3.2.\nif sys.version_info >= (3, 2):\n    x = 1\n"
-    assert proven({"pkg/a.py": code, **PINNED})[1] == "\nx = 1\n"
+    assert proven({"pkg/a.py": code, **PINNED})[1] == "x = 1\n"
     plain = code.replace("Since Python 3.2.", "How many.")
-    assert proven({"pkg/a.py": plain, **PINNED})[1] == "\n# How many.\nx = 1\n"
+    assert proven({"pkg/a.py": plain, **PINNED})[1] == "# How many.\nx = 1\n"
     long = code.replace("# Since", "# Quotes are escaped.\n# Since")
     assert proven({"pkg/a.py": long, **PINNED}) == ([], long)
 
@@ -171,3 +185,11 @@ def test_a_file_that_does_not_parse_has_no_dead_code() -> None:
 def test_an_unknown_proof_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of unused, types, statements"):
         PythonCode().proven("magic", {"a.py": b""}, "a.py", ())
+
+
+def test_what_a_test_does_not_reach_after_an_error_stays() -> None:
+    code = "def load():\n    raise ValueError\n    commit()\n"
+    assert proven({"tests/test_a.py": code}, "tests/test_a.py") == ([], code)
+    assert proven({"pkg/a.py": code})[1] == "def load():\n    raise ValueError\n"
+    code = "def load():\n    raise ValueError\n    pass\n"
+    assert proven({"pkg/a.py": code}) == ([], code)

@@ -12,6 +12,41 @@ NO_VERB = r"(?:ing|ed|ly|tion|ment|ness|ity|er|or|al)$"
 ERROR = r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b"
 
 
+CLAIMS = {
+    r"\bsort(?:s|ed|ing)?\b": r"sort|order|heap",
+    r"\bunique\b|\bduplicat": r"\bset\(|uniq|dup|seen|distinct|\bset\b",
+    r"\basync": r"async|await",
+    r"\bcase[- ]insensitiv": r"lower|upper|casefold|IGNORECASE|re\.I\b",
+    r"\brandom": r"random|choice|shuffle|uuid|secrets",
+    r"\bcach(?:e|es|ed|ing)\b": r"cache|memo",
+    r"\bthread": r"[Tt]hread|[Ll]ock",
+    r"\blog(?:s|ged|ging)?\b": r"log",
+    r"\bprint": r"print|write|echo|stdout",
+    r"\bfiles?\b": r"file|open\(|[Pp]ath|read|write|stream",
+    r"\bcop(?:y|ies)\b": r"copy|\[:\]|list\(|dict\(|clone",
+    r"\bwarn": r"warn",
+    r"\bjson\b": r"json",
+    r"\bnumber of\b|\bcount": r"len\(|count|sum\(|num|size|total|\+= 1",
+    r"\bdefault": r"default|=",
+    r"\brecursive": r"recurs",
+}
+"""Words that claim something, and what must be in the code of which they are true."""
+
+
+def why_unproven(text, facts, evidence):
+    """A claim of the sentence without any sign of it in the code; empty if there is none."""
+    low = text.lower()
+    calls_itself = len(re.findall(rf"\b{re.escape(facts['name'])}\(", evidence)) > 1
+    for claim in [one for one in CLAIMS if re.search(one, low)]:
+        found = re.search(claim, low).group(0)
+        if not re.search(CLAIMS[claim], evidence) and not (found.startswith("recurs") and calls_itself):
+            return f"Nothing in the code shows `{found}`"
+    for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?\b", text):
+        if not re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", evidence):
+            return f"The number {number} is not in the code"
+    return ""
+
+
 def why_untrue(text, facts, behaviour, evidence, fewest=2):
     """What the sentence claims and the code does not have; empty if nothing was found.
 
@@ -37,7 +72,7 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2):
         return "The code yields nothing"
     if re.search(r"\bin[- ]place\b", low) and not behaviour.get("changes") and not facts.get("is_method"):
         return "The code changes no argument in place"
-    return why_unfounded(text, facts, evidence, fewest)
+    return why_unproven(text, facts, evidence) or why_unfounded(text, facts, evidence, fewest)
 
 
 def why_unfounded(text, facts, evidence, fewest):

@@ -5,7 +5,8 @@ import re
 from prose import in_person, with_ticks
 from sections import entry_end, find_raises, find_section, indent_of
 
-WIDTH = 88
+WIDTH, NARROW = 88, 72
+"""Characters of a line in a new docstring, and least ones in one that is there: others are as long as its longest."""
 
 
 def wrapped(text, width):
@@ -73,7 +74,7 @@ def repair_line(lines, one, ticks):
     """The lines with one repair made. They stay as they are if the place is not found."""
     at = entry_line(lines, one["name"]) if one["do"] in ("rename", "remove") else -1
     if one["do"] == "rename" and at >= 0:
-        lines[at] = re.sub(rf"\b{one['name']}\b", one["new"], lines[at], count=1)
+        lines = renamed_entry(lines, at, one)
         return [re.sub(rf"(:type\s+){one['name']}\b", rf"\g<1>{one['new']}", line) for line in lines]
     if one["do"] == "remove" and at >= 0:
         end = entry_end(lines, at)
@@ -93,6 +94,17 @@ def repair_line(lines, one, ticks):
     return lines
 
 
+def renamed_entry(lines, at, one):
+    """The lines with another name in one entry. Lines that were aligned with its description still are."""
+    old = lines[at]
+    lines[at] = re.sub(rf"\b{one['name']}\b", one["new"], old, count=1)
+    start = len(old) - len(old.partition(": ")[2])
+    for number in range(at + 1, entry_end(lines, at)):
+        if indent_of(lines[number]) == start:
+            lines[number] = " " * (start + len(lines[at]) - len(old)) + lines[number].lstrip()
+    return lines
+
+
 def with_entry(lines, one):
     """The lines with an entry for one more parameter: after the one before it in the signature, else the last one."""
     style, first, end = find_section("\n".join(lines))
@@ -106,6 +118,7 @@ def with_entry(lines, one):
     margin = " " * indent_of(lines[begin])
     named = f"{one['name']} {one['kind']}" if one.get("kind") else one["name"]
     head = {"sphinx": f":param {one['name']}: {one['text']}", "google": f"{named}: {one['text']}"}.get(style, "")
-    new = [one["name"], f"    {one['text']}"] if style == "numpy" else wrapped(head, WIDTH - len(margin))
+    width = max([len(line) for line in lines[begin:end]] + [NARROW])
+    new = [one["name"], f"    {one['text']}"] if style == "numpy" else wrapped(head, width - len(margin) - 4)
     new = [new[0], *[f"    {line.strip()}" for line in new[1:]]]
     return [*lines[:at], *[margin + line for line in new], *lines[at:]]

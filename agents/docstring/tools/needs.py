@@ -6,11 +6,16 @@ from prose import first_sentence_by_rule, provable_raises, words_of
 from sections import find_raises, parameter_problems, renamed
 from words import SMALL
 
-from remora.scripts.shared.places import is_test_file
+from remora.scripts.shared.places import is_in_tests
 
 MARKS = {"overload": "an `@overload` is documented elsewhere", "override": "an `@override` is documented elsewhere"}
 PROPERTY = {"setter": "the property's getter is documented", "deleter": "the property's getter is documented"}
 SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = [^\n]{1,40})"
+
+
+def is_checked(file, facts):
+    """Whether a docstring is compared with its code: not that of a class, and none of the tests."""
+    return facts["kind"] != "class" and not is_in_tests(file)
 
 
 def why_left_alone(file, facts, habits, above):
@@ -20,7 +25,7 @@ def why_left_alone(file, facts, habits, above):
         if last in MARKS or last in PROPERTY:
             return {**MARKS, **PROPERTY}[last]
     parts = facts["qualified"].split("#")[0].split(".")
-    if is_test_file(file) or facts["name"].startswith("test_"):
+    if is_in_tests(file) or facts["name"].startswith("test_"):
         return "it is part of the tests"
     if facts["name"].startswith("__"):
         return "what a special method does is known"
@@ -55,7 +60,9 @@ def repairs_of(facts, behaviour, habits, doc):
         return [{"do": "rename", "name": gone[0], "new": new}], []
     repairs = [{"do": "remove", "name": name} for name in gone]
     words = {name: telling(name, habits["described"].get(name, [])) for name in missing}
-    for name in [name for name in missing if len(words[name]) == 1]:
+    # A list that stays incomplete is not better than before.
+    known = missing if all(len(words[name]) == 1 for name in missing) else []
+    for name in known:
         kind, text = words[name][0]
         repairs.append({"do": "describe", "name": name, "kind": kind, "text": text, "after": name_before(name, facts)})
     told = find_raises(doc)
@@ -64,7 +71,7 @@ def repairs_of(facts, behaviour, habits, doc):
         for name, text in provable_raises(behaviour):
             if name.split(".")[-1] not in named and not name.startswith("self."):
                 repairs.append({"do": "raise", "name": name, "text": text})
-    return repairs, [name for name in missing if len(words[name]) != 1]
+    return repairs, [name for name in missing if name not in known]
 
 
 def telling(name, described):

@@ -8,6 +8,9 @@ NUMPY = r"(?:Other )?Parameters\s*$"
 RAISES_FIELD = r"^\s*:(?:raises?|except|exception)\s+[`~:!\w]*?([A-Za-z_][\w.]*)`?\s*:"
 SPHINX = r"\s*:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?[\s*])?\*{0,2}(\w+)\s*:"
 
+PLAIN_MARK = r"@?(?:\w+\.)*(?:property|cached_property|staticmethod|classmethod|abstractmethod|lru_cache|cache|final)\b"
+"""Decorators that leave the parameters as they are. Others may take parameters of their own."""
+
 
 def indent_of(line):
     return len(line) - len(line.lstrip())
@@ -128,7 +131,10 @@ def compared_names(facts, doc):
     told = described_names(doc)
     every = [item["name"] for item in facts["parameters"]]
     stars = [item for item in facts["parameters"] if item["kind"].startswith("var_")]
-    gone = [name for name in told if name not in every and not stars]
+    # `name` may describe what was renamed to `_name` because the code does not use it.
+    known = [*every, *[name.strip("_") for name in every]]
+    may_take_more = stars or [mark for mark in facts["decorators"] if not re.match(PLAIN_MARK, mark)]
+    gone = [name for name in told if name.strip("_") not in known and name not in known and not may_take_more]
     wanted = [item["name"] for item in documented_parameters(facts) if not item["kind"].startswith("var_")]
     missing = [name for name in wanted if name not in told and not re.search(rf"(?m)\b{name}\b[^\n]{{0,30}}:", doc)]
     return gone, missing

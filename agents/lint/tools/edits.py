@@ -7,6 +7,7 @@ from findings import LINE, count_codes, describe_error, is_owned, last_row, spli
 MAX_LINES = 30
 """Lines that one edit may replace."""
 HIDING = r"#\s*(?:noqa|type:\s*ignore|(?:ruff|flake8|pylint|mypy|pyright):)"
+THREE = r"(?:^|\n|\r)(?:[ \t]*(?:\r\n|\r|\n)){3}"
 NAMED = r"^\s*(?:async\s+def|def|class)\s+(\w+)"
 
 
@@ -103,6 +104,32 @@ def without_blank_start(before, text, lines):
     return text[blank.end() :], [[max(1, start - gone), max(1, end - gone)] for start, end in lines]
 
 
+def without_extra_blanks(before, text, lines):
+    """The text without third blank lines in a row, if there were none before, and where the owned lines are then."""
+    if re.search(THREE, before):
+        return text, lines
+    kept, gone, blanks = [], [], 0
+    for row, line in enumerate(split_mark(text)[1], 1):
+        blanks = 0 if line.strip() else blanks + 1
+        if blanks > 2:
+            gone.append(row)
+        else:
+            kept.append(line)
+    moved = [[end - len([row for row in gone if row <= end]) for end in pair] for pair in lines]
+    return split_mark(text)[0] + "".join(kept), moved if gone else lines
+
+
+def spare_blanks(above, below):
+    """How many characters of blank lines at the start of `below` are too many after the end of `above`."""
+    after = re.match(r"(?:[ \t]*(?:\r\n|\r|\n))*", below).group(0)
+    before = re.findall(r"(?:^|[^\s])[ \t]*(?:\r\n|\r|\n)((?:[ \t]*(?:\r\n|\r|\n))*)$", above)
+    blanks = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)", after)
+    spare = len(re.findall(r"\r\n|\r|\n", before[0])) if before else 0
+    if re.search(r":[ \t]*(?:\r\n|\r|\n)$", above):
+        spare = len(blanks)
+    return sum([len(line) for line in blanks[:spare]])
+
+
 def edit_range(edit):
     """Start and end of an edit as tuples, which can be compared."""
     start, end = edit["location"], edit["end_location"]
@@ -125,8 +152,11 @@ def select_edits(errors):
     return sorted(edits, key=lambda edit: edit_range(edit)[0], reverse=True)
 
 
-def apply_edits(text, edits, lines):
-    """The text with the edits applied from the bottom up, and where the owned lines are then."""
+def apply_edits(text, edits, lines, tidy=False):
+    """The text with the edits applied from the bottom up, and where the owned lines are then.
+
+    With `tidy`, lines that are taken away leave no blank line at the start of a block, and not more than there were.
+    """
     mark, whole = split_mark(text)
     body, starts = "".join(whole), [0]
     for line in whole:
@@ -136,6 +166,8 @@ def apply_edits(text, edits, lines):
         (row, column), (end_row, end_column) = edit_range(edit)
         first, last = starts[row - 1] + column - 1, starts[end_row - 1] + end_column - 1
         content = edit["content"] or ""
+        if tidy and not content and column == 1 and end_column == 1:
+            last += spare_blanks(body[:first], body[last:])
         grown = len(re.findall(r"\r\n|\r|\n", content)) - len(re.findall(r"\r\n|\r|\n", body[first:last]))
         body = body[:first] + content + body[last:]
         now = [[start + grown if start > row else start, end + grown if end >= row else end] for start, end in now]

@@ -2,6 +2,8 @@
 
 import re
 
+from purpose import facts_of, has_word, is_on_purpose, is_top_level
+
 from remora.scripts import external
 
 
@@ -10,97 +12,61 @@ async def search_content(pattern: str, glob: str = "") -> list: ...
 
 
 @external
-async def list_dir(path: str = "") -> list: ...
+async def list_dir(path: str = ".") -> list[str]: ...
 
 
 AT_ONCE = 5
 """Names in one search: a pattern may have 1,000 characters."""
-BY_NAME = r"\b(?:globals|locals|vars|eval|exec)\(|\b(?:yacc\.yacc|lex\.lex)\("
-"""Calls that look up the names of a module: what is imported there may be used without being named."""
 KNOWN = {}
 """By file and name: `used` if others may import it, `own` if it is of the project's code, else empty."""
 
 
 async def guard_imports(file, whole, errors):
     """The errors without unused imports that are there on purpose; those of the project's own code are `unsafe`."""
-    asked, meant = {}, []
+    asked, meant, facts = {}, [], facts_of(whole)
     for place, error in enumerate(errors):
         row = error["location"]["row"]
         if error["code"] not in ("F401", "F811", "F841") or row > len(whole):
             continue
         name = import_name(error["message"])
-        if is_in_type_comment(whole, name[0]):
+        if has_word(facts["notes"], name[0]):  # in a comment for type checkers: ruff does not read them
             meant.append(place)
         if error["code"] == "F841":
             continue
-        if is_on_purpose(file, whole, error, name[0]):
+        if is_on_purpose(file, whole, error, name[0], name[1], facts):
             meant.append(place)
         # An import inside a function is nobody else's.
         elif error["code"] == "F401" and is_top_level(whole, row):
             asked[place] = name
     await look_up(file, [name for name in asked.values() if (file, name[0]) not in KNOWN])
+    known_of = {place: KNOWN[(file, asked[place][0])] for place in asked}
+    stay = {*meant, *[one for one in known_of if known_of[one] == "used"]}
+    # ruff's fix of one unused name takes away all unused names of its statement.
+    kept = {str(errors[one]["fix"]["edits"]) for one in stay if errors[one]["fix"] and errors[one]["code"] == "F401"}
+    # What would make a line too long for those around it needs a formatter.
+    kept |= {str(error["fix"]["edits"]) for error in errors if error["fix"] and joins_lines(error, whole)}
     left = []
     for place, error in enumerate(errors):
-        known = KNOWN[(file, asked[place][0])] if place in asked else ""
-        if place in meant or known == "used":
+        known, fix = known_of.get(place, ""), error["fix"]
+        if place in stay or (fix and str(fix["edits"]) in kept):
             continue
-        fix = error["fix"]
         left.append({**error, "fix": {**fix, "applicability": "unsafe"}} if known == "own" and fix else error)
     return left
 
 
-def is_in_type_comment(whole, name):
-    """Whether a comment for type checkers, such as `# type: List[int]`, uses a name: ruff does not read them."""
-    told = [line.partition("# type:")[2] for line in whole if "# type:" in line]
-    return bool(name) and any(re.search(rf"\b{re.escape(name)}\b", text) for text in told)
+WIDTH = 79
 
 
-def is_top_level(whole, row):
-    """Whether an import runs with its module: no `def` or `class` is around it."""
-    return not any(re.match(r"\s*(?:async\s+def|def|class)\b", line) for line in headers_around(whole, row))
-
-
-def headers_around(whole, row):
-    """The lines above an import with less indentation each, the nearest first."""
-    while row > 1 and not re.match(r"\s*(?:from|import)\b", whole[row - 1]):
-        row -= 1
-    found, depth = [], len(whole[row - 1]) - len(whole[row - 1].lstrip())
-    for line in whole[: row - 1][::-1]:
-        own = len(line) - len(line.lstrip())
-        if line.strip() and own < depth and not line.lstrip().startswith(("#", ")")):
-            found.append(line)
-            depth = own
-    return found
-
-
-def is_on_purpose(file, whole, error, name):
-    """Whether an unused import is likely to be there on purpose, by what stands in its own file."""
-    row, module = error["location"]["row"], file.rpartition("/")[2]
-    if "compat" in module or re.search(r"import\b.*#", whole[row - 1]):
-        return True  # a module that exists to be imported from; a comment that says what the import is for
-    if error["code"] == "F401" and (module == "__init__.py" or "find_spec" in error["message"]):
-        return True  # a package's names; a `try` that asks whether a module is there
-    if any(re.search(BY_NAME, line) for line in whole) or is_parameter(whole, name):
-        return True  # something looks its names up; a fixture that tests take by its name
-    if error["fix"] and any((edit["content"] or "").strip() == "pass" for edit in error["fix"]["edits"]):
-        return True  # all that a block does: its effect, or that it fails, is what counts
-    if is_alternative(whole, row):
-        return True  # one of two ways to get a name, for another Python or another installation
-    example = rf"\s*(?:>>>|\.\.\.)\s.*\b{re.escape(name)}\b"
-    return bool(name) and any(re.match(example, line) for line in whole)
-
-
-def is_parameter(whole, name):
-    """Whether a function of the file has a parameter of this name: pytest gives it an imported fixture."""
-    heads = re.findall(r"\bdef\s+\w+\s*\(([^)]*)\)", "".join(whole))
-    return bool(name) and any(re.search(rf"\b{re.escape(name)}\b", head) for head in heads)
-
-
-def is_alternative(whole, row):
-    """Whether an import is part of a `try`, a `with`, or a branch for one Python: there it may fail or be replaced."""
-    around = headers_around(whole, row)
-    chosen = r"\s*(?:try|except|with|async\s+with|elif|else)\b|\s*if\b.*(?:version|\bPY|platform|os\.name)"
-    return bool(around) and bool(re.match(chosen, around[0]))
+def joins_lines(error, whole):
+    """Whether the fix of an import over several lines makes a line that is longer than all of them."""
+    edits = error["fix"]["edits"] if error["code"] == "F401" else []
+    if not edits:
+        return False
+    edit = edits[0]
+    first, last = edit["location"]["row"], edit["end_location"]["row"]
+    old = [len(line.rstrip()) for line in whole[first - 1 : last]]
+    new = [len(line.rstrip()) for line in (edit["content"] or "").split("\n")]
+    return first < last and max(new) > max([*old, WIDTH])
 
 
 def import_name(message):
@@ -119,7 +85,7 @@ async def look_up(file, names):
         words = "|".join(wanted[start : start + AT_ONCE])
         star = rf"\bfrom\s+[\w.]*\b{stem}\s+import\s"
         uses = rf"\b{stem}\.(?:{words})\b|{star}.*(?:\b(?:{words})\b|\*)|^\s+(?:{words})\s*,?\s*\)?\s*(?:#.*)?$"
-        hits += [hit["text"] for hit in await search_content(uses, "*.py") if hit["path"] != file]
+        hits += [hit["text"] for hit in await search_content(uses) if hit["path"] != file]
     own = await own_modules() if names else []
     for name, source in names:
         used = any(re.search(rf"\b{re.escape(name)}\b|import\s+\*", text) for text in hits) if name else True
@@ -130,7 +96,7 @@ async def look_up(file, names):
 async def own_modules():
     """The top-level modules and packages of the project."""
     found = []
-    for folder in ("", "src"):
+    for folder in (".", "src"):
         try:
             found += await list_dir(folder)
         except OSError:

@@ -5,10 +5,10 @@ import re
 
 from exports import guard_imports
 from settings import OTHER_TOOLS, find_settings, is_off, without_linter
-from unused import is_held, many_in_a_function
+from unused import is_held, is_in_comment, is_named, many_in_a_function
 
 from remora.scripts import external
-from remora.scripts.shared.places import is_test_file
+from remora.scripts.shared.places import is_in_tests
 
 
 @external
@@ -18,12 +18,8 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059|E712"
 """Rules about design (too many branches, a flag as an argument) or names: no edit of a few lines makes it better."""
-GENERATED = (
-    r"(?i)^\s*(?:#|\"\"\").*(?:\bauto(?:matically)?[- ]?generated\b|\bgenerated (?:by|from|file)\b"
-    r"|@generated\b|\bdo not edit\b)"
-)
-HEAD = 8
-"""A comment within so many lines at the start says that a program wrote the file."""
+MISFITS = ("F502", "F503", "F504", "F505", "F506", "F507", "F508", "F522", "F523", "F524", "F525")
+"""Texts and arguments that do not fit: the mistake may be in the text, and ruff's fix would only hide it."""
 MOST_OF_FLAKE8 = 12
 """More errors than that in a file mean that flake8 has settings, and nobody runs it any more."""
 LEFT = {}
@@ -38,8 +34,6 @@ async def ruff(file, text):
     """Every error that ruff reports by the project's own settings, if the file has this text."""
     settings = await find_settings(file)
     whole = re.findall(LINE, text)
-    if any(re.search(GENERATED, line) for line in whole[:HEAD]):
-        return []
     argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
     done = await run_command([*argv, *settings["flags"], f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
@@ -50,6 +44,7 @@ async def ruff(file, text):
         LEFT[file] = len(reported)
         settings = without_linter(settings)
         reported = [error for error in every if counts(error, file, whole, settings)]
+    reported = [{**error, "fix": None} if hides_mistake(error, whole) else error for error in reported]
     several = many_in_a_function(reported, whole)
     reported = [error for error in reported if settings["linter"] or error not in several]
     return await guard_imports(file, whole, reported)
@@ -63,16 +58,28 @@ def counts(error, file, whole, settings):
     line = whole[row - 1] if row <= len(whole) else ""
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
-    if code == "F841" and not settings["linter"] and is_held(error, whole, is_test_file(file)):
-        return False  # nobody's linter minds it
-    if code in ("E711", "E712") and is_test_file(file):
+    if code == "F841" and not settings["chosen"] and is_held(error, whole):
+        return False  # no rule that somebody chose minds it
+    if code == "F841" and is_in_tests(file) and is_named(error, whole):
+        return False  # held to keep it alive, or named for a reader; where a linter runs on tests there are none
+    if code in ("E711", "E712", "E713", "E714") and is_in_tests(file):
         return False  # a test of `==` is about `==`
+    if code == "F841" and "`__" in error["message"]:
+        return False  # such as `__traceback_hide__`, which others read from the frame
+    if code == "F841" and is_in_comment(whole, row, error["message"]):
+        return False  # code that is switched off uses the name
     return not is_off(code, file, settings) and not re.search(OTHER_TOOLS, line)
+
+
+def hides_mistake(error, whole):
+    """Whether ruff's fix may only hide a mistake: of a text that does not fit its arguments, or with doubled braces."""
+    line = whole[error["location"]["row"] - 1] if error["location"]["row"] <= len(whole) else ""
+    return error["code"] in MISFITS or (error["code"] == "F541" and "{{" in line)
 
 
 def is_unlinted(file, reported):
     """Whether nobody runs the linter on a file of tests: it reports more there than anybody would leave."""
-    return is_test_file(file) and len(reported) > MOST_IN_TESTS
+    return is_in_tests(file) and len(reported) > MOST_IN_TESTS
 
 
 def split(reported, lines):

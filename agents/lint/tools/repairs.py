@@ -5,8 +5,10 @@ import re
 from edits import NAMED, indent
 from unused import loses_meaning
 
-UNWANTED = ("RUF059", "E712")
-"""Rules whose fix only puts an underscore before a name, or asks for truth instead of equality."""
+UNWANTED = ("RUF059", "E712", "W291", "W293")
+"""Rules whose fix only puts an underscore before a name, asks for truth instead of equality, or changes a text."""
+OVERLOADED = r"\s*(?:import|from)\s+(?:sqlalchemy|numpy|pandas|peewee|pony|polars|dask|sympy|playhouse|mongoengine)\b"
+"""Libraries whose objects are compared with `== None` on purpose."""
 NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
 """By rule, the form of a line that is a statement without effect."""
 OPENING = r"\s*(?:if|elif|else|for|while|with|async|try|except|finally|class|match|case)\b"
@@ -31,6 +33,8 @@ def repair(error, whole):
     fix, code = error["fix"], error["code"]
     if fix:
         unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
+        unwanted = unwanted or loses_comment(fix["edits"], whole)
+        unwanted = unwanted or (code == "E711" and any(re.match(OVERLOADED, line) for line in whole))
         edits = [] if fix["applicability"] == "safe" or unwanted else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
     row, column = error["location"]["row"], error["location"]["column"]
@@ -47,6 +51,13 @@ def repair(error, whole):
     if code == "E402":
         return move_import(whole, row), "Only plain values stand between; may change behaviour"
     return [], ""
+
+
+def loses_comment(edits, whole):
+    """Whether edits take a line away that has a comment behind its code: it says more than the code."""
+    gone = [edit for edit in edits if not edit["content"] and edit["location"]["row"] < edit["end_location"]["row"]]
+    rows = [row for edit in gone for row in range(edit["location"]["row"], edit["end_location"]["row"])]
+    return any(re.search(r"\S\s+#", whole[row - 1]) for row in rows)
 
 
 def adds_brackets(edits):

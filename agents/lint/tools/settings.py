@@ -16,9 +16,10 @@ async def read_file(path: str) -> str: ...
 
 CLASSIC = ["E4", "E7", "E9", "F"]
 """Errors that nearly every linter reports: pyflakes, and the part of pycodestyle that is not about layout."""
-TASTE = ["E401", "E701", "E702", "E712", "E721", "E731", "E741"]
+TASTE = ["E401", "E701", "E702", "E703", "E712", "E713", "E714", "E721", "E731", "E741", "F541"]
 """Rules of these about layout, names and ways to compare: off where no linter is set up, as nobody asked for them."""
-FLAKE8 = ["E", "W", "F"]
+FLAKE8 = [*CLASSIC, "E501", "E502", "W605"]
+"""Of flake8, without layout: where it runs there is none to mend, and elsewhere nobody wants changes of white space."""
 FLAKE8_OFF = ["E121", "E123", "E126", "E226", "E24", "E704", "W503", "W504"]
 """What flake8 ignores unless its settings name `ignore`."""
 PYLINT = {
@@ -98,11 +99,11 @@ async def read_ruff(path):
     return found.get("tool", {}).get("ruff") if path.endswith("pyproject.toml") else found
 
 
-def plain(version, words, select=CLASSIC, off=(), only=(), length=0, skip=False, files=(), root="", linter=True):
+def plain(version, words, select=CLASSIC, off=(), only=(), length=0, files=(), root="", linter=True):
     flags = [f"--select={','.join(select)}", *version, *([f"--line-length={length}"] if length else [])]
     return {
         "flags": flags, "off": list(off), "only": list(only), "files": list(files),
-        "skip": skip, "words": words, "root": root, "linter": linter,
+        "words": words, "root": root, "linter": linter, "chosen": False,
     }  # fmt: skip
 
 
@@ -116,7 +117,7 @@ def from_ruff(path, table, version):
     told = f"{', '.join(words) or 'default rules'} ({path})"
     off = [str(code) for key in ("ignore", "extend-ignore") for code in own[key] or []]
     if own["select"] or "extend" in table:
-        empty = {"off": [], "only": [], "files": [], "skip": False, "root": "", "linter": True}
+        empty = {"off": [], "only": [], "files": [], "root": "", "linter": True, "chosen": True}
         return {"flags": version, "words": told, **empty}
     more = [str(code) for code in own["extend-select"] or [] if re.fullmatch(r"[A-Z]{1,10}[0-9]{0,5}", str(code))]
     return plain(version, told, [*CLASSIC, *more], off)
@@ -137,7 +138,7 @@ def from_flake8(path, table, version, root):
     files += [(pattern.strip("/"), ["E", "W", "F"]) for pattern in excluded if pattern]
     number = int(length) if re.fullmatch(r"\d{1,3}", length) else 79
     told = f"flake8, line length {number}" + (f", ignore {' '.join(off)}"[:60] if off != FLAKE8_OFF else "")
-    return plain(version, f"{told} ({path})", FLAKE8, off, only, number, False, files, root)
+    return plain(version, f"{told} ({path})", FLAKE8, off, only, number, files, root)
 
 
 async def from_others(place, version):
@@ -160,7 +161,7 @@ async def from_others(place, version):
         if table and not name:
             return from_flake8(join(place, file), table, version, place)
     if name:
-        return plain(version, name, CLASSIC, [PYLINT[one.strip()] for one in off if one.strip() in PYLINT])
+        return plain(version, name, CLASSIC, [*TASTE, *[PYLINT[one.strip()] for one in off if one.strip() in PYLINT]])
     if "black" in toml:
         told = f"black, line length {toml['black'].get('line-length', 88)} (pyproject.toml)"
         return plain(version, told, off=TASTE, linter=False)
@@ -214,7 +215,7 @@ def codes(text):
 
 def without_linter(settings):
     """The settings of a project that runs no linter, with what these settings turn off."""
-    return {**settings, "only": CLASSIC, "off": [*settings["off"], *TASTE], "linter": False}
+    return {**settings, "only": CLASSIC, "off": [*settings["off"], *TASTE], "linter": False, "chosen": False}
 
 
 def is_off(code, file, settings):

@@ -102,7 +102,7 @@ FEWEST = 2
 
 async def has_tests():
     """Whether the project has tests: then what nobody calls there would only be guessed."""
-    return bool(await search_files("**/test_*.py") or await search_files("**/*_test.py"))
+    return bool(await search_files("**/test*.py") or await search_files("**/*_test.py"))
 
 
 def why_unbelievable(parameters, cases, is_tested):

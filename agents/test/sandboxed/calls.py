@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import builtins
+import copy
 import importlib
 import inspect
 import os
@@ -40,15 +41,16 @@ class Late(TimeoutError):
 class Calls:
     """Calls of one function, as expressions that a test can hold."""
 
-    def __init__(self, spec, module):
-        self.spec, self.module = spec, module
+    def __init__(self, spec, module, given=()):
+        """`given` are the values of fixtures by name. Each call gets a copy of its own."""
+        self.spec, self.module, self.given = spec, module, dict(given)
         signal.signal(signal.SIGALRM, late)
 
     def names_in(self, text):
         """The module of each name in an expression; None for an unknown name."""
         found = {}
         tree = ast.parse(text, mode="eval")
-        own = {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
+        own = {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)} | set(self.given)
         own |= {part.id for part in ast.walk(tree) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         for part in ast.walk(tree):
             if isinstance(part, ast.Attribute) and part.attr.startswith("_") and part.attr != self.spec["name"]:
@@ -75,8 +77,12 @@ class Calls:
         if None in names.values():
             unknown = next(name for name in names if names[name] is None)
             raise Forbidden(f"`{unknown}` is not a name that {self.spec['module']} has")
-        value, how = ended(eval(text, import_names(names)))
+        value, how = ended(eval(text, self.scope(names)))
         return value, how, names
+
+    def scope(self, names):
+        """The names that an expression needs, and a fresh copy of each fixture."""
+        return {**import_names(names), **copy.deepcopy(self.given)}
 
     def written(self, value):
         """An expression that equals the value, and the names that it needs; None if there is none."""
@@ -113,6 +119,13 @@ def is_harmless(name):
     """Whether a builtin may appear in a test."""
     kind = getattr(builtins, name, None)
     return name in HARMLESS or (isinstance(kind, type) and issubclass(kind, BaseException))
+
+
+def fixtures(request, spec):
+    """The values of the fixtures that calls may use, if copies of them can be made."""
+    found = {name: request.getfixturevalue(name) for name in spec.get("fixtures", [])}
+    copy.deepcopy(found)
+    return found
 
 
 def import_names(names):

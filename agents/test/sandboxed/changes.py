@@ -118,12 +118,20 @@ def changed_codes(module, tree, spec):
         changed = copy.deepcopy(tree)
         twin = defined(changed, spec)
         part = list(ast.walk(ast.Module(twin.body, [])))[index]
-        old = shown(part)
+        about = around(twin, part) if how == "constant" else part
+        old = shown(about)
         change(part, how)
-        new = shown(part).replace("not not ", "")
+        new = shown(about).replace("not not ", "")
         said = f"{old} raises another error" if how == "error" else f"{old} becomes {new}"
         made.append((f"line {line}: {said}", line, code_of(module, changed, twin)))
     return [one for one in made if one[2] is not None]
+
+
+def around(function, part):
+    """The expression that a constant is part of, if it is short: `0` alone says little."""
+    outer = [one for one in ast.walk(function) if any(inner is part for inner in ast.iter_child_nodes(one))]
+    is_small = bool(outer) and isinstance(outer[0], ast.expr) and "…" not in shown(outer[0])
+    return outer[0] if is_small and not isinstance(outer[0], ast.JoinedStr) else part
 
 
 def shown(part):

@@ -10,7 +10,7 @@ import time
 import types
 
 from .again import is_inside, run_again
-from .calls import Calls, Forbidden, Late, import_names
+from .calls import Calls, Forbidden, Late, fixtures
 from .changes import own_module
 from .elsewhere import other_place
 from .exchange import SPEC, report
@@ -86,7 +86,7 @@ def how_ended(case, calls):
     """How to run a call to its end: a generator or a coroutine raises only then."""
     try:
         with limited():
-            value = eval(case["call"], import_names(calls.names_in(case["call"])))
+            value = eval(case["call"], calls.scope(calls.names_in(case["call"])))
     except Exception:
         return ""
     if inspect.iscoroutine(value):
@@ -110,7 +110,7 @@ def equal(case, names, calls):
     """Whether the call returns the expected value; None if the two cannot be compared."""
     try:
         with limited():
-            value, wanted = calls.call(case["call"])[0], eval(case["expected"], import_names(names))
+            value, wanted = calls.call(case["call"])[0], eval(case["expected"], calls.scope(names))
         return bool(value == wanted or (isinstance(value, float) and abs(value - wanted) <= 1e-6 * abs(wanted) + 1e-12))
     except Exception:  # whatever the code raises: the two cannot be compared
         return None
@@ -148,9 +148,9 @@ def same_end(here, there):
     return here
 
 
-def test_look(pytestconfig):
+def test_look(pytestconfig, request):
     """Report what each case does."""
-    calls = Calls(SPEC, own_module(SPEC))
+    calls = Calls(SPEC, own_module(SPEC), fixtures(request, SPEC))
     with contextlib.redirect_stdout(io.StringIO()):
         told = look_at_all(calls)
     if not is_inside():

@@ -5,13 +5,14 @@ New calls vary the given ones: other values of the same types, taken from what t
 
 import ast
 import contextlib
+import copy
 import io
 import random
 import signal
 import sys
 import time
 
-from .calls import Calls, Forbidden, ended, import_names
+from .calls import Calls, Forbidden, ended, fixtures, import_names
 from .changes import EMPTY, Changes
 from .exchange import SPEC, report
 from .properties import Properties
@@ -52,6 +53,7 @@ class Search:
         self.random = random.Random(7)  # noqa: S311 (the same search every time)
         self.values = Values(calls, changes, self.random)
         self.known = {value for text in SPEC["given"] + SPEC["written"] for value in constants_of(text)}
+        self.known |= set(SPEC.get("texts", ()))
         self.words = Words([one for one in self.known if isinstance(one, str)], self.values.own)
         self.tried, self.paths, self.cases = set(), set(), []
         # What only an empty body would break is no mistake that anybody makes.
@@ -120,7 +122,7 @@ class Search:
             try:
                 signal.setitimer(signal.ITIMER_REAL, LATE)
                 code, names = self.prepared(text)
-                value = ended(eval(code, dict(names)))[0]
+                value = ended(eval(code, {**names, **copy.deepcopy(self.calls.given)}))[0]
                 return ("value", type(value).__name__, repr(value)), value
             except TimeoutError:
                 self.endless += not number
@@ -199,12 +201,12 @@ def traced(code, lines):
         sys.settrace(before)
 
 
-def test_search():
+def test_search(request):
     """Report the chosen calls with the changes that each notices, and the changes that no call notices."""
     changes = Changes(SPEC)
     found, lines, missed, endless, shown = {}, {}, [], False, {}
     if len(changes.kinds) > 2:
-        search = Search(Calls(SPEC, changes.module), changes, SPEC["explicit"])
+        search = Search(Calls(SPEC, changes.module, fixtures(request, SPEC)), changes, SPEC["explicit"])
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             search.run(SPEC["given"] + SPEC["seeds"])
             found = search.chosen(SPEC["given"])

@@ -85,12 +85,17 @@ class Calls:
 
 
 def file_names_it(item):
-    """Whether a test file names the function."""
+    """Whether the file of a test names the function."""
+    return names_it(str(getattr(item, "path", None) or item.fspath), False)
+
+
+def names_it(path, unknown):
+    """Whether a file names the function; `unknown` if it cannot be read."""
     try:
-        with open(str(getattr(item, "path", None) or item.fspath), encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             return SPEC["name"] in file.read()
     except OSError:
-        return False
+        return unknown
 
 
 def twin(item):
@@ -122,12 +127,12 @@ def passes(item, following):
 
 
 BROKEN = []
-"""What files say that could not be collected."""
+"""What files say that name the function and could not be collected."""
 
 
 def pytest_collectreport(report):
     """Remember a file that cannot be collected."""
-    if report.failed:
+    if report.failed and names_it(report.nodeid.partition("::")[0], True):
         BROKEN.append(str(report.longrepr)[-400:])
 
 

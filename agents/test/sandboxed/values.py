@@ -170,7 +170,7 @@ class Values:
         text = ast.unparse(function)
         try:
             names = self.calls.names_in(text)
-            return eval(text, {name: getattr(self.calls.module, name) for name in names})
+            return eval(text, {**{name: getattr(self.calls.module, name) for name in names}, **self.calls.given})
         except Exception:  # a constructor of the project may raise anything
             raise Unmade(f"`{text}` is not known") from None
 

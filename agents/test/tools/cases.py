@@ -2,6 +2,8 @@
 
 import re
 
+from fixtures import fixtures_of
+
 from remora.scripts import external
 from remora.scripts.shared.places import class_file, is_test_file
 from remora.scripts.shared.samples import KNOWN, kind_of, names_in, required, samples
@@ -51,6 +53,14 @@ async def construct(name, file, text):
     return [f"{name}({', '.join(parts)})"]
 
 
+async def owners(facts, qualified, file, text, fixtures):
+    """Expressions for the object of a method. The project's own objects first: a reader knows them."""
+    above = qualified.rpartition(".")[0]
+    if facts["kind"] != "method":
+        return []
+    return fixtures_of(above, fixtures)[:1] or await construct(above, file, text)
+
+
 def argument(parameter, text):
     """One argument of a call."""
     return f"{parameter['name']}={text}" if parameter["kind"] == "keyword_only" else text
@@ -66,11 +76,21 @@ async def learn_classes(parameters, file, text):
                     KNOWN[name] = made
 
 
-def argument_lists(parameters, texts, numbers):
+def learn_fixtures(parameters, fixtures):
+    """Add the project's fixtures as samples: for a class that one makes, and for a parameter of the same name."""
+    for parameter in parameters:
+        for name in names_in(kind_of(parameter)):
+            if name[:1].isupper() and fixtures_of(name, fixtures):
+                KNOWN[name] = [*fixtures_of(name, fixtures), *KNOWN.get(name, [])]
+
+
+def argument_lists(parameters, texts, numbers, fixtures=()):
     """Arguments to try: first the required ones, then each optional one, then other values."""
     needed = required(parameters)
     extra = [one for one in parameters if one["default"] is not None]
     values = {one["name"]: [pair[0] for pair in samples(kind_of(one), texts, numbers)] for one in [*needed, *extra]}
+    for name in [one["name"] for one in needed if one["name"] in fixtures and not one["annotation"]]:
+        values[name] = [name]
     if not all(values[one["name"]] for one in needed):
         return []
     rows = [{}]

@@ -149,7 +149,7 @@ def tests_text(chosen, function, reasons, as_unittest):
         name = name if name not in names else f"{name}_{len(names) + 1}"
         names.append(name)
         why = reason_line(case)
-        given = "self" if as_unittest else ""
+        given = "self" if as_unittest else ", ".join(case.get("takes", []))
         lines = (unittest_lines if as_unittest else pytest_lines)(case, seen)
         parts.append("\n".join([f"def {name}({given}):", *([why] if why else []), *lines]))
     if not as_unittest:
@@ -172,7 +172,7 @@ def whole_file(head, before, chosen, module, text):
     """The file with the new tests at its end."""
     needed = imports(chosen, module, text)
     if not before:
-        return f"{head}\n\n{needed}\n\n\n{text}\n"
+        return "\n\n".join(part for part in (head, needed, f"\n{text}\n") if part)
     before = without_tests(before, re.findall(r"(?m)^(?:class|def) (\w+)", text))
     missing = [line for line in needed.split("\n") if line and line not in before.split("\n")]
     lines = before.rstrip("\n").split("\n")

@@ -30,9 +30,11 @@ SPECIAL = {
 """Results that the language itself demands."""
 SPECIAL_PARAMETERS = {
     ("__eq__", 0): "object", ("__ne__", 0): "object", ("__contains__", 0): "object",
-    ("__getattr__", 0): "str", ("__getattribute__", 0): "str", ("__delattr__", 0): "str", ("__format__", 0): "str",
+    ("__delattr__", 0): "str", ("__format__", 0): "str",
 }  # fmt: skip
 """Parameters whose type the language itself demands."""
+DYNAMIC = ("__getattr__", "__getattribute__")
+"""Methods that answer for every name: a type of their result would be the type of each misspelled attribute too."""
 LEFT = frozenset({"overload", "abstractmethod", "override", "no_type_check", "fixture", "contextmanager"})
 """Decorators of functions that are left alone."""
 
@@ -58,12 +60,12 @@ def is_typed(sources: Sources) -> bool:
 
 
 def writes_init_none(sources: Sources) -> bool:
-    """Whether the project writes `-> None` at `__init__` methods with typed parameters, where checkers need none."""
+    """Whether the project writes `-> None` at most of its `__init__` methods."""
     made = [
         function.returns
         for outline in sources.outlines.values()
         for name, function in outline.functions.items()
-        if name.endswith(".__init__") and function.given
+        if name.endswith(".__init__")
     ]
     return 2 * sum(made) > len(made)
 
@@ -189,11 +191,12 @@ class _Reader:
 
     def _is_left(self, owner: ast.ClassDef | None, function: Function) -> bool:
         marks = {ast.unparse(mark).split("(")[0].rpartition(".")[2] for mark in function.decorator_list}
-        if marks & LEFT or _is_hook(function) or "type:" in "".join(LINE.findall(self.text)[function.lineno - 1 :][:1]):
+        if function.name in DYNAMIC or marks & LEFT or _is_hook(function):
+            return True
+        if "type:" in "".join(LINE.findall(self.text)[function.lineno - 1 :][:1]):
             return True
         if function.name == "__init__" and not writes_init_none(self.sources):
-            own = _own_parameters(owner, function)
-            return any(one.annotation for one in own)
+            return True
         if owner is None or function.name in SPECIAL:
             return False
         # A method that subclasses replace may return something else there, and so may the one that it replaces.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from remora.discovery._behaviour import SCOPES, Function, own_nodes
+from remora.discovery._docstrings import is_public_file
 from remora.discovery._proofs import LINE, Edit, Finding
 from remora.discovery._rows import shares_line
 
@@ -25,10 +26,15 @@ def dead_statements(path: str, text: str, tree: ast.Module) -> Iterator[Finding]
         for body in _blocks(function):
             place = next((index for index, node in enumerate(body) if isinstance(node, EXITS)), len(body))
             dead = body[place + 1 :]
-            if not dead or shares_line(lines, body[place]) or _is_meant(lines, body[place], dead):
+            if (
+                not dead
+                or all(isinstance(node, ast.Pass) for node in dead)
+                or shares_line(lines, body[place])
+                or _is_meant(lines, body[place], dead)
+            ):
                 continue
-            if _matters(function, dead):
-                continue
+            if _matters(function, dead) or (isinstance(body[place], ast.Raise) and not is_public_file(path)):
+                continue  # a test may say what is not to be reached
             first, last = (body[place].end_lineno or 0) + 1, dead[-1].end_lineno or 0
             word = WORDS[type(body[place])]
             what = f"{last - dead[0].lineno + 1} lines of `{function.name}` cannot run"

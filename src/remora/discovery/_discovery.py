@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remora.discovery._files import MAX_FILE, python_files
+from remora.discovery._foreign import left_alone
 from remora.discovery._lines import LineTable, ranges
 from remora.discovery._queries import bundled_query, query_with
 from remora.discovery._syntax import Definition, Syntax, first_error, parse
@@ -18,6 +19,8 @@ from remora.ignore import Ignored
 from remora.nodes import CodeNode, LineRange, NodeType
 
 BOM = b"\xef\xbb\xbf"
+KNOWN_FILES = 8
+"""Files whose nodes are remembered while agents ask for them again."""
 FILE = -1
 """The index of the file itself among its definitions."""
 
@@ -38,6 +41,7 @@ class TreeSitterDiscovery:
         self._state_dir = state_dir.resolve() if state_dir else None
         self._query = query_with(queries) if queries else bundled_query()
         self._exclude = Ignored().within("", "\n".join(exclude).encode())
+        self._known: dict[tuple[Path, str], dict[str, CodeNode]] = {}
         self.problems: list[str] = []
         """What the last `find` could not read or parse, one sentence each."""
         self.broken: set[Path] = set()
@@ -54,7 +58,13 @@ class TreeSitterDiscovery:
 
     def files(self, paths: Sequence[Path]) -> Iterator[Path]:
         """The files to parse: not Remora's own state, wherever it is, and not too large to be code."""
-        for file in python_files(self._root, paths, self.problems):
+        found = python_files(self._root, paths, self.problems)
+        foreign = left_alone(found, self._root, paths)
+        if foreign:
+            first = min(file.as_posix() for file in foreign)
+            said = "1 file is" if len(foreign) == 1 else f"{len(foreign)} files are"
+            self.problems.append(f"{said} not this project's own code, such as `{first}`: name it to include it")
+        for file in (file for file in found if file not in foreign):
             place = self._root / file
             if self._state_dir and place.is_relative_to(self._state_dir):
                 continue
@@ -67,13 +77,21 @@ class TreeSitterDiscovery:
 
     def again(self, node: CodeNode, data: bytes) -> CodeNode | None:
         """The same node in other content of its file; None if it is not in there."""
+        key = node.file_path, _digest(data)
+        if key not in self._known:
+            # The functions of one file ask one after the other, so a few files are enough.
+            self._known = dict([*self._known.items()][-KNOWN_FILES:]) | {key: self._by_id(node.file_path, data)}
+        return self._known[key].get(node.node_id)
+
+    def _by_id(self, file: Path, data: bytes) -> dict[str, CodeNode]:
+        """The nodes of some content of a file; none if it is not UTF-8."""
         try:
             data.decode()
         except UnicodeDecodeError:
-            return None
+            return {}
         source = data.removeprefix(BOM)
-        found = nodes_of(node.file_path, source, parse(source, self._query), digest=_digest(data))
-        return next((each for each in found if each.node_id == node.node_id), None)
+        found = nodes_of(file, source, parse(source, self._query), digest=_digest(data))
+        return {node.node_id: node for node in reversed([*found])}
 
     def _nodes(self, file: Path) -> Iterator[CodeNode]:
         try:

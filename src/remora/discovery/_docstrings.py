@@ -15,6 +15,9 @@ FEWEST = 4
 """Public functions from which on a project has a habit at all."""
 MAX_DESCRIPTION = 240
 """Characters of the longest description of a parameter that is given to scripts."""
+MAX_SENTENCE = 110
+"""Characters of the longest first sentence that is given to scripts as an example."""
+MOST_NEARBY = 3
 GOOGLE = re.compile(r"(?m)^[ \t]*(?:Args|Arguments|Returns|Raises|Yields):[ \t]*$")
 NUMPY = re.compile(r"(?m)^[ \t]*(?:Parameters|Returns|Raises|Yields)[ \t]*\n[ \t]*-{3,}[ \t]*$")
 SPHINX = re.compile(r"(?m)^[ \t]*:(?:param|returns?|raises?|type|rtype)\b[^:\n]*:")
@@ -47,6 +50,8 @@ class FunctionDoc:
     """Name, type in brackets, and description of each parameter."""
     signature: tuple[tuple[str, str], ...] = ()
     """Each parameter with its annotation and default, as one text."""
+    first: str = ""
+    """Its first sentence, in one line."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +104,15 @@ def _function_doc(node: Function, above: str, public: bool) -> FunctionDoc:
     if not text:
         return FunctionDoc(f"{above}{node.name}", False, counts, signature=signature)
     style = style_of(text)
-    first = text.split()[0] if text.split() else ""
-    says = 1 if re.fullmatch(r"(?:Returns|Sets|Gets|Adds|Creates|Checks|Raises|Yields|Makes)", first) else 0
-    says = -1 if re.fullmatch(r"(?:Return|Set|Get|Add|Create|Check|Raise|Yield|Make)", first) else says
+    verb = text.split()[0] if text.split() else ""
+    says = 1 if re.fullmatch(r"(?:Returns|Sets|Gets|Adds|Creates|Checks|Raises|Yields|Makes)", verb) else 0
+    says = -1 if re.fullmatch(r"(?:Return|Set|Get|Add|Create|Check|Raise|Yield|Make)", verb) else says
     entries = _ENTRY[style].findall(text) if style in _ENTRY else []
     told = tuple((name.lstrip("*"), kind, " ".join(said.split())) for _, name, kind, said in entries)
     doubles = len(re.findall(r"``[^`\n]+``", text))
     singles = len(re.findall(r"(?<!`)(?<!:)`[^`\n]+`(?!`)", text))
-    return FunctionDoc(f"{above}{node.name}", True, counts, style, doubles, singles, says, told, signature)
+    first = first_sentence(text)
+    return FunctionDoc(f"{above}{node.name}", True, counts, style, doubles, singles, says, told, signature, first)
 
 
 def _signature(given: ast.arguments) -> Iterator[tuple[str, str]]:
@@ -142,7 +148,29 @@ def conventions(files: Mapping[str, FileDocs], path: str, qualified: str) -> dic
         "third_person": sum(doc.says_s for doc in written) > 0,
         "inherits": _inherited(files, path, qualified),
         "described": _described(files, path, qualified),
+        "nearby": _nearby(files[path].functions if path in files else (), qualified.partition("#")[0]),
     }
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring in one line; empty if it is long, or no sentence."""
+    flat = " ".join(text.split("\n\n")[0].split())
+    found = re.match(rf"[A-Z].{{8,{MAX_SENTENCE}}}?\.(?=\s|$)", flat)
+    return found.group(0) if found else ""
+
+
+def _nearby(functions: Iterable[FunctionDoc], qualified: str) -> list[list[str]]:
+    """Names and first sentences of documented functions in the same file, those with the most alike names first."""
+    owner, words = qualified.rpartition(".")[0], set(_words(qualified))
+    others = [doc for doc in functions if doc.first and doc.public and doc.qualified != qualified]
+    order = sorted(
+        others, key=lambda doc: (-len(words & set(_words(doc.qualified))), doc.qualified.rpartition(".")[0] != owner)
+    )
+    return [[doc.qualified.rpartition(".")[2], doc.first] for doc in order[:MOST_NEARBY]]
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)]
 
 
 def _ticks(written: Iterable[FunctionDoc]) -> str:

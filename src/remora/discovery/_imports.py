@@ -7,7 +7,7 @@ import re
 
 from remora.discovery._outline import tree_of
 from remora.discovery._proofs import LINE, Edit, Sources, apply_edits, count_word
-from remora.discovery._rows import shares_line
+from remora.discovery._rows import shares_line, without_rows
 
 Import = ast.Import | ast.ImportFrom
 
@@ -69,7 +69,7 @@ def _without(path: str, lines: list[str], node: Import, gone: set[str]) -> Edit 
     if shares_line(lines, node) or any("#" in line for line in lines[first - 1 : last]):
         return None
     if not kept:
-        return Edit(path, first, last)
+        return without_rows("".join(lines), path, first, last)
     if first == last:
         fewer = (
             ast.Import(names=kept)

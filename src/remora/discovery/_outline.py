@@ -37,8 +37,6 @@ class FunctionOutline:
     has_kwargs: bool
     typed: bool
     """Whether its result, or all of its parameters, have a type."""
-    given: bool
-    """Whether a parameter has a type."""
     returns: bool
     """Whether its result has a type."""
     decorated: bool
@@ -110,7 +108,6 @@ def _function(node: Function) -> FunctionOutline:
         bool(given.vararg),
         bool(given.kwarg),
         typed,
-        any(one.annotation for one in own),
         node.returns is not None,
         bool(node.decorator_list),
     )

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from remora.discovery._proofs import LINE
+from remora.discovery._proofs import LINE, Edit
 
 _RULER = re.compile(r"\s*#\s*(?:[-=*#~_ ]{3,}.*|.*[-=*#~]{3,}\s*|)$")
 _PRAGMA = re.compile(r"\s*#\s*(?:fmt|isort|ruff|pylint|flake8|mypy|region|endregion)\b")
@@ -43,3 +43,20 @@ def shares_line(lines: Sequence[str], node: ast.stmt) -> bool:
     head = lines[node.lineno - 1].encode()[: node.col_offset].strip()
     tail = lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :].strip()
     return bool(head) or (bool(tail) and not tail.startswith(b"#"))
+
+
+def without_rows(text: str, path: str, first: int, last: int) -> Edit:
+    """The removal of lines with the blank lines around them that are then too many."""
+    lines = LINE.findall(text)
+    above, below = first - 1, last
+    while above > 0 and not lines[above - 1].strip():
+        above -= 1
+    while below < len(lines) and not lines[below].strip():
+        below += 1
+    before, after = first - 1 - above, below - last
+    if below == len(lines):
+        return Edit(path, above + 1, below)
+    if not before:
+        is_start = above == 0 or lines[above - 1].rstrip().endswith(":")
+        return Edit(path, first, below if is_start else last)
+    return Edit(path, first, below) if before >= after else Edit(path, above + 1, last)

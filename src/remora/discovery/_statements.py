@@ -39,6 +39,14 @@ _NEAR = re.compile(
 """Words between a claim and the version. Any other word makes it a claim about a feature (`supports async in …`)."""
 _ITEM = re.compile(r"(?i)^\s*(?:[-*+]|\d+\.)?\s*\W*Python\b(?:\W+\w+){0,6}\W*$")
 """A line of a list of requirements."""
+_SUBJECT = """
+    this the it its a our we you your library package project module tool plugin software program code application app
+    framework currently also only and is are be been works officially fully has have will requires require required
+    needs need supports support supported compatible tested minimum prerequisites prerequisite which that note please
+    requirements installation python version versions with on for to of all
+"""
+"""Words of a sentence about the project itself."""
+_LISTED = re.compile(r"^\s*(?:[-*+]|\d+\.)\s")
 _HISTORY = re.compile(r"(?i)\b(?:now|last|drop(?:s|ped)?|since|until|no longer|before|older|(?<!\.)\d+\.\d+\.\d+)\b")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#:?<>]+\.\w+)(#[^)\s]*)?\)")
 
@@ -143,12 +151,16 @@ def _main_file(sources: Sources) -> str:
 def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
     """The oldest Python, if the document says an older one than the project's settings."""
     oldest = oldest_python(sources)
-    for row, line in enumerate(LINE.findall(text), 1):
-        if oldest is None or not (_CLAIM.search(line) or _ITEM.match(line)) or _is_history(line):
+    lines = LINE.findall(text)
+    for row, line in enumerate(lines, 1):
+        is_item = _ITEM.match(line) and (row == 1 or not lines[row - 2].strip() or _LISTED.match(line))
+        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line):
             continue
         for match in _VERSION.finditer(line):
             claims = [one.end() for one in _CLAIM.finditer(line, 0, match.start())]
             if claims and not _NEAR.match(line[claims[-1] : match.start()]):
+                continue
+            if claims and not _is_about_project(sources, line[: claims[-1]]):
                 continue
             said = tuple(int(part) for part in match[1].split("."))
             if said >= oldest or len(_VERSION.findall(line)) > 1:
@@ -159,6 +171,17 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
             key = f"{document} python {match[1]} {row}"
             why = f"the project's settings need {now} or newer"
             yield Finding(key, document, row, what, why, (Edit(document, row, row, new),))
+
+
+def _is_about_project(sources: Sources, said: str) -> bool:
+    """Whether a sentence up to its verb names nothing but the project: others have needs of their own."""
+    own = {
+        path.split("/")[1 if path.startswith(("src/", "lib/")) else 0].removesuffix(".py") for path in sources.outlines
+    }
+    known = {re.sub(r"\W|_", "", name).lower() for name in own}
+    sentence = re.split(r"[.!?:;]\s", said)[-1]
+    words = [re.sub(r"\W|_", "", word).lower() for word in re.findall(r"[\w.-]+", sentence)]
+    return all(word in _SUBJECT.split() or word in known for word in words)
 
 
 def _is_history(line: str) -> bool:

@@ -24,7 +24,7 @@ from remora.discovery._proofs import (
     oldest_python,
     words_of,
 )
-from remora.discovery._rows import rows_of
+from remora.discovery._rows import rows_of, without_rows
 from remora.discovery._versions import old_branches
 
 LIST = 3
@@ -108,7 +108,7 @@ def _names(sources: Sources, path: str, tree: ast.Module) -> Iterator[Finding]:
         if _is_mentioned(sources, path, name, rest):
             continue
         why = "its name is nowhere else in the project, nor a string that could be a part of it"
-        edit = _with_blank_lines(text, path, first, last)
+        edit = without_rows(text, path, first, last)
         yield Finding(f"{kind} {name}", path, node.lineno, f"{kind} `{name}` is never used", why, (edit,))
 
 
@@ -211,17 +211,3 @@ def _composes(piece: tuple[str, bool], name: str) -> bool:
         return name.startswith(text) or name.endswith(text)
     starts = text.endswith("_") and name.startswith(text)
     return len(text) > 1 and (starts or (text.startswith("_") and name.endswith(text)))
-
-
-def _with_blank_lines(text: str, path: str, first: int, last: int) -> Edit:
-    """The removal of lines with the blank lines around them that are then too many."""
-    lines = LINE.findall(text)
-    above, below = first - 1, last
-    while above > 0 and not lines[above - 1].strip():
-        above -= 1
-    while below < len(lines) and not lines[below].strip():
-        below += 1
-    before, after = first - 1 - above, below - last
-    if below == len(lines):
-        return Edit(path, above + 1, below)
-    return Edit(path, first, below) if before >= after or not before else Edit(path, above + 1, last)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from remora.discovery._proofs import LINE, Edit, Finding
+from remora.discovery._rows import without_rows
 
 COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -47,7 +48,9 @@ def _branch(
     said = f"{oldest[0]}.{oldest[1]}"
     what = f"`if {ast.unparse(node.test)}` is {'always' if always else 'never'} true"
     why = f"the project needs Python {said} or newer"
-    yield Finding(what, path, node.lineno, what, why, (Edit(path, first, node.end_lineno or 0, text),))
+    last = node.end_lineno or 0
+    edit = Edit(path, first, last, text) if kept else without_rows("".join(lines), path, first, last)
+    yield Finding(what, path, node.lineno, what, why, (edit,))
 
 
 def _with_comment(lines: Sequence[str], row: int) -> int | None:
