@@ -13,8 +13,14 @@ import tempfile
 import time
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from hosts import Host
 
 _WAIT_S = 60
 _schemas = count(1)
@@ -37,10 +43,12 @@ def free_port() -> int:
 
 
 class Server:
-    """One Postgres server on loopback, with data in a folder of its own."""
+    """One Postgres server on loopback or on a host of `hosts.py`, with data in a folder of its own."""
 
-    def __init__(self, binaries: Path, **settings: str) -> None:
+    def __init__(self, binaries: Path, host: Host | None = None, **settings: str) -> None:
         self._binaries = binaries
+        self._host = host
+        self.address = host.address if host else "127.0.0.1"
         self._user = _other_user() if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="remora-pg-"))
         self.port = free_port()
@@ -56,12 +64,21 @@ class Server:
 
     def start(self) -> None:
         options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
-        where = ["-p", str(self.port), "-k", str(self.folder), "-h", "127.0.0.1"]
+        where = ["-p", str(self.port), "-k", str(self.folder), "-h", self.address]
+        argv = [str(self._binaries / "postgres"), "-D", "data", *where, *options]
+        settings = self._as_user()
+        if self._host is not None:
+            argv = self._host.connected(*argv, user=settings.pop("user"), group=settings.pop("group"))
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._binaries / "postgres", "-D", "data", *where, *options], stdout=log, stderr=log, **self._as_user()
-            )
+            self._process = subprocess.Popen(argv, stdout=log, stderr=log, **settings)
         self.wait()
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Connect as the owner, without a password, over the server's socket on this machine."""
+        import psycopg
+
+        where = {"host": str(self.folder), "port": self.port}
+        return psycopg.connect(dbname="postgres", user="owner", autocommit=True, **where)
 
     def wait(self) -> None:
         """Until the server accepts statements."""
@@ -70,7 +87,7 @@ class Server:
         end = time.monotonic() + _WAIT_S
         while True:
             try:
-                psycopg.connect(self.url()).close()
+                self.connect().close()
                 return
             except psycopg.OperationalError:
                 if time.monotonic() > end:
@@ -102,7 +119,8 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, schema: str = "", *, port: int | None = None, user: str = "owner") -> str:
-        return f"postgres://{user}@127.0.0.1:{port or self.port}/postgres" + (f"?schema={schema}" if schema else "")
+        where = f"postgres://{user}@{self.address}:{port or self.port}/postgres"
+        return f"{where}?schema={schema}" if schema else where
 
     def new_url(self) -> str:
         """A store that no other test uses."""
@@ -111,7 +129,7 @@ class Server:
     def _call(self, program: str, *args: str) -> None:
         subprocess.run([self._binaries / program, *args], check=True, capture_output=True, **self._as_user())
 
-    def _as_user(self) -> dict[str, object]:
+    def _as_user(self) -> dict[str, Any]:
         more = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []} if self._user else {}
         return {"cwd": self.folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"}, **more}
 
@@ -135,12 +153,18 @@ def _other_user() -> pwd.struct_passwd:
     raise RuntimeError("there is no user that Postgres could run as")
 
 
-def make_server(**settings: str) -> Server:
-    """A started server. Skips the test where there is none, or no driver."""
+def make_server(host: Host | None = None, **settings: str) -> Server:
+    """A started server. Other hosts reach one on a host with a password.
+
+    Skips the test where there is none, or no driver.
+    """
     pytest.importorskip("psycopg", reason="psycopg is not installed: no test of the Postgres store")
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("no Postgres found: no test of the Postgres store")
-    server = Server(binaries, **settings)
+    server = Server(binaries, host, **settings)
+    if host is not None:
+        with (server.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet scram-sha-256\n")
     server.start()
     return server

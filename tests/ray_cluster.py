@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remora.app import Project, open_project
 from remora.app._fleet import Described, NodeHost, open_node
+from remora.events import AgentEndEvent, AgentFinishedEvent, NoticeEvent, RunEndEvent, ToolResultEvent
 from remora.ports import AgentResult, Job
+from remora.trace import read_events
 
 AGENT: ContextVar[str] = ContextVar("AGENT", default="")
 """The agent that calls a tool, for the tools below."""
@@ -118,6 +123,44 @@ def run(project: Project, path: Path) -> tuple[str, list[AgentResult]]:
         return [result async for result in project.runs.run(plan)]
 
     return plan.run_id, asyncio.run(results())
+
+
+@dataclass
+class Posts:
+    """A project whose agents post, with its streams in a store."""
+
+    project: Project
+    file: Path
+    effects: Path
+
+    def count(self) -> int:
+        """How many effects have happened."""
+        return len(self.effects.read_text().splitlines()) if self.effects.exists() else 0
+
+    def check(self, run_id: str, *, some_moved: bool = True) -> str:
+        """Every agent has ended once, no effect was repeated, and all streams verify."""
+        library = self.project.library
+        events = list(read_events(library.find(run_id)))
+        ended = [event for event in events if isinstance(event, AgentFinishedEvent)]
+        assert set(Counter(event.agent_id for event in ended).values()) == {1}
+        assert [event.outcome for event in events if isinstance(event, RunEndEvent)] == ["finished"]
+        posted = Counter(self.effects.read_text().splitlines())
+        assert set(posted.values()) == {1}, "an effect was repeated"
+        unknown = 0
+        for event in ended:
+            stream = list(library.events(event.agent_id))
+            ends = sum(isinstance(each, AgentEndEvent) for each in stream)
+            assert ends == 1, f"{event}: {[each.type for each in stream]}"
+            unknown += sum(isinstance(each, ToolResultEvent) and each.outcome == "unknown" for each in stream)
+        assert not library.verify().damaged
+        (placed,) = (event.message for event in events if isinstance(event, NoticeEvent) and event.code == "placement")
+        moved = re.search(r"(\d+) agents? went on elsewhere", placed)
+        assert moved or not some_moved, "the fault hit no agent"
+        lost = sum(isinstance(event, NoticeEvent) and event.code == "not_over" for event in events)
+        return (
+            f"{len(ended)} agents ended once, {moved[1] if moved else 0} moved, {lost} given up, "
+            f"{len(posted)} effects, none twice, {unknown} whose result was lost"
+        )
 
 
 class LocalCluster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.util
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,12 +15,13 @@ import pytest
 
 from cutting_proxy import CuttingProxy
 from postgres import Server
+from ray_cluster import make_project
 from remora.app import SystemClock, _fleet, make_store, open_project
 from remora.app._fleet import Described, describe_placement, open_node, pack_sources, unpack_sources
 from remora.cli._analyze import engine_flags
 from remora.engines import FleetEngine, Placement, Workers
 from remora.errors import ConfigError, MissingExtra, TraceFenced
-from remora.events import AgentEndEvent, Event, NoticeEvent
+from remora.events import AgentEndEvent, AgentStartEvent, Event, NoticeEvent
 from remora.ports import AgentResult, Draft, Job
 from remora.trace import PostgresTrace, parse_address
 
@@ -47,6 +49,80 @@ def test_sources_arrive_as_they_were_and_are_unpacked_once(shop: Path) -> None:
     assert (unpack_sources(digest, packed) / "mark").exists()
     with pytest.raises(ConfigError, match="not those that were sent"):
         unpack_sources("0" * 64, packed)
+
+
+def test_sources_that_no_run_has_used_for_a_while_are_deleted(shop: Path) -> None:
+    project = open_project(shop)
+    first = asyncio.run(pack_sources(project))
+    place = unpack_sources(hashlib.sha256(first).hexdigest(), first)
+    os.utime(place, (0, 0))
+    used = unpack_sources(hashlib.sha256(first).hexdigest(), first)
+    assert used == place and place.stat().st_mtime > 0, "it was not used"
+    os.utime(place, (0, 0))
+    (shop / "new.py").touch()
+    second = asyncio.run(pack_sources(project))
+    other = unpack_sources(hashlib.sha256(second).hexdigest(), second)
+    assert not place.exists() and other.is_dir()
+
+
+def test_a_node_on_another_machine_trusts_what_the_process_with_the_project_trusts(
+    tmp_path: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
+    root = tmp_path / "project"
+    make_project(root, tmp_path / "effects", agents=1, wait_s=0)
+    project = open_project(root, {"server.server": "scripted"}, state_dir=postgres.new_url())
+    plan = project.runs.plan([root / "a.py"], ["poster"])
+    (agent,) = project.agents.load(["poster"]).values()
+    sources = asyncio.run(pack_sources(project))
+    digest = hashlib.sha256(sources).hexdigest()
+    described = Described("elsewhere", "/nowhere", "/nowhere", project.config, plan.operations, digest)
+    monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "of another machine"))
+
+    async def work(described: Described) -> AgentResult:
+        async with open_node(described, sources) as host:
+            return await host.execute(plan.jobs[0], resumed=False)
+
+    with pytest.raises(ConfigError, match="needs trust"):
+        asyncio.run(work(described))
+    result = asyncio.run(work(replace(described, trusted=frozenset({agent.files.digest}))))
+    assert result.outcome == "success"
+
+
+def test_a_node_begins_no_agent_when_the_time_of_the_run_is_over_and_ends_those_that_had_begun(
+    shop: Path, postgres: Server
+) -> None:
+    project = open_project(shop, state_dir=postgres.new_url())
+    plan = project.runs.plan([shop / "shop" / "pricing.py"], ["lint"])
+    begun, other = plan.jobs[:2]
+    runner = project.config.runner.model_copy(update={"total_deadline_s": 0.001})
+    late = project.config.model_copy(update={"runner": runner})
+
+    async def work() -> tuple[AgentResult, AgentResult]:
+        sources = await pack_sources(project)
+        digest = hashlib.sha256(sources).hexdigest()
+        async with project.writer() as writer:
+            await writer.append(f"traces/{begun.agent_id}", [AgentStartEvent(format=1, agent_id=begun.agent_id)])
+        described = Described("elsewhere", "/nowhere", "/nowhere", late, plan.operations, digest)
+        async with open_node(described, sources) as host:
+            return await host.execute(begun, resumed=True), await host.execute(other, resumed=False)
+
+    ended, not_begun = asyncio.run(work())
+    assert (not_begun.outcome, not_begun.reason) == ("cancelled", "deadline")
+    assert not project.library.files([f"traces/{other.agent_id}"])
+    assert list(project.library.events(ended.agent_id))[-1].type == "agent_end"
+
+
+def test_a_folder_with_the_same_path_on_another_machine_is_another_folder(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = _fleet.identify(shop)
+    assert here and here == _fleet.identify(shop)
+    assert _fleet.identify(shop / "nowhere") == ""
+    (tmp_path / "boot_id").write_text("another machine")
+    monkeypatch.setattr(_fleet, "BOOT_ID", tmp_path / "boot_id")
+    assert _fleet.identify(shop) != here
 
 
 def test_a_node_without_the_project_runs_and_resumes_agents_into_the_store(shop: Path, postgres: Server) -> None:
@@ -111,6 +187,9 @@ class HostWorker:
 
         writer.append = wake_up_fenced  # type: ignore[method-assign]
         return await self._host.execute(job, resumed=resumed)
+
+    async def touch(self) -> None:
+        pass
 
     async def stop(self) -> None:
         await self._opening.__aexit__(None, None, None)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from remora.app import make_store, open_project
 from remora.errors import TracePoisoned
 from remora.events import AgentEndEvent, AgentFinishedEvent, Event, RunEndEvent
 from remora.ports import AgentResult, Draft
-from remora.trace import PostgresTrace, read_events
+from remora.trace import PostgresTrace, Retention, read_events
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
@@ -51,6 +52,17 @@ def test_a_run_over_a_store_is_that_over_files_and_leaves_no_stream_on_disk(shop
     accepted = asyncio.run(stored.review.accept())
     assert any(not each.conflict for each in accepted)
     assert [len(project.library.agents()) for project in (files, stored)].count(0) == 0
+
+
+def test_pruning_a_store_deletes_the_workspaces_on_this_machine(shop: Path, postgres: Server) -> None:
+    project = open_project(shop, state_dir=postgres.new_url())
+    asyncio.run(project.runs.analyze([shop / "shop" / "pricing.py"], ["lint"]))
+    workspaces = [shop / ".agentfs" / "workspaces" / info.agent_id for info in project.library.agents()]
+    assert any(folder.exists() for folder in workspaces)
+    later = project.clock.now() + timedelta(days=1)
+    project.library.prune(project.library.plan_prune(Retention(max_age_days=0.5), later))
+    assert not project.library.agents()
+    assert not any(folder.exists() for folder in workspaces)
 
 
 def test_an_agent_that_could_not_record_its_end_is_not_over_and_resume_continues_it(

@@ -48,6 +48,7 @@ class ScriptedCluster:
         self.running: Counter[str] = Counter()
         self.hold = asyncio.Event()
         self.hold.set()
+        self.touched = asyncio.Event()
         self.two_asked = asyncio.Event()
 
     async def nodes(self) -> Sequence[str]:
@@ -85,6 +86,9 @@ class ScriptedWorker:
         if outcome is not None:
             return outcome
         return AgentResult(job.agent_id, job.node.node_id, job.operation, "success")
+
+    async def touch(self) -> None:
+        self._cluster.touched.set()
 
     async def stop(self) -> None:
         self._cluster.stopped.append(self._node_id)
@@ -127,6 +131,17 @@ async def test_an_agent_of_a_lost_worker_goes_on_elsewhere_as_resumed_and_ends_o
     assert ("b", lost[0], True) in cluster.asked
     assert engine.placed.moved == lost
     assert "a" in cluster.killed
+
+
+async def test_a_worker_that_is_waited_for_is_sent_something_now_and_then() -> None:
+    """As on a connection that broke in silence: the agent's call fails only when something is sent."""
+    cluster = ScriptedCluster("a")
+    cluster.hold.clear()
+    async with Workers(cluster, look_s=0.001, patience_s=5, touch_s=0.001) as workers:
+        running = asyncio.ensure_future(anext(FleetEngine(workers, at_once=1).run([job(0)])))
+        await cluster.touched.wait()
+        cluster.hold.set()
+        assert (await running).outcome == "success"
 
 
 async def test_a_node_that_joins_or_comes_back_gets_work() -> None:

@@ -33,7 +33,7 @@ def job(agent_id: str, operation: str) -> Job:
 
 
 async def run_all(folder: Path, jobs: list[Job]) -> tuple[dict[str, AgentResult], Placement]:
-    async with open_ray_engine(open_echo_host, str(folder), sources=b"packed", address="", at_once=2) as engine:
+    async with open_ray_engine(open_echo_host, lambda: str(folder), sources=b"packed", address="", at_once=2) as engine:
         return {result.agent_id: result async for result in engine.run(jobs)}, engine.placed
 
 

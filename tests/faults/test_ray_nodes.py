@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from postgres import Server
-from ray_cluster import LocalCluster, local_cluster, make_project, open_marked_node, run, signal_all
-from remora.app import Project, _fleet, make_store, open_project
-from remora.events import AgentEndEvent, AgentFinishedEvent, NoticeEvent, RunEndEvent, ToolResultEvent
-from remora.trace import read_events
+from ray_cluster import LocalCluster, Posts, local_cluster, make_project, open_marked_node, run, signal_all
+from remora.app import _fleet, make_store, open_project
 
 pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("ignore")]  # ray leaves files and processes open
 pytest.importorskip("ray", reason="row 35: ray is not installed")
@@ -42,44 +37,6 @@ WAIT_S = 1.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with local_cluster(NODES, tmp_path_factory.mktemp("head")) as found:
         yield found
-
-
-@dataclass
-class Posts:
-    """A project whose agents post, with its streams in a store."""
-
-    project: Project
-    file: Path
-    effects: Path
-
-    def count(self) -> int:
-        """How many effects have happened."""
-        return len(self.effects.read_text().splitlines()) if self.effects.exists() else 0
-
-    def check(self, run_id: str, *, some_moved: bool = True) -> str:
-        """Every agent has ended once, no effect was repeated, and all streams verify."""
-        library = self.project.library
-        events = list(read_events(library.find(run_id)))
-        ended = [event for event in events if isinstance(event, AgentFinishedEvent)]
-        assert set(Counter(event.agent_id for event in ended).values()) == {1}
-        assert [event.outcome for event in events if isinstance(event, RunEndEvent)] == ["finished"]
-        posted = Counter(self.effects.read_text().splitlines())
-        assert set(posted.values()) == {1}, "an effect was repeated"
-        unknown = 0
-        for event in ended:
-            stream = list(library.events(event.agent_id))
-            ends = sum(isinstance(each, AgentEndEvent) for each in stream)
-            assert ends == 1, f"{event}: {[each.type for each in stream]}"
-            unknown += sum(isinstance(each, ToolResultEvent) and each.outcome == "unknown" for each in stream)
-        assert not library.verify().damaged
-        (placed,) = (event.message for event in events if isinstance(event, NoticeEvent) and event.code == "placement")
-        moved = re.search(r"(\d+) agents? went on elsewhere", placed)
-        assert moved or not some_moved, "the fault hit no agent"
-        lost = sum(isinstance(event, NoticeEvent) and event.code == "not_over" for event in events)
-        return (
-            f"{len(ended)} agents ended once, {moved[1] if moved else 0} moved, {lost} given up, "
-            f"{len(posted)} effects, none twice, {unknown} whose result was lost"
-        )
 
 
 @pytest.fixture

@@ -31,6 +31,13 @@ def test_every_service_has_an_image_or_can_be_built_and_waits_only_for_services_
             assert context == ROOT and (context / build["dockerfile"]).is_file()
 
 
+def test_every_volume_that_a_service_keeps_is_declared() -> None:
+    declared = {name for path in FILES for name in yaml.safe_load(path.read_text(encoding="utf-8")).get("volumes", {})}
+    mounts = (mount for path in FILES for service in services(path).values() for mount in service.get("volumes", ()))
+    kept = {mount.partition(":")[0] for mount in mounts if not mount.startswith(("$", "/", "."))}
+    assert kept == declared == {"traces", "home"}
+
+
 def test_a_node_installs_extras_that_there_are() -> None:
     (extras,) = re.findall(r"/source\[([a-z,-]+)\]", (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8"))
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]

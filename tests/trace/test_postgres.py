@@ -381,9 +381,13 @@ def test_a_writer_may_append_and_read_but_change_and_delete_nothing(postgres: Se
             await trace.append(STREAM, [note("a"), AgentEndEvent()])
         await PostgresBlobs(as_writer).put(b"bytes")
         async with PostgresTrace(as_reader, clock=clock) as trace:
-            with pytest.raises(ConfigError, match="right"):
+            with pytest.raises(ConfigError, match="permission denied") as refused:
                 await trace.append("traces/01OTHER", [note("b")])
+            assert "--writer ROLE" in (refused.value.hint or "")
 
+    with pytest.raises(ConfigError, match="permission denied for database") as denied:
+        make_store(f"{as_writer}_of_my_own")
+    assert "GRANT CREATE ON DATABASE" in (denied.value.hint or "")
     asyncio.run(work())
     tables = ("records", "streams", "blobs", "blob_parts", "writers", "index_events", "migrations")
     for role in (as_writer, as_reader):
@@ -409,8 +413,9 @@ def test_a_reader_reads_searches_and_verifies_but_cannot_prune(url: str, clock: 
     assert (report.status, str(report.file)) == ("sealed", STREAM)
     plan = library.plan_prune(Retention(max_age_days=0), datetime(2030, 1, 1, tzinfo=UTC))
     assert [stream.stream_id for stream in plan.streams] == [STREAM]
-    with pytest.raises(ConfigError, match="right"):
+    with pytest.raises(ConfigError, match="permission denied") as refused:
         library.prune(plan)
+    assert "Only the store's owner" in (refused.value.hint or "")
 
 
 async def _one_agent(trace: PostgresTrace) -> None:
@@ -433,10 +438,20 @@ def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
     assert describe_store(url).problems == ()
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_character_is_refused(url: str, encoding: str) -> None:
+    name = f"of_{encoding.lower()}"
+    ask(url, f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(ConfigError, match=f"`{name}` has the encoding `{encoding}`: expected `UTF8`"):
+        make_store(url.replace("/postgres?", f"/{name}?"))
+
+
 def test_a_store_of_another_version_is_refused_with_what_to_do(url: str, tmp_path: Path) -> None:
     library = PostgresStore(parse_address(url), tmp_path).library()
     with pytest.raises(ConfigError, match="There is no trace store"):
         library.agents()
+    with pytest.raises(ConfigError, match="There is no trace store"):
+        describe_store(url)
     make_store(url)
     ask(url, "INSERT INTO @.migrations (version) VALUES (99)")
     with pytest.raises(ConfigError, match="knows up to 2"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import importlib.util
 import io
@@ -11,9 +12,10 @@ import shutil
 import socket
 import tarfile
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,10 @@ MAX_SOURCES = 512 * 1024 * 1024
 """Bytes of a project's files that travel to a node."""
 MAX_NAMED = 2_000
 """Agents that the run's stream names with their workers; more would not fit into one event."""
+KEEP_SOURCES_S = 14 * 24 * 3600.0
+"""How long a node keeps the sources of a run that is not repeated."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Differs on every machine, also on copies of one. Only Linux has it."""
 FREE_S = 180.0
 """How long a resumed agent waits until the store lets go of the writer that was lost.
 
@@ -45,14 +51,16 @@ Ray ends a worker that is cut off from the cluster after about a minute, and its
 class Described:
     """What a node needs to open the project. Picklable."""
 
-    host: str
-    """The machine that has the project. On it, nodes use the project itself."""
+    place: str
+    """Identifies the folder of the project on its own machine. There, nodes use the project itself."""
     root: str
     state_dir: str
     config: Config
     operations: tuple[str, ...]
     digest: str
     """Of the packed sources."""
+    trusted: frozenset[str] = frozenset()
+    """Digests of the agents that the process with the project has loaded: nodes need no trust of their own."""
 
 
 class NodeHost:
@@ -86,14 +94,24 @@ class NodeHost:
 @asynccontextmanager
 async def open_node(described: Described, sources: bytes) -> AsyncIterator[NodeHost]:
     """Open the project on a node: the project itself on its own machine, else its unpacked sources."""
-    own = socket.gethostname() == described.host
+    own = identify(Path(described.root)) == described.place
     with tempfile.TemporaryDirectory(prefix="remora-node-") as folder:
         root = Path(described.root) if own else unpack_sources(described.digest, sources)
         state = Path(described.state_dir) if own else Path(folder) / ".agentfs"
         secrets = environment_secrets(os.environ, described.config)
-        project = Project(root, state, described.config, secrets=secrets)
+        project = Project(root, state, described.config, secrets=secrets, trusted=described.trusted)
         async with open_session(project, project.agents.load(described.operations)) as session:
             yield NodeHost(session)
+
+
+def identify(root: Path) -> str:
+    """What tells a folder from every other one, also from one with the same path on a machine with the same name."""
+    try:
+        found = root.stat()
+        boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
+    except OSError:
+        return ""
+    return f"{socket.gethostname()} {boot} {found.st_dev}:{found.st_ino}"
 
 
 def check_engine(project: Project) -> None:
@@ -118,20 +136,33 @@ def check_engine(project: Project) -> None:
 
 
 @asynccontextmanager
-async def ray_engine(project: Project, plan: Plan) -> AsyncIterator[FleetEngine]:
+async def ray_engine(session: Session, plan: Plan) -> AsyncIterator[FleetEngine]:
     """The engine for a run on a Ray cluster. Raises `ConfigError` for what it cannot do."""
     from remora.engines import open_ray_engine
 
+    project = session.project
     check_engine(project)
     settings = project.config.engine
     sources = b"" if not settings.address else await pack_sources(project)
-    digest = hashlib.sha256(sources).hexdigest()
     described = Described(
-        socket.gethostname(), str(project.root), str(project.own_state_dir), project.config, plan.operations, digest
+        identify(project.root),
+        str(project.root),
+        str(project.own_state_dir),
+        project.config,
+        plan.operations,
+        hashlib.sha256(sources).hexdigest(),
+        frozenset(agent.files.digest for agent in session.agents.values()),
     )
+
+    def describe() -> Described:
+        """For a node that starts now: the run's deadline is what is left of it."""
+        left = None if session.until is None else max(0.001, session.until - project.clock.monotonic())
+        runner = project.config.runner.model_copy(update={"total_deadline_s": left})
+        return replace(described, config=project.config.model_copy(update={"runner": runner}))
+
     async with open_ray_engine(
         open_node,
-        described,
+        describe,
         sources=sources,
         address=settings.address,
         at_once=project.config.runner.max_concurrent,
@@ -179,8 +210,10 @@ def unpack_sources(digest: str, sources: bytes) -> Path:
         raise ConfigError("The sources that arrived on this node are not those that were sent")
     place = cache_dir(os.environ) / "sources" / digest[:32]
     if place.is_dir():
+        os.utime(place)
         return place
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _delete_unused(place.parent)
     aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
     try:
         with tarfile.open(fileobj=io.BytesIO(sources)) as archive:
@@ -192,3 +225,11 @@ def unpack_sources(digest: str, sources: bytes) -> Path:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return place
+
+
+def _delete_unused(folder: Path) -> None:
+    """Delete sources that no run has used for a while."""
+    for each in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # another worker of this node deletes them too
+            if time.time() - each.stat().st_mtime > KEEP_SOURCES_S:
+                shutil.rmtree(each, ignore_errors=True)

@@ -29,6 +29,8 @@ START_S = 600.0
 """How long a worker may take to open the project and its model."""
 PATIENCE_S = 60.0
 """How long a run waits for the first node, and for another one when all are lost, while no worker starts."""
+TOUCH_S = 5.0
+"""How often each worker is sent something."""
 STOP_S = 20.0
 """How long a worker may take to close."""
 
@@ -48,6 +50,13 @@ class Worker(Protocol):
         """Run one agent; with `resumed`, from where its stream ends. Raises `WorkerLost`, or what the agent raised.
 
         Cancelling it cancels the agent, and waits until its stream is sealed.
+        """
+        ...
+
+    async def touch(self) -> None:
+        """Send something to the worker, and wait for its answer. Raises `WorkerLost`.
+
+        A connection that broke in silence is noticed by whoever sends; one that only waits for a result waits on.
         """
         ...
 
@@ -103,10 +112,19 @@ class Placement:
 class Workers:
     """One worker on every node that can have one. Use it as an asynchronous context manager."""
 
-    def __init__(self, cluster: Cluster, *, look_s: float = LOOK_S, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        look_s: float = LOOK_S,
+        patience_s: float = PATIENCE_S,
+        touch_s: float = TOUCH_S,
+    ) -> None:
         self._cluster = cluster
         self._look_s = look_s
         self._patience_s = patience_s
+        self._touch_s = touch_s
+        self._touching: dict[str, asyncio.Task[None]] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._starts: dict[str, int] = {}
         self._unfit: set[str] = set()
@@ -122,7 +140,7 @@ class Workers:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [*self._starting.values(), *([self._watching] if self._watching else [])]
+        tasks = [*self._starting.values(), *self._touching.values(), *([self._watching] if self._watching else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -149,6 +167,7 @@ class Workers:
         """Forget a worker that was lost, and end it if it is still there."""
         if self.ready.get(lost.node_id) is lost:
             del self.ready[lost.node_id]
+            self._touching.pop(lost.node_id).cancel()
             lost.worker.kill()
 
     def _hopeless(self) -> bool:
@@ -170,6 +189,7 @@ class Workers:
             try:
                 async with asyncio.timeout(START_S):
                     self.ready[node_id] = _Ready(node_id, worker, await worker.start())
+                self._touching[node_id] = asyncio.create_task(self._touch(worker))
             except BaseException:
                 worker.kill()
                 raise
@@ -184,6 +204,14 @@ class Workers:
         finally:
             del self._starting[node_id]
             self.changed.set()
+
+    async def _touch(self, worker: Worker) -> None:
+        """Touch a worker again and again, also while it does not answer. Broken connections fail then."""
+        while True:
+            with contextlib.suppress(WorkerLost, RemoraError, TimeoutError):
+                async with asyncio.timeout(self._touch_s):
+                    await worker.touch()
+            await asyncio.sleep(self._touch_s)
 
     async def _stop(self, worker: Worker) -> None:
         with contextlib.suppress(WorkerLost, RemoraError, TimeoutError):

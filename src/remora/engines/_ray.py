@@ -53,6 +53,9 @@ class NodeWorker:
         assert self._host is not None  # noqa: S101 (`start` comes first)
         return await self._host.execute(job, resumed=resumed)
 
+    async def touch(self) -> None:
+        """Answer."""
+
     async def stop(self) -> None:
         """Close the host."""
         if self._host is not None:
@@ -62,13 +65,22 @@ class NodeWorker:
 
 @asynccontextmanager
 async def open_ray_engine(
-    open_host: OpenHost, described: Any, *, sources: bytes, address: str, at_once: int, resumed: bool = False
+    open_host: OpenHost,
+    describe: Callable[[], Any],
+    *,
+    sources: bytes,
+    address: str,
+    at_once: int,
+    resumed: bool = False,
 ) -> AsyncIterator[FleetEngine]:
-    """An engine on a Ray cluster. Without an `address`, one is started on this machine and stopped afterwards."""
+    """An engine on a Ray cluster. Without an `address`, one is started on this machine and stopped afterwards.
+
+    Each worker opens a host from what `describe` returns when the worker is started.
+    """
     ray = _load_ray()
     started = await asyncio.to_thread(_connect, ray, address)
     try:
-        cluster = RayCluster(ray, open_host, described, ray.put(sources), at_once=at_once)
+        cluster = RayCluster(ray, open_host, describe, ray.put(sources), at_once=at_once)
         async with Workers(cluster) as workers:
             await workers.wait_for_one()
             yield FleetEngine(workers, at_once=at_once, resumed=resumed)
@@ -80,10 +92,14 @@ async def open_ray_engine(
 class RayCluster:
     """The nodes of a Ray cluster that this process is connected to."""
 
-    def __init__(self, ray: Any, open_host: OpenHost, described: Any, sources: Any, *, at_once: int) -> None:
+    def __init__(
+        self, ray: Any, open_host: OpenHost, describe: Callable[[], Any], sources: Any, *, at_once: int
+    ) -> None:
         """`sources` is a reference to the packed sources in Ray's object store."""
         self._ray = ray
-        self._arguments = (open_host, described, sources)
+        self._open_host = open_host
+        self._describe = describe
+        self._sources = sources
         self._at_once = at_once
 
     async def nodes(self) -> Sequence[str]:
@@ -107,7 +123,7 @@ class RayCluster:
                 num_cpus=0,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
-            .remote(*self._arguments)
+            .remote(self._open_host, self._describe(), self._sources)
         )
         return RayWorker(self._ray, actor)
 
@@ -132,6 +148,10 @@ class RayWorker:
             await self._cancel(reference)
             raise
         return result
+
+    async def touch(self) -> None:
+        """Send something there. Ray itself would notice a connection that broke in silence after five minutes."""
+        await self._outcome(self._actor.touch.remote())
 
     async def stop(self) -> None:
         """Close the project there."""

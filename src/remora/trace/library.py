@@ -64,6 +64,7 @@ class Library:
         self._own = own
         self._progress = progress
         self._blobs = FileBlobs(state_dir)
+        self._workspaces = state_dir / "workspaces"
         self.notices: list[str] = [] if own else [FOREIGN]
         """Messages for the user: a rebuilt index, or a foreign folder."""
 
@@ -190,11 +191,14 @@ class Library:
 
         result = prune(plan)
         forget_streams(self.state_dir, self._blobs, result.streams)
-        folder = self.state_dir / "workspaces"
-        if folder.is_dir() and not folder.is_symlink():
-            for stream_id in filter(_ID.fullmatch, map(_name, result.streams)):
-                shutil.rmtree(folder / stream_id, ignore_errors=True)
+        self._delete_workspaces(result.streams)
         return result
+
+    def _delete_workspaces(self, stream_ids: Iterable[str]) -> None:
+        """Delete the workspaces of agents whose streams were deleted."""
+        if self._workspaces.is_dir() and not self._workspaces.is_symlink():
+            for agent_id in filter(_ID.fullmatch, map(_name, stream_ids)):
+                shutil.rmtree(self._workspaces / agent_id, ignore_errors=True)
 
     def _named(self, wanted: Filter) -> Filter:
         """The filter with the full id of its run."""

@@ -44,11 +44,11 @@ class PostgresStore:
 
         return Mirror(self.address, self._cache / "stores" / self.address.digest)
 
-    def library(self, progress: Progress | None = None) -> Library:
-        """All streams of the store."""
+    def library(self, progress: Progress | None = None, *, workspaces: Path | None = None) -> Library:
+        """All streams of the store. `workspaces` is the folder of their agents' workspaces on this machine."""
         from remora.trace.postgres.library import PostgresLibrary
 
-        return PostgresLibrary(self.mirror, self.blobs, progress=progress)
+        return PostgresLibrary(self.mirror, self.blobs, workspaces=workspaces, progress=progress)
 
     def writer(self, clock: Clock, sync: SyncMode) -> PostgresTrace:
         """Writes streams into the store."""

@@ -26,8 +26,9 @@ _PASSING = frozenset({"25006", "40001", "40P01", "53300", "55P03", "57P01", "57P
 """Errors of a server that restarts, fails over or is crowded. Other errors of the same statement would come again."""
 _CREDENTIALS = "Check user, database and password; a password can also stand in `~/.pgpass`"
 POOLED = "A pooler shares sessions between clients: connect directly, or set its `pool_mode = session`"
+NO_RIGHT = "42501"
 _HINTS = {
-    "42501": "Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`",
+    NO_RIGHT: "Its owner grants rights with `remora store init URL --writer ROLE --reader ROLE`",
     "42704": "Create the role first: `CREATE ROLE name LOGIN`",
     "28000": _CREDENTIALS,
     "28P01": _CREDENTIALS,
@@ -74,7 +75,7 @@ def connect_bare(address: Address) -> psycopg.Connection[Any]:
     pg = driver()
     try:
         connection: psycopg.Connection[Any] = pg.connect(
-            address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
+            address.url, autocommit=True, connect_timeout=CONNECT_S, **_OPTIONS
         )
         try:
             connection.execute(_SETTINGS)
@@ -89,7 +90,7 @@ def connect_bare(address: Address) -> psycopg.Connection[Any]:
 async def connect_async(address: Address) -> psycopg.AsyncConnection[Any]:
     """Like `connect_bare`, for an event loop. Raises `psycopg.Error`."""
     connection: psycopg.AsyncConnection[Any] = await driver().AsyncConnection.connect(
-        address.url, autocommit=True, connect_timeout=CONNECT_S, **_KEEPALIVE
+        address.url, autocommit=True, connect_timeout=CONNECT_S, **_OPTIONS
     )
     try:
         await connection.execute(_SETTINGS)
@@ -99,7 +100,13 @@ async def connect_async(address: Address) -> psycopg.AsyncConnection[Any]:
     return connection
 
 
-_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "application_name": "remora"}
+_OPTIONS = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "application_name": "remora",
+    "client_encoding": "UTF8",
+}
 
 
 class Held:
@@ -154,16 +161,14 @@ def reason(error: BaseException) -> str:
     state = getattr(error, "sqlstate", None)
     if state in _FULL:
         return "the database's disk is full" if state == "53100" else "the database is out of memory or over a limit"
-    if state == "42501":
-        return "the role lacks the right"
     if isinstance(error, TimeoutError):
         return "the database did not answer in time"
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
-def store_error(error: BaseException, address: Address) -> StoreUnreachable | ConfigError:
-    """An error for users: what happened, and what to look at."""
+def store_error(error: BaseException, address: Address, hint: str = "") -> StoreUnreachable | ConfigError:
+    """An error for users: what happened, and what to look at. `hint` says what to do about a right that is missing."""
     state = getattr(error, "sqlstate", None)
     said = reason(error)
     for secret in {address.password, quote(address.password, safe="")} - {""}:
@@ -171,7 +176,8 @@ def store_error(error: BaseException, address: Address) -> StoreUnreachable | Co
     if state is None and isinstance(error, driver().ProgrammingError):  # the driver cannot read the URL
         return ConfigError(f"The URL of the trace store at {address} is not valid: {said}")
     if state in _HINTS:
-        return ConfigError(f"The trace store at {address} refused: {said}", hint=_HINTS[state])
+        hint = hint if hint and state == NO_RIGHT else _HINTS[state]
+        return ConfigError(f"The trace store at {address} refused: {said}", hint=hint)
     refused = _REFUSED.search(said)
     if refused and not _PASSES.search(said):
         return ConfigError(f"The server of {address} refused: {refused[1]}", hint=_CREDENTIALS)

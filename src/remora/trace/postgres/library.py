@@ -35,8 +35,12 @@ _EVERYTHING = Filter()
 class PostgresLibrary(Library):
     """Reads the streams of a store: finds them by SQL, and reads them from local copies that it brings up to date."""
 
-    def __init__(self, mirror: Mirror, blobs: PostgresBlobs, *, progress: Indexing | None = None) -> None:
+    def __init__(
+        self, mirror: Mirror, blobs: PostgresBlobs, *, workspaces: Path | None = None, progress: Indexing | None = None
+    ) -> None:
+        """`workspaces` is the folder of agents' workspaces on this machine, if it is this user's own."""
         super().__init__(mirror.folder, progress=progress)
+        self._workspaces = workspaces or self._workspaces
         self._mirror = mirror
         self._reader = mirror.reader
         self._stored = blobs
@@ -128,7 +132,8 @@ class PostgresLibrary(Library):
         return plan_store(self._reader, self.state_dir, retention, now, blobs_only=blobs_only)
 
     def prune(self, plan: PrunePlan) -> PruneResult:
-        """Delete what the plan names. Only the store's owner may."""
+        """Delete what the plan names, and the workspaces of those agents on this machine. Only the owner may."""
         result = delete_planned(self._reader, plan, self._mirror.pull_all)
         self.refresh()
+        self._delete_workspaces(result.streams)
         return result

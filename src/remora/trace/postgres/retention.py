@@ -118,5 +118,5 @@ def _in_transaction(reader: StoreReader, choose: str, values: Sequence[object], 
             for sql in deletes:
                 connection.execute(query(sql, schema), [row[0]])
     except driver().Error as error:
-        raise store_error(error, reader.address) from error
+        raise store_error(error, reader.address, "Only the store's owner may delete: connect as that role") from error
     return True

@@ -266,6 +266,7 @@ def migrate(connection: psycopg.Connection[Any], schema: str) -> tuple[int, int]
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('remora migrations'), hashtext(%s))", [schema])
         before = found_version(connection, schema)
         if before == 0:
+            _check_encoding(connection)
             connection.execute(in_schema("CREATE SCHEMA IF NOT EXISTS @", schema))
             connection.execute(
                 in_schema(
@@ -276,6 +277,17 @@ def migrate(connection: psycopg.Connection[Any], schema: str) -> tuple[int, int]
             connection.execute(in_schema(sql, schema))
             connection.execute(in_schema("INSERT INTO @.migrations (version) VALUES (%s)", schema), [version])
         return before, max(before, VERSION)
+
+
+def _check_encoding(connection: psycopg.Connection[Any]) -> None:
+    """Raises `ConfigError` if the database cannot hold every character that the index has."""
+    row = connection.execute("SELECT current_setting('server_encoding'), current_database()").fetchone()
+    encoding, database = row or ("", "")
+    if encoding != "UTF8":
+        raise ConfigError(
+            f"The database `{database}` has the encoding `{encoding}`: expected `UTF8`",
+            hint="Make another one: `CREATE DATABASE traces ENCODING 'UTF8' TEMPLATE template0`",
+        )
 
 
 def grant(connection: psycopg.Connection[Any], schema: str, role: str, *, write: bool) -> None:

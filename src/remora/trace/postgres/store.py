@@ -48,7 +48,8 @@ def init_store(address: Address, *, writers: Sequence[str] = (), readers: Sequen
         for role in writers:
             grant(connection, address.schema, role, write=True)
     except driver().Error as error:
-        raise store_error(error, address) from error
+        hint = "Connect as the store's owner. A role that makes one needs `GRANT CREATE ON DATABASE … TO …`"
+        raise store_error(error, address, hint) from error
     finally:
         connection.close()
     check_version(versions[1], address)
@@ -63,6 +64,8 @@ def store_status(address: Address) -> StoreStatus:
         version = found_version(connection, schema)
         row = connection.execute("SELECT current_setting('server_version'), current_user").fetchone()
         server, role = row or ("", "")
+        if version == 0:
+            check_version(version, address)
         if version != VERSION:
             return StoreStatus(str(address), version, VERSION, server, role)
         row = connection.execute(query(_COUNTS, schema)).fetchone()

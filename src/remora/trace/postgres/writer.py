@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from remora.errors import ConfigError, TraceError, TraceFenced, TraceLocked, TraceNotFound, TracePoisoned, TraceSealed
@@ -144,9 +143,7 @@ class PostgresTrace:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _stream(self, stream_id: str) -> _Stream:
