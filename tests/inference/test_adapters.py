@@ -61,12 +61,18 @@ def test_the_bundled_adapter_is_used_for_its_own_base_alone(tmp_path: Path, monk
     adapter(tmp_path / "decide.gguf", base_sha256="sha256:ab")
     assert Adapters.of(ServerConfig(), "ab").paths == [tmp_path / "decide.gguf"]
     assert Adapters.of(ServerConfig(), "cd").paths == []
+    adapter(tmp_path / "decide-larger.gguf", base_sha256="sha256:cd")
+    assert Adapters.of(ServerConfig(), "ab").paths == [tmp_path / "decide.gguf"]
+    assert Adapters.of(ServerConfig(), "cd").paths == [tmp_path / "decide-larger.gguf"]
+    assert Adapters.of(ServerConfig(adapter="requests"), "cd").paths == []
     assert Adapters.of(ServerConfig(adapter="none"), "ab").paths == []
     assert Adapters.of(ServerConfig(adapter=None), "ab").paths == []
 
 
 def test_an_agent_may_have_the_adapter_for_requests() -> None:
-    weights = read_adapter(bundled_adapter() or Path()).base
+    default = bundled_adapter()
+    assert default
+    weights = default.base
     found = Adapters.of(ServerConfig(adapters={"desk": "requests"}), weights)
     assert [path.name for path in found.paths] == ["decide.gguf", "requests.gguf"]
     assert found.for_operation("desk") == Adapter(1)

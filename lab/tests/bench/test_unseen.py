@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from bench.generator import part
+from inference.real import smollm2
 from remora.events import Call
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT_TOOL
@@ -139,6 +140,7 @@ async def tried(tasks: list[Task], row: str, folder: Path) -> tuple[list[Result]
         return watched[-1]
 
     asked = BenchPlan(tasks, [ROWS[row]], [CONTROLS["none"]], 1)
+    smollm2()  # its tokenizer counts: an estimate is larger, and the prompts would not fit
     place = make_environment(folder / "r.jsonl", SUITE.agents, oracle)
     results = [one async for one in run_bench(trials(asked), asked.models, place, keep=lambda one: None)]
     return results, [turn for one in watched for turn in one.turns]

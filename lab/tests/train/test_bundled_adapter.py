@@ -20,7 +20,7 @@ async def test_the_bundled_adapter_mostly_calls_what_is_right_with_these_weights
     assert adapter is not None
     rows = [*synthetic_rows(11, 24, EstimatedCounter(), unseen=True)]
     smollm2()  # fetched, or the test is skipped
-    server = EmbeddedServer(served_weights(ServerConfig()), context=2048, adapters=[adapter])
+    server = EmbeddedServer(served_weights(ServerConfig()), context=2048, adapters=[adapter.path])
     async with EmbeddedPolicy(server, adapter=Adapter(0)) as policy:
         asked = [Prompt(row.messages, tools_of(row.messages[0]["content"]), (), 1) for row in rows]
         called = [(await policy.decide(prompt)).calls[0].tool for prompt in asked]

@@ -15,7 +15,7 @@ from inference.real import smollm2
 from inference.tiny import ALPHABET, string, value
 from remora.context.contracts import ToolSpec
 from remora.errors import ConfigError
-from remora.gguf import read_pairs
+from remora.gguf import read_layout, read_pairs
 from remora.inference import Adapter, EmbeddedPolicy, EmbeddedServer, EstimatedCounter, read_adapter, sha256_of
 from remora.ports import Prompt
 from remora.subagent import SUBMIT_RESULT
@@ -59,6 +59,33 @@ for name, tensor in tensors.items():
         tensors[name] = halves.swapaxes(1, 2).reshape(tensor.shape)
 write_adapter(Path(sys.argv[3]), tensors, meta)
 print(json.dumps({"prompt": ids, "said": dict(zip(said.indices.tolist(), said.values.tolist()))}))
+"""
+
+# Every row alone, and all of them packed into sequences that share what they begin with.
+PACKED = """
+import json, sys
+from pathlib import Path
+import torch
+from remora_lab.trainer.batches import batches, collate
+from remora_lab.trainer.model import BaseModel
+from remora_lab.trainer.tensors import Gguf
+from remora_lab.trainer.tokens import RowTokenizer
+gguf = Gguf(Path(sys.argv[1]))
+rows = RowTokenizer(gguf).rows([json.loads(line) for line in Path(sys.argv[2]).read_bytes().splitlines()])
+model = BaseModel(gguf, rank=2, alpha=2.0, dtype=torch.float32, seed=3)
+away, seen, read = 0.0, 0, 0
+with torch.no_grad():
+    for group in batches(rows, int(sys.argv[3]), 7):
+        batch = collate(group, torch.device("cpu"))
+        found = model.logits(model.hidden(batch.ids, batch.positions, batch.mask).flatten(0, 1)[batch.places])
+        read += sum(len(tree.ids) for tree in group)
+        at = 0
+        for row in batch.rows:
+            alone = model.logits(model.hidden(torch.tensor([row.prompt + row.answer]))[0, len(row.prompt) - 1 : -1])
+            away = max(away, float((found[at : at + len(row.answer)] - alone).abs().max()))
+            assert batch.answers[at : at + len(row.answer)].tolist() == list(row.answer)
+            at, seen = at + len(row.answer), seen + 1
+print(json.dumps({"away": away, "rows": seen, "read": read, "whole": sum(map(len, rows))}))
 """
 
 
@@ -184,6 +211,28 @@ def tiny_model(path: Path, like: Path | None = None) -> Path:
     head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(meta) + 1) + body
     path.write_bytes(head + bytes(-len(head) % 32) + data)
     return path
+
+
+@pytest.mark.parametrize("tokens", [4000, 40000])
+def test_rows_that_share_their_beginning_are_learned_as_if_each_were_alone(tmp_path: Path, tokens: int) -> None:
+    write_rows(tmp_path / "rows.jsonl", [*synthetic_rows(5, 12, EstimatedCounter())])
+    done = with_torch("-c", PACKED, tiny_model(tmp_path / "tiny.gguf"), tmp_path / "rows.jsonl", str(tokens))
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["rows"] == 12
+    assert told["away"] < 1e-4
+    assert told["read"] < 0.9 * told["whole"]
+
+
+def test_an_adapter_of_the_last_blocks_has_no_tensors_of_the_others(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.jsonl", [*synthetic_rows(5, 12, EstimatedCounter())])
+    base = tiny_model(tmp_path / "tiny.gguf")
+    common = ["-m", "remora_lab.trainer", "--base", base, "--rows", tmp_path / "rows.jsonl", "--batch-tokens", "8000"]
+    common += ["--max-tokens", "20000", "--epochs", "1", "--threads", "1", "--device", "cpu", "--blocks", "1"]
+    done = with_torch(*common, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    names = {tensor.name.split(".")[1] for tensor in read_layout(tmp_path / "out" / "adapter.gguf").tensors}
+    assert names == {"1"}
 
 
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Adapters:
 
     def _describe_file(self, file: AdapterFile) -> dict[str, Any]:
         described = file.record(SCALE)
-        return described if _fits(file, self.base) else described | {"trained_on": file.base}
+        return described if file.fits(self.base) else described | {"trained_on": file.base}
 
 
 def _read(name: Literal["bundled", "requests", "none"] | Path | None, base: str) -> AdapterFile | None:
@@ -71,17 +71,6 @@ def _read(name: Literal["bundled", "requests", "none"] | Path | None, base: str)
 
     if name == "none" or name is None:
         return None
-    if name not in ("bundled", "requests"):
-        return read_adapter(Path(name))
-    path = bundled_adapter("requests" if name == "requests" else "decide")
-    found = read_adapter(path) if path else None
-    return found if found and _fits(found, base) else None
-
-
-def _fits(file: AdapterFile, base: str) -> bool:
-    """Whether the adapter was trained on these weights. True if it does not say."""
-    return _hex_digits(file.base) in ("", _hex_digits(base))
-
-
-def _hex_digits(digest: str) -> str:
-    return digest.removeprefix("sha256:")
+    if name in ("bundled", "requests"):
+        return bundled_adapter("requests" if name == "requests" else "decide", base)
+    return read_adapter(Path(name))

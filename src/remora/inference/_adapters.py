@@ -26,16 +26,24 @@ class AdapterFile:
     """Prompt renderer versions that it was trained on."""
     calling: str = ""
 
+    def fits(self, weights: str) -> bool:
+        """Whether it was trained on the weights with this digest. True if it does not say."""
+        return self.base.removeprefix("sha256:") in ("", weights.removeprefix("sha256:"))
+
     def record(self, scale: float) -> dict[str, object]:
         """What a stream records about it."""
         own = {"file": self.path.name, "sha256": self.sha256, "scale": scale}
         return own | {"renderers": list(self.renderers)} if self.renderers else own
 
 
-def bundled_adapter(name: Literal["decide", "requests"] = "decide") -> Path | None:
-    """An adapter that came with the package, if it did: for packets, or for what people ask for in a sentence."""
-    path = BUNDLED / f"{name}.gguf"
-    return path if path.is_file() else None
+def bundled_adapter(name: Literal["decide", "requests"] = "decide", weights: str = "") -> AdapterFile | None:
+    """The package's adapter for packets, or for what people ask for in a sentence, for the weights with this digest.
+
+    Without a digest, the one for the default model.
+    """
+    paths = [BUNDLED / f"{name}.gguf", *sorted(BUNDLED.glob(f"{name}-*.gguf"))]
+    files = (read_adapter(path) for path in paths if path.is_file())
+    return next((file for file in files if not weights or file.fits(weights)), None)
 
 
 def read_adapter(path: Path) -> AdapterFile:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from remora.context.render import ACCOUNT_HEAD
 from remora.ports import Prompt
 
 _HEADING = re.compile(r"## (.+?)(?: from line (\d+))?")
@@ -60,7 +61,7 @@ def read_prompt(prompt: Prompt) -> PromptParts:
     if only.startswith("{"):
         # A model without an adapter may be told below the packet that the work is done.
         return _packet(orjson.loads(only.partition("\n")[0]))
-    if len(said) == 1 and re.search(r"(?m)^Turn: \d+", only):
+    if only.startswith(ACCOUNT_HEAD) or re.search(r"(?m)^Turn: \d+", only):
         return _packet(_sections(only))
     return _history(said)
 

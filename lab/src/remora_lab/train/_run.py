@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from remora.errors import ConfigError, MissingExtra
-from remora.inference import bundled_adapter, read_adapter, sha256_of
+from remora.inference import AdapterFile, bundled_adapter, read_adapter, sha256_of
 
 STOPPED = 3
 """How the trainer ends when its time was over before all steps were done."""
@@ -53,14 +53,19 @@ def trainer_command(words: Sequence[str]) -> list[str]:
 
 def _find_start(start: str, base: Path) -> Path:
     """The adapter to go on from, which must be one for these weights."""
-    path = bundled_adapter() if start == "bundled" else Path(start).absolute()
-    if path is None:
-        raise ConfigError("No adapter came with this package: expected a file after `--from`")
-    found = read_adapter(path)
     weights = f"sha256:{sha256_of(base)}"
-    if found.base and found.base != weights:
+    found = _bundled(weights) if start == "bundled" else read_adapter(Path(start).absolute())
+    if not found.fits(weights):
         raise ConfigError(
-            f"`{path}` was trained for other weights ({found.base}) than `{base}` ({weights})",
+            f"`{found.path}` was trained for other weights ({found.base}) than `{base}` ({weights})",
             hint="Train from nothing, without `--from`, or name the weights with `--base`",
         )
-    return path
+    return found.path
+
+
+def _bundled(weights: str) -> AdapterFile:
+    """The package's adapter for these weights, else the one for the default model."""
+    found = bundled_adapter(weights=weights) or bundled_adapter()
+    if found is None:
+        raise ConfigError("No adapter came with this package: expected a file after `--from`")
+    return found

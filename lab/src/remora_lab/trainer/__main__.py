@@ -17,9 +17,9 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from remora.errors import RemoraError
-from remora_lab.trainer.batches import batches, collate, held_out
+from remora_lab.trainer.batches import Tree, batches, collate, held_out
 from remora_lab.trainer.judging import judge
-from remora_lab.trainer.model import BaseModel
+from remora_lab.trainer.model import BaseModel, fast_dtype
 from remora_lab.trainer.tensors import Gguf, write_adapter
 from remora_lab.trainer.tokens import RowTokenizer, Tokens
 
@@ -29,7 +29,7 @@ LR, LR_ON = 1e-3, 3e-4
 BATCH_GPU, BATCH_CPU = 16384, 2048
 """Tokens of a step. On a CPU each takes 2.5 MB, and the few rows that it can learn from should make many steps."""
 TOLD_EVERY_S, SAVED_EVERY_S = 10.0, 300.0
-_OF_A_RUN = ("seed", "epochs", "lr", "rank", "alpha", "batch_tokens", "max_tokens", "holdout", "warmup")
+_OF_A_RUN = ("seed", "epochs", "lr", "rank", "alpha", "blocks", "batch_tokens", "max_tokens", "holdout", "warmup")
 """Settings that must be the same for a run to be gone on with."""
 
 
@@ -48,6 +48,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     add("--warmup", type=float, default=0.03, help="share of the steps")
     add("--rank", type=int, default=16)
     add("--alpha", type=float, default=32.0)
+    add("--blocks", type=int, default=None, help="adapt only so many of the last blocks: a smaller file, faster steps")
     add("--batch-tokens", type=int, default=None, help=f"default {BATCH_GPU} on a GPU, {BATCH_CPU} on a CPU")
     add("--max-tokens", type=int, default=2048, help="longer rows are left out, and counted")
     add("--holdout", type=float, default=0.02, help="share of the episodes to judge by")
@@ -77,8 +78,10 @@ class Training:
         if not self.learn:
             raise ValueError(f"There is no row to learn from in {', '.join(map(str, options.rows))}")
         self.judge += _read(tokenizer, options.valid, options.limit, options.max_tokens)[0]
-        dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-        model = BaseModel(gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed)
+        dtype = fast_dtype(self.device)
+        model = BaseModel(
+            gguf, rank=options.rank, alpha=options.alpha, dtype=dtype, seed=options.seed, blocks=options.blocks
+        )
         self.model = model.to(self.device)
         if options.start:
             self.model.begin_with(Gguf(options.start))
@@ -109,11 +112,12 @@ class Training:
         self.save()
         return self.done == self.steps
 
-    def _step(self, group: list[Tokens]) -> torch.Tensor:
+    def _step(self, group: list[Tree]) -> torch.Tensor:
         batch = collate(group, self.device)
         for each in self.optimizer.param_groups:
             each["lr"] = self.options.lr * self._share()
-        logits = self.model.logits(self.model.hidden(batch.ids).flatten(0, 1)[batch.places])
+        hidden = self.model.hidden(batch.ids, batch.positions, batch.mask)
+        logits = self.model.logits(hidden.flatten(0, 1)[batch.places])
         loss = F.cross_entropy(logits, batch.answers)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -128,7 +132,7 @@ class Training:
             return (self.done + 1) / warm
         return 0.1 + 0.45 * (1 + math.cos(math.pi * (self.done - warm) / max(1, self.steps - warm)))
 
-    def _epoch(self, epoch: int) -> list[list[Tokens]]:
+    def _epoch(self, epoch: int) -> list[list[Tree]]:
         return batches(self.learn, self.options.batch_tokens, self.options.seed * 1000 + epoch)
 
     def _tell(self, loss: torch.Tensor) -> None:

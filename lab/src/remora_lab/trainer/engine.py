@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from remora_lab.trainer.model import BaseModel, Block, _norm
+from remora_lab.trainer.model import BaseModel, Block, _norm, fast_dtype, learned_shape
 from remora_lab.trainer.tensors import Gguf
 
 LIKELY = 48
@@ -46,17 +46,17 @@ class Request:
 
 
 def load_merged(path: Path, adapter: Path | None, device: torch.device) -> BaseModel:
-    """The model in bfloat16 (on a CPU in float32), with the adapter added to its weights."""
+    """The model in the device's fast type, with the adapter added to its weights."""
     gguf, learned = Gguf(path), Gguf(adapter) if adapter else None
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    rank = learned.tensor("blk.0.attn_q.weight.lora_a").shape[0] if learned else 1
-    alpha = float(learned.meta["adapter.lora.alpha"]) if learned else 1.0
-    model = BaseModel(gguf, rank=rank, alpha=alpha, dtype=dtype).to(device)
-    if learned:
-        model.begin_with(learned)
-        for block in model.blocks:
-            for layer in block.linear.values():
-                layer.weight += (layer.b.detach() @ layer.a.detach() * layer.scale).to(dtype)
+    dtype = fast_dtype(device)
+    if learned is None:
+        return BaseModel(gguf, rank=1, alpha=1.0, dtype=dtype, blocks=0).to(device).requires_grad_(False).eval()
+    rank, blocks = learned_shape(learned)
+    alpha = float(learned.meta["adapter.lora.alpha"])
+    model = BaseModel(gguf, rank=rank, alpha=alpha, dtype=dtype, blocks=blocks).to(device)
+    model.begin_with(learned)
+    for _, layer in model.adapted():
+        layer.weight += (layer.b.detach() @ layer.a.detach() * layer.scale).to(dtype)
     return model.requires_grad_(False).eval()
 
 

@@ -25,11 +25,12 @@ def judge(model: BaseModel, rows: Sequence[Tokens], batch_tokens: int, device: t
     found: dict[str, list[tuple[float, bool, bool]]] = defaultdict(list)
     for group in batches(rows, batch_tokens, None):
         batch = collate(group, device)
-        logits = model.logits(model.hidden(batch.ids).flatten(0, 1)[batch.places])
+        hidden = model.hidden(batch.ids, batch.positions, batch.mask)
+        logits = model.logits(hidden.flatten(0, 1)[batch.places])
         losses = F.cross_entropy(logits, batch.answers, reduction="none").tolist()
         right = (logits.argmax(-1) == batch.answers).tolist()
         at = 0
-        for row in group:
+        for row in batch.rows:
             here = slice(at, at := at + len(row.answer))
             one = (sum(losses[here]) / len(row.answer), all(right[here][: row.tool]), all(right[here]))
             for kind in ("all", str(row.row.get("origin", "")), f"operation:{row.row.get('operation', '')}"):

@@ -30,6 +30,11 @@ class Gguf:
         self._start = layout.data_start
         self._data = np.memmap(path, dtype=np.uint8, mode="r")
 
+    @property
+    def names(self) -> list[str]:
+        """The names of its tensors."""
+        return list(self._tensors)
+
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
 
