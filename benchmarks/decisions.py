@@ -93,7 +93,7 @@ async def times(asked: list[Asked], threads: int) -> dict[str, list[float]]:
     async with AsyncExitStack() as open_:
         models = {}
         for name, gguf in files.items():
-            server = EmbeddedServer(gguf, context=WINDOW, threads=threads, adapters=[adapter] if adapter else [])
+            server = EmbeddedServer(gguf, context=WINDOW, threads=threads, adapters=[adapter.path] if adapter else [])
             models[name] = await open_.enter_async_context(
                 EmbeddedPolicy(server, adapter=Adapter(0) if adapter else None)
             )

@@ -31,7 +31,12 @@ class DiscoveryConfig(_Block):
     """Which code Remora finds."""
 
     exclude: tuple[str, ...] = ()
-    """Patterns of files and folders to leave out, in `.gitignore` syntax, in addition to the project's `.gitignore`."""
+    """Patterns of files and folders to leave out, in `.gitignore` syntax, in addition to the project's `.gitignore`.
+
+    Copies of other projects (`_vendor`, `third_party`), inputs of tests (`tests/data`, `tests/fixtures`), migrations
+    and generated files ("do not edit" in the first lines) are left out too, with a notice, unless you name the file
+    or its folder.
+    """
     queries: Path | None = None
     """A folder with tree-sitter queries (`<language>.scm`) that replace the built-in ones."""
 

@@ -95,7 +95,11 @@ class Agents:
 
     def is_trusted(self, source: AgentSource) -> bool:
         """Whether the agent is bundled, or the user trusts it in its current version."""
-        return source.origin == "bundled" or _is_trusted(source.read())
+        return source.origin == "bundled" or self._is_trusted(source.read())
+
+    def _is_trusted(self, files: Snapshot) -> bool:
+        known = files.digest in self._project.trusted
+        return known or _read_trusted().get(str(files.folder.resolve())) == files.digest
 
     def describe(self) -> list[AgentRow]:
         """List all agents that `-o` accepts. The row of an agent that cannot be loaded gives the reason."""
@@ -151,7 +155,7 @@ class Agents:
         if agent.definition.name != source.name:
             problem = f"$.name: `{agent.definition.name}`: expected `{source.name}`, the name of its folder"
             raise DefinitionError(source.folder / DEFINITION, [problem])
-        if (places := agent.definition.needs_trust()) and source.origin == "project" and not _is_trusted(files):
+        if (places := agent.definition.needs_trust()) and source.origin == "project" and not self._is_trusted(files):
             raise DefinitionError(
                 source.folder / DEFINITION,
                 [f"{place}: needs trust; read the agent, then `remora trust {source.folder}`" for place in places],
@@ -184,10 +188,6 @@ def bundled_agents() -> Path:
     package = Path(__file__).parents[1]
     shipped = package / "agents"
     return shipped if shipped.is_dir() else package.parents[1] / "agents"
-
-
-def _is_trusted(files: Snapshot) -> bool:
-    return _read_trusted().get(str(files.folder.resolve())) == files.digest
 
 
 def _read_trusted() -> dict[str, str]:

@@ -28,6 +28,7 @@ class Building:
         """`has_begun` tells whether an agent has a stream, so that its start cannot change."""
         self._project = project
         self._has_begun = has_begun
+        self._discovery = project.discovery()
 
     async def jobs(self, jobs: Sequence[Job], done: Sequence[AgentResult]) -> list[Job]:
         """The jobs. Those whose file was changed start with the changes, and with their node as it is then."""
@@ -70,7 +71,7 @@ class Building:
 
     async def _built(self, job: Job, path: str, merged: _Merged) -> Job:
         """The job on the merged file; unchanged if its node is not in there."""
-        node = self._project.discovery().again(job.node, merged.content)
+        node = self._discovery.again(job.node, merged.content)
         if node is None:
             return job
         blobs = self._project.blobs

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -76,7 +76,10 @@ class Project:
         clock: Clock | None = None,
         secrets: Secrets | None = None,
         origins: Mapping[str, str] | None = None,
+        trusted: Collection[str] = (),
     ) -> None:
+        """`trusted` are digests of agents that are trusted beside those of the user's configuration."""
+        self.trusted = frozenset(trusted)
         self.secrets = secrets or Secrets()
         self.root = root
         self._state_dir = state_dir
@@ -229,7 +232,8 @@ class Project:
     def library(self) -> Library:
         """All streams of the project."""
         if self.store is not None:
-            return self.store.library(self.indexing)
+            workspaces = self.state_dir / "workspaces" if self.is_own_state else None
+            return self.store.library(self.indexing, workspaces=workspaces)
         return Library(self.state_dir, own=self.is_own_state, progress=self.indexing)
 
     def discovery(self) -> TreeSitterDiscovery:

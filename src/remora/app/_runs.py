@@ -27,7 +27,7 @@ from remora.config import EngineConfig
 from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, Event, ids_behind
 from remora.nodes import CodeNode
-from remora.orchestrator import Coordinator, LastPass, Plan, meetings, not_run, plan_jobs
+from remora.orchestrator import Coordinator, LastPass, Plan, meetings, plan_jobs
 from remora.ports import AgentResult, Engine, Job
 from remora.trace import read_events
 
@@ -119,8 +119,6 @@ class Runs:
                 session.count_past(self.past_events(ended.agent_id))
 
             async def execute(job: Job) -> AgentResult:
-                if session.is_out_of_time:
-                    return not_run(job, "deadline", "The run's time was over before this agent began")
                 return await session.execute(job, past(job))
 
             # A run with overrides compares single agents, so there is no last pass over merged changes.
@@ -145,7 +143,7 @@ class Runs:
             return
         from remora.app._fleet import describe_placement, ray_engine
 
-        async with ray_engine(self._project, plan) as engine:
+        async with ray_engine(session, plan) as engine:
             yield engine
             if event := describe_placement(engine.placed, plan.run_id):
                 await session.writer.append(f"runs/{plan.run_id}", [event])

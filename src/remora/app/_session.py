@@ -24,6 +24,7 @@ from remora.context.render import fixed_tokens, reserved_tokens, system_text
 from remora.errors import BudgetError, ConfigError
 from remora.escalation import Rung
 from remora.events import Event, FileChange
+from remora.orchestrator import not_run
 from remora.ports import AgentResult, Job, SummaryGuard, Tools
 from remora.runner import Advice, RunLimits, Runner
 from remora.subagent import ESCALATE, NO_TOOL_FITS, SUBMIT_RESULT, SubagentDefinition
@@ -61,7 +62,9 @@ class Session:
     """The tools of MCP servers by agent."""
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
-        """Run one agent to its end."""
+        """Run one agent to its end. It does not begin when the run's time is over."""
+        if self.is_out_of_time and not past:
+            return not_run(job, "deadline", "The run's time was over before this agent began")
         return await self.finish(await self.runner(job, past))
 
     async def finish(self, runner: Runner) -> AgentResult:
