@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -139,10 +138,14 @@ def _with_adapter(row: TableRow, found: Deciders) -> Deciders:
     return found
 
 
-@cache
+_counters: dict[tuple[Path | None, str], TokenCounter] = {}
+"""Tokenizers of weights. Missing weights are looked for again: they may have been downloaded since."""
+
+
 def _counter(gguf: Path | None, model: str) -> TokenCounter | None:
     """The embedded model's own, also for rows without a model, so that their prompts can be compared."""
-    return weights_counter(ServerConfig(gguf=gguf, model=model))
+    known = _counters.get((gguf, model)) or weights_counter(ServerConfig(gguf=gguf, model=model))
+    return _counters.setdefault((gguf, model), known) if known else None
 
 
 def make_environment(results: Path, agents: Path | None, oracle: Callable[[Task], TaskOracle]) -> BenchEnvironment:
