@@ -155,6 +155,12 @@ async def test_a_url_that_is_no_model_server_is_told_so(reply: Reply, model: str
         await at_url(reply, model)
 
 
+async def test_a_server_that_fails_to_list_its_models_is_told_by_its_status() -> None:
+    with pytest.raises(ConfigError, match="HTTP 500") as caught:
+        await at_url(answer(b"Internal Server Error", 500, "text/plain"))
+    assert "server.api_key_env" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("mode", ["json", "tools"])
 async def test_an_argument_too_many_is_dropped_with_a_notice(mode: Any) -> None:
     args = {"code": "E1", "node_id": "a.py:f"}

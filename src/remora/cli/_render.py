@@ -131,7 +131,8 @@ def verdicts(results: Sequence[AgentResult]) -> None:
     sealed = sum(bool(result.head) for result in results)
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
     decisions(analysis.sum_rungs(row for result in results for row in result.decisions))
-    say(f"Largest prompt {largest} tokens · {sealed} streams sealed{unsealed} · none of your files changed yet", hang=2)
+    streams = f"{number(sealed, 'stream')} sealed{unsealed}"
+    say(f"Largest prompt {largest} tokens · {streams} · none of your files changed yet", hang=2)
     say("")
 
 

@@ -54,14 +54,15 @@ async def probe(endpoint: Endpoint) -> Probed:
 
     cannot: tuple[str, ...] = ()
     async with http_client(endpoint.root, endpoint.api_key, endpoint.deadline_s) as client:
-        answers: dict[str, Any] = {"/v1/models": await _models(client, endpoint)}
+        status, listed = await _models(client, endpoint)
+        answers: dict[str, Any] = {"/v1/models": listed}
         endpoint = await _recognize(client, endpoint, answers)
-        endpoint = _with_model(endpoint, models_in(answers["/v1/models"]))
+        endpoint = _with_model(endpoint, models_in(listed), status)
         for path in _WINDOW_PATHS.get(endpoint.preset.name, ()):
             if path not in answers:
                 answers[path] = await _ask(client, endpoint, endpoint.root + path)
         if endpoint.preset.name == "url":
-            found = await ask_abilities(client, endpoint, listed=answers["/v1/models"])
+            found = await ask_abilities(client, endpoint, listed=listed)
             endpoint, cannot = _apply(endpoint, found), found.cannot
     counter = counter_for(endpoint)
     window = window_in(endpoint.preset.name, answers, endpoint.model)
@@ -94,11 +95,12 @@ async def _recognize(client: Any, endpoint: Endpoint, answers: dict[str, Any]) -
     return replace(endpoint, preset=PRESETS[found]) if found else endpoint
 
 
-async def _models(client: Any, endpoint: Endpoint) -> Any:
+async def _models(client: Any, endpoint: Endpoint) -> tuple[int, Any]:
+    """The HTTP status and the JSON of the server's list of models."""
     import httpx2
 
     try:
-        return await _ask(client, endpoint, endpoint.url + "/models")
+        return await _fetch(client, endpoint, endpoint.url + "/models")
     except (httpx2.HTTPError, TimeoutError) as error:
         raise ConfigError(
             f"No server answers at {endpoint.url}: {type(error).__name__}",
@@ -108,6 +110,11 @@ async def _models(client: Any, endpoint: Endpoint) -> Any:
 
 async def _ask(client: Any, endpoint: Endpoint, url: str) -> Any:
     """The JSON at `url`; None if the server has none there."""
+    return (await _fetch(client, endpoint, url))[1]
+
+
+async def _fetch(client: Any, endpoint: Endpoint, url: str) -> tuple[int, Any]:
+    """The HTTP status and the JSON at `url`; None in place of JSON if the server has none there."""
     async with asyncio.timeout(endpoint.deadline_s):
         if url.removeprefix(endpoint.root) in _POSTED:
             response = await client.post(url, json={"model": endpoint.model, "stream": False})
@@ -119,16 +126,20 @@ async def _ask(client: Any, endpoint: Endpoint, url: str) -> Any:
             hint="Name the environment variable that holds it in `server.api_key_env`",
         )
     try:
-        return orjson.loads(response.content) if response.status_code == 200 else None
+        found = orjson.loads(response.content) if response.status_code == 200 else None
     except orjson.JSONDecodeError:
-        return None
+        found = None
+    return response.status_code, found
 
 
-def _with_model(endpoint: Endpoint, known: tuple[str, ...]) -> Endpoint:
-    """The endpoint with a model that the server has: the requested one, or the first."""
+def _with_model(endpoint: Endpoint, known: tuple[str, ...], status: int) -> Endpoint:
+    """The endpoint with a model that the server has: the requested one, or the first.
+
+    `status` is the HTTP status of the server's list of models.
+    """
     if not endpoint.model:
         if not known:
-            raise _no_model(endpoint)
+            raise _no_model(endpoint, status)
         return replace(endpoint, model=known[0])
     if found := _match(endpoint.model, known):
         return replace(endpoint, model=found)
@@ -154,7 +165,12 @@ def _short_names(name: str) -> tuple[str, str]:
     return last, last.removesuffix(".gguf")
 
 
-def _no_model(endpoint: Endpoint) -> ConfigError:
+def _no_model(endpoint: Endpoint, status: int) -> ConfigError:
+    if status >= 500:
+        return ConfigError(
+            f"{endpoint.url}/models answers with an error of the server: HTTP {status}",
+            hint="Read the server's log. If it needs a key, name its environment variable in `server.api_key_env`",
+        )
     if endpoint.preset.name == "url":
         return ConfigError(
             f"{endpoint.url} does not answer like a model server: it lists no models",
