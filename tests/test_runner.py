@@ -394,6 +394,35 @@ async def test_a_call_that_only_repeats_itself_is_no_longer_offered_until_files_
     assert [list(event.offered) for event in receipts] == offered
 
 
+class StubbornTools(CountingTools):
+    """Tools of which one fails in the same way for the same arguments."""
+
+    specs = (
+        ToolSpec(name="run_linter", effects="none"),
+        ToolSpec(name="apply_fix", effects="workspace", parameters={"properties": {"code": {"type": "string"}}}),
+        ToolSpec(name="ask_ci", effects="outside", parameters={"properties": {"job": {"type": "string"}}}),
+    )
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> ToolOutput:
+        if name == "run_linter":
+            return await super().call(name, args)
+        return ToolOutput({"summary": f"No {args}", "outcome": "error", "error": f"No {args}"})
+
+
+async def test_a_tool_that_failed_twice_alike_is_not_offered_for_one_turn() -> None:
+    same, other = calls("apply_fix", code="F401"), calls("apply_fix", code="E711")
+    policy = Plays(same, same, calls("run_linter"), other, same, same, DONE)
+    await Stage(policy, max_errors=9, tools=StubbornTools()).run()
+    offered = ["apply_fix" in [tool.name for tool in prompt.tools] for prompt in policy.prompts]
+    assert offered == [True, True, False, True, True, False, False]
+
+
+async def test_a_tool_of_the_outside_world_may_be_tried_again_when_it_failed_alike() -> None:
+    policy = Plays(*[calls("ask_ci", job="7")] * 3, DONE)
+    await Stage(policy, max_errors=9, tools=StubbornTools()).run()
+    assert all("ask_ci" in [tool.name for tool in prompt.tools] for prompt in policy.prompts)
+
+
 async def test_a_deadline_ends_the_agent_and_seals_its_stream() -> None:
     stage = Stage(Waiting(), deadline_s=0.05)
     result = await stage.run()

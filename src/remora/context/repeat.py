@@ -9,6 +9,8 @@ from remora.events import CandidateAction, PacketDelta, canonical, digest
 
 REPEAT_LIMIT = 3
 """After this many equal calls with equal results, the call is no longer offered."""
+FAILURE_LIMIT = 2
+"""After this many equal calls with equal failures in a row, the tool is not offered in the next turn."""
 REMEMBERED = 256
 """Number of different calls to remember, so that memory stays bounded."""
 

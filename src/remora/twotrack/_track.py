@@ -15,6 +15,7 @@ from remora.context.cut import may_be_longer
 from remora.context.models import DecisionPacket
 from remora.context.projection import PROJECTOR, project
 from remora.context.recall import RECALL
+from remora.context.repeat import FAILURE_LIMIT
 from remora.context.summarizers import Distilled
 from remora.errors import DecisionError, RemoraError, UsageError
 from remora.events import (
@@ -158,7 +159,17 @@ class Track(TrackParts):
         """Whether another call of the tool can tell nothing new."""
         called = [action.outcome for action in shown.recent_actions if action.tool == tool.name]
         once = tool.name == self._asked.settings.check_tool and called[-1:] != ["error"]
-        return self._results.is_worn_out(tool, 1) if once else self._results.is_worn_out(tool)
+        worn_out = self._results.is_worn_out(tool, 1) if once else self._results.is_worn_out(tool)
+        return worn_out or self._fails_alike(tool, shown)
+
+    def _fails_alike(self, tool: ToolSpec, shown: DecisionPacket) -> bool:
+        """Whether the newest calls were the same failing call of this tool, which nothing outside can change.
+
+        Small models make such a call until a limit stops them. One turn without the tool makes them try another.
+        """
+        newest = shown.recent_actions[-1:]
+        failed = bool(newest) and (newest[0].tool, newest[0].outcome) == (tool.name, "error")
+        return failed and tool.effects != "outside" and self._results.repeats >= FAILURE_LIMIT
 
     async def response(self, reply: Reply, *, calls: Iterable[CallLike] | None = None) -> tuple[Call, ...]:
         """Record a reply and return its valid calls.
