@@ -4,7 +4,7 @@ from remora.context.evidence._account import Account, ChatAccount, write_account
 from remora.context.evidence._calls import call_line
 from remora.context.evidence._chat import MESSAGE_OVERHEAD, Message, append_message
 from remora.context.evidence._entries import Entry, agent_said, called, person_said
-from remora.context.evidence._failure import says_failed
+from remora.context.evidence._failure import names_error, says_failed
 from remora.context.evidence._memory import Evidence, Known, remember
 from remora.context.evidence._parsing import parsed as parsed_output
 from remora.context.evidence._reading import Kind, Reading, read_output
@@ -24,6 +24,7 @@ __all__ = [
     "append_message",
     "call_line",
     "called",
+    "names_error",
     "parsed_output",
     "person_said",
     "read_output",
