@@ -8,6 +8,7 @@ from remora.context.evidence._failure import names_error, says_failed
 from remora.context.evidence._memory import Evidence, Known, remember
 from remora.context.evidence._parsing import parsed as parsed_output
 from remora.context.evidence._reading import Kind, Reading, read_output
+from remora.context.evidence._whole import whole_lines
 from remora.context.evidence._words import words_of
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "read_output",
     "remember",
     "says_failed",
+    "whole_lines",
     "words_of",
     "write_account",
     "write_chat",
