@@ -15,6 +15,8 @@ Identifiers = tuple[tuple[str, str], ...]
 
 MAX_IDENTIFIERS = 64
 """Most identifiers of one output."""
+MAX_URLS = 8
+"""Most URLs among the identifiers of records."""
 MAX_VALUE = 120
 _SCANNED = 400
 """Lines of a text in which identifiers are looked for."""
@@ -68,7 +70,7 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
         return
     if isinstance(value, str):
         is_new = value and value not in pairs and len(value) <= MAX_VALUE and "\n" not in value
-        if is_new and (_is_key(key) or _is_value(value)):
+        if is_new and (_is_key(key) or _is_value(value)) and not _is_one_url_more(value, pairs):
             pairs[value] = key
     elif isinstance(value, int):
         if not isinstance(value, bool) and _is_key(key) and len(text := str(value)) <= MAX_VALUE:
@@ -81,6 +83,13 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
     elif isinstance(value, _RECORDS):
         for name, item in value.items():
             _take_field(key, str(name), item, depth, pairs)
+
+
+def _is_one_url_more(value: str, pairs: Mapping[str, str]) -> bool:
+    """Whether a URL names what another identifier names, or comes after enough of them: each takes many tokens."""
+    if "://" not in value:
+        return False
+    return value.rpartition("/")[2] in pairs or sum("://" in each for each in pairs) >= MAX_URLS
 
 
 def _take_field(key: str, name: str, item: Any, depth: int, pairs: dict[str, str]) -> None:
@@ -109,7 +118,7 @@ def _is_value(value: str) -> bool:
 @lru_cache(maxsize=1024)
 def _is_key(key: str) -> bool:
     name = key.lower()
-    return name in ("id", "name", "key", "code", "path", "url") or name.endswith(
+    return name in ("id", "name", "key", "code", "path", "url", "number") or name.endswith(
         ("_id", "id", "_number", "_key", "_path", "url", "uri")
     )
 
