@@ -76,7 +76,7 @@ def test_a_value_within_a_line_stays_within_it(value: Any) -> None:
 def test_long_texts_and_nested_fields_of_wide_rows_follow_the_table() -> None:
     issues = [
         {"url": f"https://api.example.com/repos/o/r/issues/{number}", "number": number, "title": title, "state": "open",
-         "user": {"login": "ann", "url": "https://example.com/users/ann"}, "body": f"Steps:\n\n1. run {number}\n" * 9}
+         "user": {"login": "ann", "url": "https://example.com/users/ann"}, "body": f"Steps:\n\n1. run {number}\n" * 19}
         for number, title in ((412, "Crash on empty config"), (419, "Memory leak"))
     ]  # fmt: skip
     lines = record_lines(issues)

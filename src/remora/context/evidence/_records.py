@@ -38,8 +38,8 @@ _TITLES = ("name", "id", "title", "key", "number")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")
 LONG_TEXT = 160
 """A longer text gets lines of its own."""
-WIDE_ROW = 240
-"""A table with a longer row shows its wide fields below each row."""
+WIDE_ROW = 400
+"""A table with a longer row shows the wide fields of its rows after it. Longer lines would be split."""
 MAX_FOUND = 40
 """Most rows beyond `MAX_ROWS` that are shown because they hold a word of the focus."""
 
