@@ -15,8 +15,6 @@ Identifiers = tuple[tuple[str, str], ...]
 
 MAX_IDENTIFIERS = 64
 """Most identifiers of one output."""
-MAX_URLS = 8
-"""Most URLs among the identifiers of records."""
 MAX_VALUE = 120
 _SCANNED = 400
 """Lines of a text in which identifiers are looked for."""
@@ -70,7 +68,7 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
         return
     if isinstance(value, str):
         is_new = value and value not in pairs and len(value) <= MAX_VALUE and "\n" not in value
-        if is_new and (_is_key(key) or _is_value(value)) and not _is_one_url_more(value, pairs):
+        if is_new and (_is_key(key) or _is_value(value)) and not _is_named_url(value, pairs):
             pairs[value] = key
     elif isinstance(value, int):
         if not isinstance(value, bool) and _is_key(key) and len(text := str(value)) <= MAX_VALUE:
@@ -85,11 +83,9 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
             _take_field(key, str(name), item, depth, pairs)
 
 
-def _is_one_url_more(value: str, pairs: Mapping[str, str]) -> bool:
-    """Whether a URL names what another identifier names, or comes after enough of them: each takes many tokens."""
-    if "://" not in value:
-        return False
-    return value.rpartition("/")[2] in pairs or sum("://" in each for each in pairs) >= MAX_URLS
+def _is_named_url(value: str, pairs: Mapping[str, str]) -> bool:
+    """Whether a URL ends with another identifier of the output, such as the name of a rule in its documentation."""
+    return "://" in value and value.rpartition("/")[2] in pairs
 
 
 def _take_field(key: str, name: str, item: Any, depth: int, pairs: dict[str, str]) -> None:
