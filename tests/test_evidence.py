@@ -184,3 +184,13 @@ async def test_a_search_for_words_leaves_out_results_that_are_too_large(monkeypa
         await tt.call({"tool": "lookup", "args": {}}, lambda: "needle " * 4_000)
         found = await tt.recall("needle")
     assert found["summary"] == "Nothing contains 'needle'; not searched: 1 very large results"
+
+
+async def test_an_exception_that_a_tool_returns_is_an_error() -> None:
+    async with MemoryTwoTrack("Find the city", tools=[LOOKUP]) as tt:
+        await tt.request()
+        await tt.call({"tool": "lookup", "args": {}}, lambda: ValueError("no such city"))
+        prompt = await tt.request()
+    assert tt.last_result is not None
+    assert tt.last_result.outcome == "error"
+    assert "lookup() failed: ValueError: no such city" in prompt.text

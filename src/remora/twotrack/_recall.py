@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
-from remora.context.recall import Recall, Remembered
+from remora.context.recall import RECALL, Recall, Remembered
 from remora.errors import TraceError
 from remora.events import (
     Event,
@@ -40,10 +40,11 @@ class ReadResult(Protocol):
 
 
 async def recall_from(
-    agent_id: str, read: ReadStream, last: int, results: ReadResult, text: str, seq: int | None, lines: str
+    agent_id: str, read: ReadStream, last: int, results: ReadResult, text: str, seq: int | str | None, lines: str
 ) -> dict[str, Any]:
     """Look up event `seq`, or search the newest results up to event `last` for `text`. Returns a bounded result."""
     query = Recall(text, seq, lines)
+    seq = query.seq
     first = max(0, last - SEARCHED_EVENTS + 1) if seq is None else max(0, seq)
     query.skipped_before = first if seq is None else 0
     async for event in read(agent_id, after=first - 1):
@@ -52,10 +53,12 @@ async def recall_from(
         if is_check(event) or not query.wants(event.seq):
             continue
         if isinstance(event, ToolResultEvent):
+            if seq is None and event.tool == RECALL.name:
+                continue  # it repeats what the search finds in its place
             if seq is None and event.raw_ref is not None and event.raw_ref.size > SEARCHED_BYTES:
                 query.skipped_large += 1
                 continue
-            query.take(Remembered(event.seq, event.turn, event.tool, await results.text(event)))
+            query.take(Remembered(event.seq, event.turn, event.tool, await results.text(event), _is_value(event)))
         elif isinstance(event, UserInputEvent | ModelResponseEvent) and seq is not None:
             query.take(Remembered(event.seq, event.turn, event.type, event.text))
         elif isinstance(event, PacketUpdateEvent) and event.origin:
@@ -71,12 +74,19 @@ async def _taken_over(event: PacketUpdateEvent, read: ReadStream | None, results
             break
         found = await _find(read, found.origin) if read else None
     if isinstance(found, ToolResultEvent):
-        return Remembered(event.seq, event.turn, found.tool, await results.text(found))
+        return Remembered(event.seq, event.turn, found.tool, await results.text(found), _is_value(found))
     if isinstance(found, UserInputEvent | ModelResponseEvent):
         return Remembered(event.seq, event.turn, found.type, found.text)
     evidence = event.delta.evidence if isinstance(event.delta, PacketDelta) else None
     held = "\n".join((evidence.text, *evidence.given, *evidence.lines)).strip() if evidence else ""
     return Remembered(event.seq, event.turn, event.source, held)
+
+
+def _is_value(event: ToolResultEvent) -> bool:
+    """Whether the tool returned an object or a list, and not text."""
+    if event.raw_ref is not None:
+        return event.raw_ref.encoding in ("json", "exact-json")
+    return isinstance(event.raw, dict | list)
 
 
 async def _find(read: ReadStream, origin: dict[str, Any]) -> Event | None:

@@ -280,9 +280,15 @@ async def call_tool(use: Callable[..., Awaitable[Any] | Any], args: Mapping[str,
         result = make_error_result(said) | {"code": error.code}
         return ToolOutput(result, error.prints, error.outputs, raised=error)
     except Exception as error:  # noqa: BLE001 - foreign code: the model reads any failure as the result
-        said = f"{type(error).__name__}: {str(error) or 'no message'}"
-        return ToolOutput(make_error_result(said), raised=error)
+        return _failed_with(error)
+    if isinstance(value, Exception):  # as `asyncio.gather(…, return_exceptions=True)` returns it
+        return _failed_with(value)
     return value if isinstance(value, ToolOutput) else ToolOutput(value)
+
+
+def _failed_with(error: Exception) -> ToolOutput:
+    said = f"{type(error).__name__}: {str(error) or 'no message'}"
+    return ToolOutput(make_error_result(said), raised=error)
 
 
 def with_outcome(event: ToolResultEvent, outcome: Literal["success", "error", "partial", "unknown"]) -> ToolResultEvent:

@@ -169,3 +169,46 @@ def test_an_object_and_its_json_are_read_alike(value: dict[str, Any]) -> None:
     except (orjson.JSONEncodeError, TypeError):
         return
     assert read_output(text) == read_output(value)
+
+
+REPORT = [{"code": f"E{at}", "row": at, "message": f"line {at} is too long"} for at in range(100, 140)]
+
+
+@pytest.mark.parametrize("option", [0, orjson.OPT_INDENT_2])
+def test_json_with_a_few_lines_around_it_is_read_as_records(option: int) -> None:
+    written = orjson.dumps(REPORT, option=option).decode()
+    for text in (f"{written}warning: two rules clash", f"HTTP/1.1 200 OK\nX-Request-Id: req_9\n\n{written}\n"):
+        reading = read_output(text)
+        assert reading.kind == "records"
+        assert " E123, 123, line 123 is too long" in reading.lines
+        assert ("code", "E101") in reading.identifiers
+    assert read_output(f"{written}\nwarning: two rules clash").lines[-1] == "warning: two rules clash"
+    assert read_output(f"X-Request-Id: req_9\n\n{written}").lines[0] == "X-Request-Id: req_9"
+
+
+def test_code_and_prose_with_some_json_in_them_are_read_as_they_are() -> None:
+    text = "The answer looks like this:\n[1, 2]\n" + "It has more lines than that.\n" * 5
+    assert read_output(text).kind == "text"
+    assert "[1, 2]" in read_output(text).lines
+    assert read_output("[build-system]\nrequires = []\n").lines == ("[build-system]", "requires = []")
+
+
+def test_a_commit_stands_beside_its_subject() -> None:
+    log = "".join(
+        f"commit {sign * 40}\nAuthor: Ann <a@x.io>\nDate:   Mon\n\n    Fix {sign}\n\n    Why: {sign}{sign}\n\n"
+        for sign in "ab"
+    )
+    assert read_output(log).lines[:6] == (
+        f"commit {'a' * 40}: Fix a", "Author: Ann <a@x.io>", "Date:   Mon", "", "    Why: aa", "",
+    )  # fmt: skip
+    patch = f"commit {'a' * 40}\nAuthor: Ann\n\n    Fix a\n\ndiff --git a/x b/x\n@@ -1 +1 @@\n-commit {'b' * 40}\n"
+    assert read_output(patch).kind == "diff"
+
+
+def test_a_url_that_ends_with_a_name_is_no_further_identifier_and_a_number_is_one() -> None:
+    rows = [{"number": at, "title": "a b", "url": f"https://example.com/{at}x"} for at in (100, 130)]
+    assert read_output({"rows": rows}).identifiers == (
+        ("number", "100"), ("url", "https://example.com/100x"), ("number", "130"), ("url", "https://example.com/130x"),
+    )  # fmt: skip
+    named = [{"name": f"rule-{at}", "url": f"https://example.com/rule-{at}"} for at in range(3)]
+    assert [key for key, _ in read_output({"rules": named}).identifiers] == ["name"] * 3

@@ -71,3 +71,58 @@ def test_no_text_or_number_is_lost(value: Any) -> None:
 @given(_VALUES)
 def test_a_value_within_a_line_stays_within_it(value: Any) -> None:
     assert "\n" not in flow(value)
+
+
+def test_long_texts_and_nested_fields_of_wide_rows_follow_the_table() -> None:
+    issues = [
+        {"url": f"https://api.example.com/repos/o/r/issues/{number}", "number": number, "title": title, "state": "open",
+         "user": {"login": "ann", "url": "https://example.com/users/ann"}, "body": f"Steps:\n\n1. run {number}\n" * 19}
+        for number, title in ((412, "Crash on empty config"), (419, "Memory leak"))
+    ]  # fmt: skip
+    lines = record_lines(issues)
+    assert lines[:8] == [
+        "(2, state open): number, title",
+        " 412, Crash on empty config",
+        " 419, Memory leak",
+        " all:",
+        "  user: login: ann, url: https://example.com/users/ann",
+        " number 412:",
+        "  url: https://api.example.com/repos/o/r/issues/412",
+        "  body:",
+    ]
+    assert lines[8:10] == ["   Steps:", "   1. run 412"]
+    assert " number 419:" in lines
+
+
+def test_the_leaves_of_deep_records_are_shown_under_the_name_of_their_record() -> None:
+    pods = [
+        {"metadata": {"name": f"web-{at}", "labels": {"app": "web", "tier": "front"}},
+         "spec": {"node": f"node-{at}", "containers": [{"name": "web", "ports": [{"port": 8443}], "env": []}]},
+         "status": {"phase": "Pending", "containers": [
+             {"name": "web", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "x" * 60}}}]}}
+        for at in (1, 2)
+    ]  # fmt: skip
+    lines = record_lines({"items": pods})
+    assert lines[:2] == ["items (2):", " all:"]
+    assert " 1 web-1:" in lines
+    assert any("reason: CrashLoopBackOff" in line for line in lines)
+    assert not any("fields}" in line or "items]" in line for line in lines)
+
+
+def test_a_row_that_the_focus_names_is_shown_wherever_it_stands() -> None:
+    rows = [{"id": f"itm_{at}", "stock": at} for at in range(1000)]
+    lines = record_lines({"data": rows}, None, frozenset({"itm_777"}))
+    assert " itm_777, 777" in lines
+    assert lines[-1] == " … 799 more"
+
+
+def test_rows_that_are_all_the_same_are_told_once() -> None:
+    assert record_lines({"a": [{"id": 7, "n": 1}] * 2}) == ["a (2, id 7, n 1):"]
+    assert flow({"a": [{"id": 7, "n": 1}] * 2}) == "a: [id: 7, n: 1; id: 7, n: 1]"
+
+
+def test_a_value_of_hundreds_of_levels_is_read() -> None:
+    value: Any = "the bottom"
+    for level in range(400):
+        value = {"a": [value], "level": level}
+    assert record_lines(value)[0] == "level: 399"

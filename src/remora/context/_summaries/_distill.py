@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from remora.context._summaries._bounds import bounded
 from remora.context.aliases import contract_names
-from remora.context.evidence import parsed_output, says_failed
+from remora.context.evidence import names_error, parsed_output, says_failed
 from remora.context.summary import Summarized
 from remora.context.text import one_line
 from remora.events import (
@@ -27,8 +27,13 @@ from remora.events import (
 
 MAX_STATUS_FIELDS = 4
 """Fields of a record whose `status` is that of the call."""
-_ERROR_FIELDS = ("error", "Error", "exception", "message", "detail", "reason", "stderr")
+_ERROR_FIELDS = (
+    "error", "Error", "exception", "message", "errorMessage", "error_message", "errmsg", "error_msg", "detail", "fault",
+    "reason", "title", "stderr",
+)  # fmt: skip
 """Fields that say why a call failed, the best first."""
+_MESSAGE_FIELDS = ("message", "Message", "msg", "faultstring")
+"""Fields of an error that say what went wrong."""
 _CANDIDATES = TypeAdapter(tuple[CandidateAction, ...])
 _EXCERPTS = TypeAdapter(tuple[Excerpt, ...])
 
@@ -143,7 +148,7 @@ def _outcome(result: Mapping[str, Any]) -> Outcome:
     for outcome in get_args(Outcome):
         if result.get("outcome") == outcome:
             return cast("Outcome", outcome)
-    if result.get("error"):
+    if names_error(result.get("error"), result):
         return "error"
     status = str(result.get("status", "")).lower()
     # A large record may describe something else that failed, such as a build.
@@ -157,10 +162,11 @@ def _error_text(value: Any, summary: str) -> str:
     said = parsed_output(value)
     record = said if isinstance(said, Mapping) else value if isinstance(value, Mapping) else {}
     errors = record.get("errors")
-    found = [*map(record.get, _ERROR_FIELDS), *(errors if isinstance(errors, list) else ())]
+    listed = errors if isinstance(errors, list) else record.get("detail")
+    found = [*map(record.get, _ERROR_FIELDS), *(listed if isinstance(listed, list) else ())]
     text = next((item for item in found if isinstance(item, str | Mapping) and item), "")
     if isinstance(text, Mapping):
-        text = text.get("message", text)
+        text = next((text[name] for name in _MESSAGE_FIELDS if name in text), text)
     if not text and isinstance(said, str) and not isinstance(value, str):
         text = said.strip().partition("\n")[0]  # content blocks
     return one_line(str(text)) or summary

@@ -68,7 +68,7 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
         return
     if isinstance(value, str):
         is_new = value and value not in pairs and len(value) <= MAX_VALUE and "\n" not in value
-        if is_new and (_is_key(key) or _is_value(value)):
+        if is_new and (_is_key(key) or _is_value(value)) and not _is_named_url(value, pairs):
             pairs[value] = key
     elif isinstance(value, int):
         if not isinstance(value, bool) and _is_key(key) and len(text := str(value)) <= MAX_VALUE:
@@ -81,6 +81,11 @@ def _take_records(key: str, value: Any, depth: int, pairs: dict[str, str]) -> No
     elif isinstance(value, _RECORDS):
         for name, item in value.items():
             _take_field(key, str(name), item, depth, pairs)
+
+
+def _is_named_url(value: str, pairs: Mapping[str, str]) -> bool:
+    """Whether a URL ends with another identifier of the output, such as the name of a rule in its documentation."""
+    return "://" in value and value.rpartition("/")[2] in pairs
 
 
 def _take_field(key: str, name: str, item: Any, depth: int, pairs: dict[str, str]) -> None:
@@ -109,7 +114,7 @@ def _is_value(value: str) -> bool:
 @lru_cache(maxsize=1024)
 def _is_key(key: str) -> bool:
     name = key.lower()
-    return name in ("id", "name", "key", "code", "path", "url") or name.endswith(
+    return name in ("id", "name", "key", "code", "path", "url", "number") or name.endswith(
         ("_id", "id", "_number", "_key", "_path", "url", "uri")
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -12,8 +15,16 @@ MAX_NESTED = 4
 """Levels of a value in which texts that are JSON are parsed."""
 MIN_NESTED = 20
 """Characters of the shortest text that is parsed inside a value: shorter ones are as readable as text."""
+MAX_BLOCK = 2_000_000
+"""Most characters of a text in which JSON is looked for."""
+BLOCK_SHARE = 0.6
+"""The share of a text that is JSON, if it is read as JSON with a few lines around it."""
+MAX_STARTS = 3
+"""Lines that may begin the JSON of a text: this many are tried."""
 SHOWN_BYTES = 16
 """Bytes of binary data that are shown as numbers."""
+_BLOCK = re.compile(r"^(?=[\[{])", re.MULTILINE)
+_DECODER = json.JSONDecoder()
 _BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link", "json"})
 """Types of content blocks, as MCP and the APIs of chat models name them."""
 _BESIDE_BLOCKS = frozenset({"isError", "is_error", "structuredContent", "structured_content", "_meta", "meta", "type"})
@@ -48,6 +59,25 @@ def _unnested(value: Any, depth: int) -> Any:
     if depth > 0 and isinstance(value, list):
         return [_unnested(item, depth - 1) for item in value]
     return value
+
+
+def json_block(text: str) -> tuple[str, Any, str] | None:
+    """The object or list that a text consists of for the most part, and the text before and after it.
+
+    Such as the body of an HTTP response, or the report of a program that also prints warnings.
+    """
+    if len(text) > MAX_BLOCK or not (text[:1] in ("{", "[") or "\n{" in text or "\n[" in text):
+        return None
+    for start in islice(_BLOCK.finditer(text), MAX_STARTS):
+        if len(text) - start.end() < len(text) * BLOCK_SHARE:
+            return None
+        try:
+            value, end = _DECODER.raw_decode(text, start.end())
+        except (ValueError, RecursionError):
+            continue
+        if end - start.end() >= len(text) * BLOCK_SHARE and value:
+            return text[: start.end()].strip("\n"), _unnested(value, MAX_NESTED), text[end:].strip("\n")
+    return None
 
 
 def content_blocks(value: Any) -> Sequence[Mapping[str, Any]] | None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from remora.context.evidence._failure import says_failed
+from remora.context.evidence._git import commit_lines, is_git_log
 from remora.context.evidence._html import html_lines, is_html
 from remora.context.evidence._identifiers import Identifiers, identifiers
-from remora.context.evidence._parsing import parsed
+from remora.context.evidence._parsing import json_block, parsed
 from remora.context.evidence._records import record_lines
 from remora.context.evidence._words import words_of
 
@@ -67,11 +68,15 @@ def read_output(value: Any, focus: frozenset[str] = frozenset(), args: Mapping[s
     """Read the result of a call with `args`. Of a large one, lines with words of `focus` are preferred."""
     found = parsed(value)
     unread = 0
-    if isinstance(found, str):
+    kind: Kind = "records"
+    if not isinstance(found, str):
+        lines = record_lines(found, args, focus)
+    elif block := json_block(found):
+        before, found, after = block
+        lines = [*before.split("\n"), *record_lines(found, args, focus), *after.split("\n")]
+    else:
         unread = found.count("\n", MAX_READ // 2, -MAX_READ // 2) + 1 if len(found) > MAX_READ else 0
         kind, lines = _read_text(found)
-    else:
-        kind, lines = "records", record_lines(found, args)
     lines = clean_lines(lines)
     chosen = bounded(lines, MAX_BYTES, lambda: {at: _rank(line, focus) for at, line in enumerate(lines)})
     kept = tuple(lines[at] for at in chosen)
@@ -96,6 +101,8 @@ def _read_text(text: str) -> tuple[Kind, list[str]]:
     if text.startswith("<") and "\n" not in text.strip():
         text = text.replace("><", ">\n<")
     lines = text.split("\n")
+    if is_git_log(lines):
+        return "text", commit_lines(lines)
     return _kind(lines), lines
 
 
