@@ -171,3 +171,20 @@ def test_a_stream_without_an_agent_of_ours_is_reported_too(remora: Remora, shop:
     assert done.returncode == 0, done.stderr
     assert "`Find it`" in done.stdout
     assert remora("trace", "export", "--format", "openai").returncode == 0
+
+
+def sarif_lines(remora: Remora, shop: Path, rule: str) -> list[str]:
+    """The lines of the project at which SARIF has results of a rule."""
+    log = json.loads(remora("trace", "report", "--format", "sarif").stdout)
+    found = [each for each in log["runs"][0]["results"] if each["ruleId"] == f"remora/lint/{rule}"]
+    places = [each["locations"][0]["physicalLocation"] for each in found]
+    rows = [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places]
+    return [(shop / path).read_text().splitlines()[row - 1].strip() for path, row in rows]
+
+
+def test_code_scanning_gets_every_problem_once_and_at_its_line_in_the_project(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any]
+) -> None:
+    analyzed("shop/cart.py")  # agents of functions begin with the fixes of the file's agent, which remove lines
+    assert sarif_lines(remora, shop, "E722") == ["except:"]
+    assert sarif_lines(remora, shop, "E741") == ["for l in self.items:"]
