@@ -81,7 +81,8 @@ class Reports:
         left, right = (self._project.library.find(fragment) for fragment in (one, other))
         kinds = {path.parent.name for path in (left, right)}
         if len(kinds) > 1:
-            raise ConfigError(f"`{one}` and `{other}` are an agent and a run: expected two agents or two runs")
+            agent, run = (one, other) if right.parent.name == "runs" else (other, one)
+            raise ConfigError(f"`{agent}` is an agent and `{run}` a run: expected two agents or two runs")
         if kinds == {"runs"}:
             agents = [[self._agent(path, losses=False) for path in self.agents_of(run)] for run in (left, right)]
             return redact_values(compare_runs(left.stem, agents[0], right.stem, agents[1]))

@@ -30,6 +30,8 @@ def test_success_is_counted_by_operation_and_by_model() -> None:
         ("test", 1, 0.0),
     ]
     assert [(group.name, group.agents) for group in report.models] == [("large", 1), ("small", 2)]
+    ruled = build_report("x", [agent(1, models=(small,), by_rule=1), agent(2, by_rule=3), agent(3)])
+    assert [(group.name, group.agents) for group in ruled.models] == [("by rule", 1), ("small", 1)]
 
 
 def test_equal_failures_count_as_one_whatever_names_and_numbers_they_hold() -> None:
@@ -39,7 +41,7 @@ def test_equal_failures_count_as_one_whatever_names_and_numbers_they_hold() -> N
     report = build_report("x", [agent(1, steps=(first,)), agent(2, steps=(second,), refused=(refused,))])
     assert [(row.what, row.count, row.agents) for row in report.failures] == [
         ("read: … has no line …", 2, ("A1", "A2")),
-        ("refused, the reply: There is no tool …", 1, ("A2",)),
+        ("refused, the reply: There is no tool `fly`", 1, ("A2",)),  # nothing varies
     ]
     assert without_names("'x' and \"y\" and 12") == "… and … and …"
 
