@@ -6,7 +6,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from remora.analysis import AgentReport, ModelUse, Price, Refusal, Step, build_report, report_json
+from remora.analysis import AgentReport, ModelUse, Price, Refusal, Step, build_report, markdown, report_json
 from remora.analysis.reporting.lost import LostWord
 from remora.analysis.reporting.totals import cost_of, without_names
 from remora.analysis.reporting.words import milliseconds, seconds, totals_line
@@ -50,6 +50,10 @@ def test_tools_are_sorted_by_all_the_time_they_took() -> None:
     report = build_report("x", [agent(1, steps=(step("quick"), step("slow", ms=500), step("quick", "error")))])
     assert [(row.tool, row.calls, row.errors) for row in report.tools] == [("slow", 1, 0), ("quick", 2, 1)]
     assert report.tools[0].times == (500, 500, 500)
+    without_times = [step("rare", ms=0), *[step("usual", ms=0)] * 2, *[step(f"t{n:02}", ms=0) for n in range(30)]]
+    many = build_report("x", [agent(1, steps=tuple(without_times)), agent(2)])
+    assert [row.tool for row in many.tools][:2] == ["usual", "rare"]
+    assert "12 more tools are in the page and in JSON." in markdown(many)
 
 
 def test_lost_words_are_counted_by_the_tool_that_gave_them() -> None:

@@ -204,7 +204,7 @@ def _tools(agents: Sequence[AgentReport]) -> tuple[ToolTotals, ...]:
         ToolTotals(tool, len(each), errors[tool], sum(each), median(each), _p95(each), max(each))
         for tool, each in times.items()
     ]
-    return tuple(sorted(rows, key=lambda row: (-row.total_ms, row.tool)))
+    return tuple(sorted(rows, key=lambda row: (-row.total_ms, -row.calls, row.tool)))  # logs have no times
 
 
 def _p95(values: Sequence[float]) -> float:
