@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from remora.analysis import AgentReport, compare_runs
+from remora.analysis import AgentReport, compare, compare_runs
 from remora.cli import _render_compare
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
@@ -139,6 +139,13 @@ def test_agents_that_only_one_of_two_runs_has_are_counted_not_listed(
     assert lines[1:3] == ["0 differ, 1 ended the same", "Only in TWO: 40 × test"]
     assert (len(lines), lines[-1]) == (9, "  … 35 more: `remora trace show TWO`")
     assert "1 turn " in lines[3]
+
+
+def test_imported_agents_are_compared_without_a_node_and_without_times(capsys: pytest.CaptureFixture[str]) -> None:
+    log = AgentReport(agent_id="A", operation="import", goal="Book it", outcome="success", reason="imported", turns=1)
+    _render_compare.agents(compare(log, [], replace(log, agent_id="B"), []))
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:] if line]
+    assert names[:5] == ["asked", "verdict", "turns", "tokens", "files"]
 
 
 def test_a_file_in_a_missing_folder_is_told_by_its_name(remora: Remora, run: Any, tmp_path: Path) -> None:

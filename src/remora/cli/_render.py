@@ -181,7 +181,7 @@ def hits(found: Sequence[Hit]) -> None:
             f"{short_id(hit.stream_id)}  seq {event.seq:<5} turn {event.turn:<3} {event.type:<14} {event.node_id}",
             "bold",
         )
-        say(f"    {hit.excerpt}")
+        say(f"    {hit.excerpt}", hang=4)
     say(f"{len(found)} found")
 
 
@@ -339,12 +339,13 @@ def tokens(report: TokenReport) -> None:
     if report.recall is not None and report.grounded is not None:
         say(
             f"Used next: {report.recall:.0%} of the identifiers and numbers that calls took from the past were shown; "
-            f"{report.grounded:.0%} of turns had all of theirs"
+            f"{report.grounded:.0%} of turns had all of theirs",
+            hang=2,
         )
     sent = f"packets of {report.sent:,} tokens" if report.operation == "import" else f"{report.sent:,} tokens sent"
-    say(f"All turns: {sent}; chat history {report.history_sent:,} ({times:.1f} times as much)")
+    say(f"All turns: {sent}; chat history {report.history_sent:,} ({times:.1f} times as much)", hang=2)
     if not report.is_recorded:
-        say("The packets were built now, from the log's stream: no model saw them, and nothing is recorded")
+        say("The packets were built now, from the log's stream: no model saw them, and nothing is recorded", hang=2)
 
 
 def _bar(row: TokenRow, widest: int) -> str:

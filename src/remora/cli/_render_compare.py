@@ -113,11 +113,13 @@ def _facts(found: AgentComparison) -> Iterator[tuple[str, str, str]]:
         ("verdict", _verdict(left), _verdict(right)),
         ("turns", _turns(left), _turns(right)),
         ("tokens", f"{left.prompt_tokens:,}", f"{right.prompt_tokens:,}"),
-        ("time", f"{left.duration_s:.1f} s", f"{right.duration_s:.1f} s"),
+        ("time", _time(left), _time(right)),
         ("files", _files(left), "the same" if found.same_files and right.files else _files(right)),
     ]
     yield from (
-        (name, one, other if other != one or name not in ("on", "asked") else "the same") for name, one, other in rows
+        (name, one, other if other != one or name not in ("on", "asked") else "the same")
+        for name, one, other in rows
+        if one or other
     )
 
 
@@ -132,6 +134,11 @@ def _verdict(agent: AgentReport) -> str:
 
 def _turns(agent: AgentReport) -> str:
     return f"{agent.turns} ({agent.inherited} inherited)" if agent.inherited else str(agent.turns)
+
+
+def _time(agent: AgentReport) -> str:
+    """Seconds; none for a log of another program, which took place at another time."""
+    return "" if agent.status == "imported" else f"{agent.duration_s:.1f} s"
 
 
 def _files(agent: AgentReport) -> str:
