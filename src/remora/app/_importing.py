@@ -29,6 +29,8 @@ from remora.twotrack import Identity, PromptSettings, Wiring
 
 SEALING = 16
 """Streams that wait for the disk while the next conversations are read."""
+NOTES = 50
+"""Notices about single conversations that are told. Their streams have all of them."""
 Progress = Callable[[str, int, int], None]
 """Called with the file that is read, the bytes done, and all bytes."""
 
@@ -315,7 +317,8 @@ class LogImport:
         unknown = sorted(self._unknown.items())
         return (
             notices
-            + self._notes
+            + self._notes[:NOTES]
+            + ([f"{len(self._notes) - NOTES:,} more notices are in the streams"] if len(self._notes) > NOTES else [])
             + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
         )
 

@@ -344,6 +344,15 @@ def test_a_document_that_names_no_model_is_read_without_one(around: dict[str, An
     assert found_.model == ""
 
 
+def test_an_inspect_sample_that_ended_with_an_error_says_why() -> None:
+    messages = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+    sample = {"id": 1, "epoch": 1, "target": "", "scores": {}, "messages": messages}
+    (failed,) = conversations(sample | {"error": {"message": "ValueError('x is\ntoo large')"}}, name="x.json")
+    assert failed.notices == (("ended_with_error", "The sample ended with an error: ValueError('x is too large')"),)
+    (whole,) = conversations(sample | {"error": None}, name="x.json")
+    assert whole.notices == ()
+
+
 def test_a_fenced_command_in_an_ordinary_chat_is_no_call() -> None:
     (chat,) = conversations([{"role": "user", "content": "How?"}, {"role": "assistant", "content": "```bash\nls\n```"}])
     assert turns(chat)[0].calls == ()

@@ -14,7 +14,7 @@ from remora.analysis.logs._blocks import action_of, text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, checked
 from remora.analysis.logs._document import Document
 from remora.analysis.logs._exchanges import conversation_of, exchange_of
-from remora.analysis.logs._inspect import inspect_samples, is_inspect, resolve_attachments
+from remora.analysis.logs._inspect import inspect_samples, is_inspect, resolve_attachments, sample_error
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._source import LogProblem
 from remora.analysis.logs._steps import Assembler, Step, UserMessage
@@ -92,6 +92,7 @@ def _around(source: str, around: Mapping[str, Any], read: Any) -> Conversation:
         tools=tools_of(around.get("tools")),
         model=_model(around),
         session=str(around.get("id") or around.get("task_id") or "")[:200],
+        notices=sample_error(around),
     )
 
 
