@@ -49,7 +49,10 @@ def test_an_explanation_leads_to_the_event_that_said_it() -> None:
 
 
 def test_what_was_never_known_or_is_no_longer_known_is_said_so() -> None:
-    assert not explain(read_events(GOLDEN), "colour").known
+    unknown = explain(read_events(GOLDEN), "colour")
+    assert not unknown.known
+    assert {"left", "recent_actions"} <= set(unknown.keys)
+    assert all(explain(read_events(GOLDEN), key).known for key in unknown.keys)
     gone = explain(read_events(GOLDEN), "lint_errors_remaining", at=2)
     assert not gone.known
     assert len(gone.sources) == 1

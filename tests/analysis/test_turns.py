@@ -7,6 +7,7 @@ import pytest
 
 from remora.analysis import fold_files, history_tokens, summarize
 from remora.events import (
+    AgentStartEvent,
     Call,
     EventEmitter,
     FileChange,
@@ -92,12 +93,15 @@ def test_a_call_that_was_chosen_and_never_started_has_a_row_in_its_turn() -> Non
     assert [row.summary for row in second.calls] == ["no result is recorded"]
 
 
-def test_a_result_that_a_continued_agent_left_out_is_a_call_that_was_not_started() -> None:
+def test_a_result_that_a_continued_agent_had_submitted_is_not_a_call_that_was_not_started() -> None:
     submit = Call(call_id="a", tool="submit_result")
-    reply = ModelResponseEvent(turn=1, calls=(submit,))
+    reply = ModelResponseEvent(turn=1, seq=4, calls=(submit,))
     done = SubmitResultEvent(turn=1, call_id="a", result={"summary": "Done"})
-    (left_out,), (ended,) = summarize([reply]).turns, summarize([reply, done]).turns
-    assert [(row.tool, row.summary) for row in left_out.calls] == [("submit_result", "the call was not started")]
+    again = AgentStartEvent(parent={"relation": "continue", "turn": 1, "seq": 4})
+    (cut_off,), (ended,) = summarize([reply]).turns, summarize([reply, done]).turns
+    (left_out,) = summarize([again, reply]).turns
+    assert [(row.tool, row.summary) for row in cut_off.calls] == [("submit_result", "the call was not started")]
+    assert [row.summary for row in left_out.calls] == ["submitted; the agent went on after it"]
     assert (ended.calls, ended.submitted) == ((), "Done")
 
 

@@ -273,3 +273,14 @@ async def test_a_report_on_a_log_has_its_own_counts_and_no_verdict_that_nobody_g
         assert (report.statuses, report.prompt_tokens, report.output_tokens) == ({"imported": 1}, 1800, 60)
         assert (report.operations[0].succeeded, report.duration_s, report.losses) == (None, 0.0, ())
         assert "100%" not in markdown(report)
+
+
+async def test_notices_about_many_conversations_are_told_up_to_a_number_and_all_recorded(tmp_path: Path) -> None:
+    sample = CHAT | {"epoch": 1, "target": "", "scores": {}, "error": {"message": "out of time"}}
+    log = tmp_path / "samples.jsonl"
+    log.write_text("".join(json.dumps(sample | {"id": number}) + "\n" for number in range(60)))
+    done = await open_project(tmp_path).streams.import_chats([log])
+    told = [notice for notice in done.notices if "ended with an error: out of time" in notice]
+    assert (len(told), done.notices[-1]) == (50, "10 more notices are in the streams")
+    kept = [event for events in recorded(tmp_path) for event in events if isinstance(event, NoticeEvent)]
+    assert [event.code for event in kept] == ["ended_with_error"] * 60

@@ -39,6 +39,8 @@ async def test_the_next_run_deletes_old_streams_and_keeps_its_own_and_open_ones(
     assert left == second | third
     assert not left & first
     assert limited.runs.notices[0].startswith("retention: deleted ")
+    assert "; kept " in limited.runs.notices[0]
+    assert limited.runs.notices[0].endswith(" of runs with changes that are neither accepted nor rejected")
 
 
 async def test_what_was_deleted_is_recorded_in_the_stream_of_the_run(tmp_path: Path) -> None:

@@ -218,3 +218,26 @@ async def test_a_budget_that_no_packet_fits_is_refused_before_anything_is_record
     with pytest.raises(ConfigError, match="A packet of 50 tokens is too small: expected at least"):
         await project.streams.import_chats([saved(tmp_path, CHAT)], budget=50)
     assert not project.library.agents()
+
+
+def test_a_folder_without_logs_is_told(remora: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "notes.txt").write_text("nothing")
+    done = remora("trace", "import", str(tmp_path / "empty"))
+    assert (done.returncode, done.stdout) == (0, "0 imported\n")
+    assert f"notice: no log in {tmp_path / 'empty'}: expected files that end with" in done.stderr
+
+
+def test_a_session_in_a_folder_that_nobody_answered_is_counted_and_is_no_error(
+    remora: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    asked = {"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"role": "user", "content": "Hello?"}}
+    folder = tmp_path / "projects"
+    folder.mkdir()
+    file = folder / "s1.jsonl"
+    file.write_text(json.dumps(asked) + "\n")
+    done = remora("trace", "import", str(folder))
+    assert (done.returncode, done.stdout) == (0, "0 imported\n")
+    assert done.stderr == "notice: 1 conversation without a reply of an assistant: not imported\n"
+    named = remora("trace", "import", str(file))
+    assert (named.returncode, named.stdout) == (2, "0 imported, 1 skipped\n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
 import remora as library
@@ -18,7 +20,17 @@ from remora.analysis import explain, summarize
 from remora.app import open_project
 from remora.cli import _console, _render, _render_run, _render_streams, _render_turns
 from remora.cli._render_run import run_agents
-from remora.events import Call, Event, NoticeEvent, RunEndEvent, RunStartEvent
+from remora.errors import ConfigError
+from remora.events import (
+    AgentEndEvent,
+    Call,
+    Event,
+    ModelResponseEvent,
+    NoticeEvent,
+    RunEndEvent,
+    RunStartEvent,
+    SubmitResultEvent,
+)
 from remora.ports import Decision
 from remora.trace import StreamInfo, read_events
 
@@ -37,6 +49,11 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         return shown
 
     return of
+
+
+def plain(text: str) -> str:
+    """What is printed, without its colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 async def a_run(folder: Path, *, stop: str = "") -> list[Event]:
@@ -96,6 +113,28 @@ async def test_events_are_printed_as_json_and_never_as_python(tmp_path: Path, sc
     assert "PacketDelta(" not in text
     assert "{'" not in text
     assert 'args={"at":' in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_line_of_a_sealed_result_fits_the_terminal(screen: Screen, width: int) -> None:
+    shown = screen(width)
+    submit = Call(call_id="1", tool="submit_result")
+    done = SubmitResultEvent(turn=1, seq=16, call_id="1", result={"summary": "Wrote tests " * 20})
+    events = [ModelResponseEvent(turn=1, seq=12, calls=(submit,)), done, AgentEndEvent(turn=1, seq=16)]
+    _render_turns.both_tracks(summarize(events), {})
+    assert "seq 16" in shown.getvalue()
+    assert "sealed" in shown.getvalue()
+    assert max(map(len, plain(shown.getvalue()).splitlines())) <= width
+
+
+def test_an_error_breaks_between_words(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = screen(60)
+    monkeypatch.setattr(_console, "err", _console.out)
+    with pytest.raises(typer.Exit), _console.errors_as_sentences():
+        raise ConfigError("`--max-turns` should be a number, " + "and more words " * 5, hint="long " * 20)
+    lines = plain(shown.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert [line[:6] for line in lines] == ["error:", "  more", "hint: ", "  long"]
 
 
 async def test_explain_prints_values_as_json(tmp_path: Path, screen: Screen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,14 @@ def test_resume_is_the_next_step_only_where_an_agent_has_no_end(
     render.next_steps(result(1), "", unfinished=unfinished)
     lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
     assert [words[2] for words in lines if words[:2] == ["remora", "resume"]] == offered
+
+
+def test_explain_is_a_next_step_only_for_something_that_the_packet_has(capsys: pytest.CaptureFixture[str]) -> None:
+    recorded = replace(result(1, key="test_problems"), last_seq=9)
+    render.next_steps(recorded, "")
+    assert "trace explain" not in capsys.readouterr().out
+    render.next_steps(recorded, "", key="tests_written")
+    assert "remora trace explain tests_written" in capsys.readouterr().out
 
 
 @needs_sandbox

@@ -8,10 +8,14 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from remora.analysis import AgentReport, compare, compare_runs
+from remora.cli import _render_compare
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 TOKEN = "ghp_abcdefghij1234567890"
@@ -100,7 +104,7 @@ def test_a_damaged_stream_is_reported_up_to_its_damage(remora: Remora, shop: Pat
     done = remora("trace", "report", agent)
     assert done.returncode == 0, done.stderr
     assert "damaged" in done.stdout
-    assert f"notice: {agent}: " in done.stderr
+    assert f"notice: agent {agent[-7:]}: " in done.stderr
 
 
 def test_two_agents_are_compared_from_where_they_parted(
@@ -120,7 +124,51 @@ def test_a_run_is_compared_with_a_run_only(remora: Remora, run: Any) -> None:
     agent = run["agents"][0]["agent_id"]
     done = remora("trace", "diff", run["run_id"], run["run_id"])
     assert f"0 differ, {len(run['agents'])} ended the same" in done.stdout
-    assert remora("trace", "diff", run["run_id"], agent).returncode == 3
+    mixed = remora("trace", "diff", run["run_id"], agent)
+    assert mixed.returncode == 3
+    assert f"`{agent}` is an agent and `{run['run_id']}` a run" in mixed.stderr
+
+
+def test_agents_that_only_one_of_two_runs_has_are_counted_not_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shared = AgentReport(agent_id="A", operation="lint", node_id="a.py", outcome="success", turns=1)
+    more = [replace(shared, agent_id=f"B{at}", operation="test", node_id=f"{at}.py") for at in range(40)]
+    _render_compare.runs(compare_runs("ONE", [shared], "TWO", [shared, *more]))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == ["0 differ, 1 ended the same", "Only in TWO: 40 × test"]
+    assert (len(lines), lines[-1]) == (9, "  … 35 more: `remora trace show TWO`")
+    assert "1 turn " in lines[3]
+
+
+def test_imported_agents_are_compared_without_a_node_and_without_times(capsys: pytest.CaptureFixture[str]) -> None:
+    log = AgentReport(agent_id="A", operation="import", goal="Book it", outcome="success", reason="imported", turns=1)
+    _render_compare.agents(compare(log, [], replace(log, agent_id="B"), []))
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:] if line]
+    assert names[:5] == ["asked", "verdict", "turns", "tokens", "files"]
+
+
+def test_a_file_in_a_missing_folder_is_told_by_its_name(remora: Remora, run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "none" / "report.md"
+    for command in ("report", "export"):
+        done = remora("trace", command, "-O", str(file))
+        assert done.returncode == 3
+        assert f"error: `{file}` cannot be written: `{file.parent}` is not a folder" in done.stderr
+
+
+def test_a_turn_that_an_agent_does_not_have_is_told_and_no_other_is_shown(remora: Remora, run: Any) -> None:
+    agent, turns = run["agents"][0]["agent_id"], run["agents"][0]["turns"]
+    for command in (("replay", agent, "--to"), ("explain", "last_error", agent, "--at")):
+        done = remora("trace", *command, str(turns + 1))
+        assert (done.returncode, done.stdout) == (3, "")
+        assert f"There is no turn {turns + 1}: the last one is {turns}" in done.stderr
+
+
+def test_a_key_that_the_packet_lacks_is_told_with_those_it_has(remora: Remora, run: Any) -> None:
+    done = remora("trace", "explain", "colour", run["agents"][0]["agent_id"])
+    assert done.returncode == 1
+    assert "colour is not in the packet" in done.stdout
+    assert "recent_actions" in done.stdout
 
 
 def test_every_agent_is_exported_to_each_format(remora: Remora, run: Any, tmp_path: Path) -> None:
@@ -171,3 +219,20 @@ def test_a_stream_without_an_agent_of_ours_is_reported_too(remora: Remora, shop:
     assert done.returncode == 0, done.stderr
     assert "`Find it`" in done.stdout
     assert remora("trace", "export", "--format", "openai").returncode == 0
+
+
+def sarif_lines(remora: Remora, shop: Path, rule: str) -> list[str]:
+    """The lines of the project at which SARIF has results of a rule."""
+    log = json.loads(remora("trace", "report", "--format", "sarif").stdout)
+    found = [each for each in log["runs"][0]["results"] if each["ruleId"] == f"remora/lint/{rule}"]
+    places = [each["locations"][0]["physicalLocation"] for each in found]
+    rows = [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places]
+    return [(shop / path).read_text().splitlines()[row - 1].strip() for path, row in rows]
+
+
+def test_code_scanning_gets_every_problem_once_and_at_its_line_in_the_project(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any]
+) -> None:
+    analyzed("shop/cart.py")  # agents of functions begin with the fixes of the file's agent, which remove lines
+    assert sarif_lines(remora, shop, "E722") == ["except:"]
+    assert sarif_lines(remora, shop, "E741") == ["for l in self.items:"]

@@ -155,9 +155,7 @@ def compare_runs(
 ) -> RunComparison:
     """Pair the agents of two runs by operation and node. Those that differ come first."""
     mine, theirs = _keyed(left_agents), _keyed(right_agents)
-    pairs = [
-        AgentPair(key[0], key[1], mine.get(key), theirs.get(key)) for key in [*mine, *(theirs.keys() - mine.keys())]
-    ]
+    pairs = [AgentPair(key[0], key[1], mine.get(key), theirs.get(key)) for key in dict.fromkeys([*mine, *theirs])]
     return RunComparison(left, right, tuple(sorted(pairs, key=lambda pair: not pair.differs)))
 
 

@@ -10,6 +10,7 @@ from remora.events import (
     AgentErrorEvent,
     AgentStartEvent,
     Event,
+    RunStartEvent,
     SubmitResultEvent,
     is_check,
     short_id,
@@ -42,10 +43,10 @@ def inherited_events(events: Sequence[Event], at: int) -> list[Event]:
     """The events up to the end of turn `at`, without what ended the run. Raises `ConfigError` for an unknown turn."""
     start = events[0] if events else None
     if not isinstance(start, AgentStartEvent):
-        raise ConfigError("Only an agent's stream can be forked: expected one that begins with `agent_start`")
+        raise _not_an_agent(start)
     last = max(event.turn for event in events)
     if not 0 <= at <= last:
-        turns = f"it has turns 1 to {last}" if last else "it has no turn"
+        turns = f"it has turns 1 to {last}" if last > 1 else "it has only turn 1" if last else "it has no turn"
         raise ConfigError(
             f"Agent {short_id(start.agent_id)} cannot be forked at turn {at}: {turns}",
             hint="`--at 0` forks it before its first turn",
@@ -57,3 +58,12 @@ def inherited_events(events: Sequence[Event], at: int) -> list[Event]:
             break
         kept.append(event)
     return kept
+
+
+def _not_an_agent(start: Event | None) -> ConfigError:
+    """Why a stream cannot be forked or continued that does not begin with `agent_start`."""
+    if not isinstance(start, RunStartEvent):
+        return ConfigError("The stream does not begin with `agent_start`: expected one of an agent")
+    short = short_id(start.run_id)
+    hint = f"`remora trace show {short}` lists its agents"
+    return ConfigError(f"`{short}` is a run, which cannot be forked or continued: expected an agent", hint=hint)

@@ -46,6 +46,8 @@ class Explanation:
     known: bool
     sources: tuple[Source, ...]
     """Every event that set it up to that turn, oldest first. The last one is the reason."""
+    keys: tuple[str, ...] = ()
+    """Everything in that packet that can be explained, knowledge first."""
 
 
 def replay(events: Iterable[Event], to: int | None = None) -> Replay:
@@ -80,7 +82,7 @@ def explain(events: Iterable[Event | Change], key: str, at: int | None = None) -
 
     packet = project(collect())
     value = _held(packet, key)
-    return Explanation(key, packet.turn, value, value is not None, tuple(sources))
+    return Explanation(key, packet.turn, value, value is not None, tuple(sources), _keys(packet))
 
 
 def _set_by(event: Event | Change, delta: PacketDelta | PlainDelta, key: str) -> Source | None:
@@ -101,6 +103,18 @@ def _set_by(event: Event | Change, delta: PacketDelta | PlainDelta, key: str) ->
         "hub_context": delta.hub.set if delta.hub else None,
     }.get(key, delta.extensions.get(key))
     return None if value is None else Source(event.seq, event.turn, event.type, tool, value)
+
+
+_FIELDS = (
+    "last_error", "state_summary", "diagnostics", "candidate_actions", "recent_actions", "excerpts", "hub_context",
+)  # fmt: skip
+"""The fields of a packet that deltas set."""
+
+
+def _keys(packet: DecisionPacket) -> tuple[str, ...]:
+    fields = (name for name in _FIELDS if getattr(packet, name))
+    pieces = (f"#{entry.seq}" for entry in packet.evidence.entries)
+    return (*packet.knowledge, *packet.extensions, *fields, *pieces)
 
 
 def _held(packet: DecisionPacket, key: str) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from remora.analysis._fork import inherited_seq
 from remora.analysis._rungs import RungRow, RungTally
 from remora.context.text import number
 from remora.events import (
@@ -123,6 +124,7 @@ class _Reading:
         """What stopped the agent. Its end need not repeat it."""
         self.tally = RungTally()
         self.moves: list[str] = []
+        self.inherited_seq = -1
 
     def take(self, event: Event) -> None:
         turn = self.turns.setdefault(event.turn, {"turn": event.turn, "calls": ()}) if event.turn else {}
@@ -183,10 +185,15 @@ class _Reading:
     def add_not_started(self) -> None:
         """Give every call that a reply chose and nobody started a row in its turn."""
         for event, call in self.chosen.values():
-            row = CallRow(call.tool, call.args, "none", "the call was not started", 0, event.seq)
+            row = CallRow(call.tool, call.args, "none", self._not_started(event, call), 0, event.seq)
             turn = self.turns.get(event.turn)
             if turn is not None and not any(each.tool == call.tool for each in turn["calls"]):
                 turn["calls"] = (*turn["calls"], row)
+
+    def _not_started(self, event: Event, call: Call) -> str:
+        if call.tool == SUBMIT_RESULT_TOOL and event.seq <= self.inherited_seq:
+            return "submitted; the agent went on after it"
+        return "the call was not started"
 
     @staticmethod
     def _problem(turn: dict[str, Any], problem: str) -> None:
@@ -200,6 +207,7 @@ class _Reading:
         turn["calls"] = (*calls[:at], row, *calls[at + 1 :])
 
     def _start(self, event: AgentStartEvent) -> None:
+        self.inherited_seq = inherited_seq(event)
         self.head |= {
             "agent_id": event.agent_id,
             "run_id": event.run_id,

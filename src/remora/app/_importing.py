@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from remora.analysis.logs import FORMATS, Conversation, LogFile, LogProblem, read_log
+from remora.analysis.logs import FORMATS, NO_REPLY, Conversation, LogFile, LogProblem, read_log
 from remora.app._deciding import PACKET_TOKENS
 from remora.app._import_known import EarlierImports
 from remora.app._import_track import ImportTrack
@@ -29,6 +29,8 @@ from remora.twotrack import Identity, PromptSettings, Wiring
 
 SEALING = 16
 """Streams that wait for the disk while the next conversations are read."""
+NOTES = 50
+"""Notices about single conversations that are told. Their streams have all of them."""
 Progress = Callable[[str, int, int], None]
 """Called with the file that is read, the bytes done, and all bytes."""
 
@@ -120,6 +122,8 @@ class LogImport:
         """By the id of a session, where it was started."""
         self._notes: list[str] = []
         self._sealing: set[asyncio.Task[None]] = set()
+        self._unanswered = 0
+        """Conversations in files of folders that no assistant replied to."""
         self._grown = 0
         """Sessions that were imported before, from an earlier state of their log."""
 
@@ -201,9 +205,12 @@ class LogImport:
                 yield from read_log(sample, self._settings.format or "chat")
 
     def _problem(self, log: LogPath, problem: str) -> None:
-        """A file in a folder that holds no conversation at all is something else, not a mistake."""
+        """A file in a folder that holds no conversation at all is something else, and a session that nobody answered
+        has nothing to read: no mistakes."""
         if not log.named and "no conversation:" in problem:
             self._others[log.path] = log.path.suffix
+        elif not log.named and problem.endswith(NO_REPLY):
+            self._unanswered += 1
         else:
             self._done.problems.append(problem if log.named else f"{log.path.parent / problem}")
 
@@ -305,10 +312,13 @@ class LogImport:
             notices.append(f"{number(grown, 'session')} imported before, from a shorter log: now also as a new stream")
         for kind, count in sorted(Counter(self._others.values()).items()):
             notices.append(f"{number(count, f'{kind} file')} without a conversation")
+        if self._unanswered:
+            notices.append(f"{number(self._unanswered, 'conversation')} without a reply of an assistant: not imported")
         unknown = sorted(self._unknown.items())
         return (
             notices
-            + self._notes
+            + self._notes[:NOTES]
+            + ([f"{len(self._notes) - NOTES:,} more notices are in the streams"] if len(self._notes) > NOTES else [])
             + [f"{form}: {count} × `{kind}` not understood, left out" for (form, kind), count in unknown]
         )
 

@@ -44,7 +44,10 @@ def find_logs(paths: Sequence[Path]) -> tuple[list[LogPath], list[str]]:
     notices: list[str] = []
     for path in paths:
         if path.is_dir():
+            before = len(found)
             links = _walk(path, found, 0)
+            if len(found) == before:
+                notices.append(f"no log in {path}: expected files that end with {', '.join(sorted(SUFFIXES))}")
             if links:
                 notices.append(f"{links} links in {path} are not followed")
         else:

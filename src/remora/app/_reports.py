@@ -26,7 +26,16 @@ from remora.app._project import Project
 from remora.app._review import Contents
 from remora.context.patterns import redact_values
 from remora.errors import ConfigError, TraceError, TraceNotFound
-from remora.events import BlobRef, FileChange, ModelRequestEvent, ToolResultEvent, canonical, short_id, unpack
+from remora.events import (
+    AgentScheduledEvent,
+    BlobRef,
+    FileChange,
+    ModelRequestEvent,
+    ToolResultEvent,
+    canonical,
+    short_id,
+    unpack,
+)
 from remora.ports import blob_limit
 from remora.trace import Filter, Intact, pick_events, read_events, read_picked
 
@@ -61,7 +70,7 @@ class Reports:
             progress(place, len(paths))
             await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C needs its turn
             agents.append(_with_decisions(self._agent(path, losses=losses), decided))
-        agents[:MAX_DIFFS] = [await self._with_diffs(agent) for agent in agents[:MAX_DIFFS]]
+        agents = await self._with_changes(agents)
         settings = self._project.config.report
         prices = {name: Price(price.input, price.output) for name, price in settings.prices.items()}
         cleaned = [redact_values(agent) for agent in agents]
@@ -72,7 +81,8 @@ class Reports:
         left, right = (self._project.library.find(fragment) for fragment in (one, other))
         kinds = {path.parent.name for path in (left, right)}
         if len(kinds) > 1:
-            raise ConfigError(f"`{one}` and `{other}` are an agent and a run: expected two agents or two runs")
+            agent, run = (one, other) if right.parent.name == "runs" else (other, one)
+            raise ConfigError(f"`{agent}` is an agent and `{run}` a run: expected two agents or two runs")
         if kinds == {"runs"}:
             agents = [[self._agent(path, losses=False) for path in self.agents_of(run)] for run in (left, right)]
             return redact_values(compare_runs(left.stem, agents[0], right.stem, agents[1]))
@@ -144,10 +154,26 @@ class Reports:
         except (TraceError, TypeError, ValueError):
             return ""  # pruned or unreadable: no word can be found in it
 
-    async def _with_diffs(self, agent: AgentReport) -> AgentReport:
-        contents = Contents(self._project.blobs)
-        files = [replace(file, diff=await self._diff(contents, file.change)) for file in agent.files]
-        return replace(agent, files=tuple(files))
+    async def _with_changes(self, agents: Sequence[AgentReport]) -> list[AgentReport]:
+        """The agents with their diffs. Of many, only those have one that left problems: it gives them their lines."""
+        accepted = {(a.run_id, file.path) for a in agents for file in a.files if file.decision == "accepted"}
+        began, contents, shown = self._began({agent.run_id for agent in agents}), Contents(self._project.blobs), []
+        for place, agent in enumerate(agents):
+            change = began.get((agent.agent_id, str(agent.node.get("file"))))
+            if change and (agent.run_id, change.path) not in accepted:
+                agent = replace(agent, began_with=await self._diff(contents, change))
+            if place < MAX_DIFFS or agent.problems:
+                files = [replace(file, diff=await self._diff(contents, file.change)) for file in agent.files]
+                agent = replace(agent, files=tuple(files))
+            shown.append(agent)
+        return shown
+
+    def _began(self, runs: Collection[str]) -> dict[tuple[str, str], FileChange]:
+        """By agent and path, the changes of earlier agents that an agent of these runs began with."""
+        paths = [path for path in self._project.library.runs() if path.stem in runs]
+        events = (event for path in paths for event in pick_events(path, ("agent_scheduled",)))
+        scheduled = {event.agent_id: event for event in events if isinstance(event, AgentScheduledEvent)}
+        return {(agent_id, change.path): change for agent_id, event in scheduled.items() for change in event.over}
 
     async def _diff(self, contents: Contents, change: FileChange) -> str:
         from remora.workspaces import unified

@@ -22,7 +22,7 @@ async def carry_out_retention(project: Project, writer: TraceWriter, run_id: str
     if not project.config.retention.is_on:
         return ""
     try:
-        sentence = _sentence(await asyncio.to_thread(_prune, project, run_id))
+        sentence = _sentence(*await asyncio.to_thread(_prune, project, run_id))
     except RemoraError as error:
         sentence = f"retention: nothing was deleted: {error.message}"
     if sentence:
@@ -31,14 +31,16 @@ async def carry_out_retention(project: Project, writer: TraceWriter, run_id: str
     return sentence
 
 
-def _prune(project: Project, run_id: str) -> PruneResult:
+def _prune(project: Project, run_id: str) -> tuple[PruneResult, int]:
+    """What was deleted, and how many streams stay only because their runs have open changes."""
     settings, library = project.config.retention, project.library
     rules = Retention(settings.max_age_days, settings.max_total_bytes, settings.keep_last, settings.keep_failed)
     plan = library.plan_prune(rules, project.clock.now())
     waiting = _undecided(library)
-    runs = {run_id} | {each.run_id for each in plan.streams if each.stream_id in waiting}
-    kept = [each for each in plan.streams if each.run_id not in runs]
-    return library.prune(replace(plan, streams=tuple(kept)))
+    others = [each for each in plan.streams if each.run_id != run_id]
+    runs = {each.run_id for each in others if each.stream_id in waiting}
+    chosen = tuple(each for each in others if each.run_id not in runs)
+    return library.prune(replace(plan, streams=chosen)), len(others) - len(chosen)
 
 
 def _undecided(library: Library) -> set[str]:
@@ -50,8 +52,9 @@ def _undecided(library: Library) -> set[str]:
     return {info.stream_id for info in changed if not decided.get(info.agent_id)}
 
 
-def _sentence(result: PruneResult) -> str:
-    if not result.streams and not result.blobs:
-        return ""
+def _sentence(result: PruneResult, open_streams: int) -> str:
     deleted = f"{number(len(result.streams), 'stream')} and {number(len(result.blobs), 'blob')}"
-    return f"retention: deleted {deleted}, {result.bytes_freed:,} bytes"
+    stay = f"{number(open_streams, 'stream')} of runs with changes that are neither accepted nor rejected"
+    parts = [f"deleted {deleted}, {result.bytes_freed:,} bytes"] if result.streams or result.blobs else []
+    parts += [f"kept {stay}"] if open_streams else []
+    return f"retention: {'; '.join(parts)}" if parts else ""

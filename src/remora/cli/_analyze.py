@@ -291,7 +291,16 @@ async def _print_results(project: Project, results: Sequence[AgentResult], *, na
         say("")
     changed = any(result.files for result in results)
     unfinished = sum(not result.has_ended for result in results)
-    render.next_steps(example, review_options(project), changed=changed, named=named, unfinished=unfinished)
+    key, options = await _known_key(project, example), review_options(project)
+    render.next_steps(example, options, key=key, changed=changed, named=named, unfinished=unfinished)
+
+
+async def _known_key(project: Project, result: AgentResult) -> str:
+    """A value that the packet has after the first turn: what the check counts, else another; empty without one."""
+    if result.last_seq < 0 or not result.check:
+        return ""
+    found, _ = await project.streams.explain(str(result.check.get("key")), result.agent_id, 1)
+    return found.key if found.known else next(iter(found.keys), "")
 
 
 def _worth_showing(result: AgentResult) -> tuple[object, ...]:

@@ -84,17 +84,23 @@ def errors_as_sentences() -> Iterator[None]:
         with _missing_extras():
             yield
     except RemoraError as error:
-        err.print(Text.assemble(("error: ", "bold red"), visible(_message(error))))
+        _say_problem("error: ", "bold red", _message(error))
         if error.hint:
-            err.print(Text.assemble(("hint: ", "bold"), visible(error.hint)))
+            _say_problem("hint: ", "bold", error.hint)
         raise typer.Exit(BAD_CONFIG if isinstance(error, ConfigError) else SOME_FAILED) from None
     except OSError as error:
         where = f"`{error.filename}`" if error.filename else "a file"
-        err.print(Text.assemble(("error: ", "bold red"), visible(f"{where} cannot be used: {error.strerror or error}")))
+        _say_problem("error: ", "bold red", f"{where} cannot be used: {error.strerror or error}")
         raise typer.Exit(SOME_FAILED) from None
     except KeyboardInterrupt:
         err.print("Cancelled. What was recorded is safe.")
         raise typer.Exit(CANCELLED) from None
+
+
+def _say_problem(kind: str, style: str, text: str) -> None:
+    shown = Text(folded(visible(f"{kind}{text}"), err, 2))
+    shown.stylize(style, 0, len(kind))
+    err.print(shown)
 
 
 def _message(error: RemoraError) -> str:
@@ -155,6 +161,8 @@ def whole_file(path: Path) -> Iterator[TextIO]:
             yield file
         return
     target = path.resolve()
+    if not target.parent.is_dir():
+        raise ConfigError(f"`{path}` cannot be written: `{path.parent}` is not a folder")
     handle, new = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

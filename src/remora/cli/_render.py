@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from remora.trace import BlobCounts, Hit, PrunePlan, PruneResult, StreamReport, Verification
 
 RAW_LINES = 20
+KEYS = 20
+"""Keys of a packet that are named where the one that was asked for is missing."""
 WHY = 150
 """Characters of a reason in an agent's line."""
 BAR_WIDTH = 60
@@ -129,10 +131,10 @@ def verdicts(results: Sequence[AgentResult]) -> None:
             say(f" {'':<11} {line}", hang=13)
     largest = max((result.largest_prompt for result in results), default=0)
     sealed = sum(bool(result.head) for result in results)
+    streams = number(sealed, "stream")
     unsealed = f", {len(results) - sealed} not" if sealed != len(results) else ""
     decisions(analysis.sum_rungs(row for result in results for row in result.decisions))
-    streams = f"{number(sealed, 'stream')} sealed{unsealed}"
-    say(f"Largest prompt {largest} tokens · {streams} · none of your files changed yet", hang=2)
+    say(f"Largest prompt {largest} tokens · {streams} sealed{unsealed} · none of your files changed yet", hang=2)
     say("")
 
 
@@ -176,7 +178,7 @@ def hits(found: Sequence[Hit]) -> None:
             f"{short_id(hit.stream_id)}  seq {event.seq:<5} turn {event.turn:<3} {event.type:<14} {event.node_id}",
             "bold",
         )
-        say(f"    {hit.excerpt}")
+        say(f"    {hit.excerpt}", hang=4)
     say(f"{len(found)} found")
 
 
@@ -208,12 +210,14 @@ def explained(found: Explanation, raw: str) -> None:
     """Print where a value came from, down to the raw result."""
     if not found.known:
         say(f"{found.key} is not in the packet at turn {found.turn}")
+        more = f" and {len(found.keys) - KEYS} more" if len(found.keys) > KEYS else ""
+        say(f"It has {', '.join(found.keys[:KEYS])}{more}" if found.keys else "It is empty", hang=2)
         return
-    say(f"{found.key} = {one_line(value_text(found.value), 160)}    at turn {found.turn}", "bold")
+    say(f"{found.key} = {one_line(value_text(found.value), 160)}    at turn {found.turn}", "bold", hang=4)
     for source in found.sources:
         over = f", in place of {source.supersedes}" if source.supersedes else ""
         what = f"{source.type} {source.tool}: {one_line(value_text(source.value), 100)}"
-        say(f"  turn {source.turn}  seq {source.seq}  {what}{over}")
+        say(f"  turn {source.turn}  seq {source.seq}  {what}{over}", hang=4)
     lines = raw.splitlines()
     if lines:
         say(f"What {found.sources[-1].tool} returned at seq {found.sources[-1].seq}, {len(raw):,} characters:")
@@ -275,18 +279,18 @@ def findings(found: Sequence[Finding]) -> None:
 
 
 def next_steps(
-    shown: AgentResult, options: str, *, changed: bool = True, named: bool = False, unfinished: int = 0
+    shown: AgentResult, options: str, *, key: str = "", changed: bool = True, named: bool = False, unfinished: int = 0
 ) -> None:
     """Print commands to continue with, ready to paste. Without changes there is nothing to accept.
 
-    `named` means that the review commands take the changes only if the agent is named. `unfinished` agents have no
-    recorded end.
+    `key` is something in the packet after the first turn. `named` means that the review commands take the changes only
+    if the agent is named. `unfinished` agents have no recorded end.
     """
     name = f" {short_id(shown.agent_id)}" if named else ""
     steps = [("resume", f"continue {number(unfinished, 'agent')} without an end")] if unfinished else []
     steps += [(f"diff{name}", "all changes"), (f"accept{name} -i", "choose what to keep")] if changed else []
     if shown.last_seq >= 0:
-        short, key = short_id(shown.agent_id), shown.check.get("key")
+        short = short_id(shown.agent_id)
         steps.append((f"trace show {short}", "both tracks, turn by turn"))
         if key:
             steps.append((f"trace explain {key} {short} --at 1", "why did it believe this?"))
@@ -332,12 +336,13 @@ def tokens(report: TokenReport) -> None:
     if report.recall is not None and report.grounded is not None:
         say(
             f"Used next: {report.recall:.0%} of the identifiers and numbers that calls took from the past were shown; "
-            f"{report.grounded:.0%} of turns had all of theirs"
+            f"{report.grounded:.0%} of turns had all of theirs",
+            hang=2,
         )
     sent = f"packets of {report.sent:,} tokens" if report.operation == "import" else f"{report.sent:,} tokens sent"
-    say(f"All turns: {sent}; chat history {report.history_sent:,} ({times:.1f} times as much)")
+    say(f"All turns: {sent}; chat history {report.history_sent:,} ({times:.1f} times as much)", hang=2)
     if not report.is_recorded:
-        say("The packets were built now, from the log's stream: no model saw them, and nothing is recorded")
+        say("The packets were built now, from the log's stream: no model saw them, and nothing is recorded", hang=2)
 
 
 def _bar(row: TokenRow, widest: int) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from remora.cli._console import out, say
-from remora.context.text import one_line
+from remora.context.text import number, one_line
 from remora.events import short_id
 
 if TYPE_CHECKING:
-    from remora.analysis import AgentComparison, AgentReport, RunComparison, TurnPair, TurnView
+    from remora.analysis import AgentComparison, AgentPair, AgentReport, RunComparison, TurnPair, TurnView
 
 WIDEST = 160
+ONLY = 5
+"""Agents that are listed of those that only one of two runs has."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 _FROM_START = "they differ from the first turn on"
@@ -47,18 +50,33 @@ def agents(found: AgentComparison) -> None:
 
 
 def runs(found: RunComparison) -> None:
-    """Print two runs: each agent that ended otherwise, then how many did not."""
-    different = [pair for pair in found.pairs if pair.differs]
+    """Print two runs: each agent that ended otherwise, how many did not, and what only one of the runs has."""
+    shared = [pair for pair in found.pairs if pair.left and pair.right]
+    different = [pair for pair in shared if pair.differs]
     say(f"run {short_id(found.left)} and run {short_id(found.right)}", "bold")
     for pair in different:
         say(f"{pair.operation} {one_line(pair.node_id, width() - 20)}", "bold")
         say(f"  {short_id(found.left)}  {_agent_line(pair.left)}")
         say(f"  {short_id(found.right)}  {_agent_line(pair.right)}")
-    same = len(found.pairs) - len(different)
+    same = len(shared) - len(different)
     say(f"{len(different)} differ, {same} ended the same" if found.pairs else "Neither run has an agent")
+    _only_in(found.left, [pair for pair in found.pairs if not pair.right])
+    _only_in(found.right, [pair for pair in found.pairs if not pair.left])
     both = [(pair.left.agent_id, pair.right.agent_id) for pair in different if pair.left and pair.right]
     for left, right in both[:1]:
         say(f"Turn by turn: remora trace diff {short_id(left)} {short_id(right)}")
+
+
+def _only_in(run_id: str, pairs: Sequence[AgentPair]) -> None:
+    """Print how many agents of one run have no counterpart, by operation, and the first of them."""
+    if not pairs:
+        return
+    counts = Counter(pair.operation for pair in pairs)
+    say(f"Only in {short_id(run_id)}: {', '.join(f'{count} × {name}' for name, count in counts.items())}", hang=2)
+    for pair in pairs[:ONLY]:
+        say(f"  {_agent_line(pair.left or pair.right)}  {pair.operation} {pair.node_id}", hang=4)
+    if len(pairs) > ONLY:
+        say(f"  … {len(pairs) - ONLY} more: `remora trace show {short_id(run_id)}`")
 
 
 class Columns:
@@ -95,11 +113,13 @@ def _facts(found: AgentComparison) -> Iterator[tuple[str, str, str]]:
         ("verdict", _verdict(left), _verdict(right)),
         ("turns", _turns(left), _turns(right)),
         ("tokens", f"{left.prompt_tokens:,}", f"{right.prompt_tokens:,}"),
-        ("time", f"{left.duration_s:.1f} s", f"{right.duration_s:.1f} s"),
+        ("time", _time(left), _time(right)),
         ("files", _files(left), "the same" if found.same_files and right.files else _files(right)),
     ]
     yield from (
-        (name, one, other if other != one or name not in ("on", "asked") else "the same") for name, one, other in rows
+        (name, one, other if other != one or name not in ("on", "asked") else "the same")
+        for name, one, other in rows
+        if one or other
     )
 
 
@@ -114,6 +134,11 @@ def _verdict(agent: AgentReport) -> str:
 
 def _turns(agent: AgentReport) -> str:
     return f"{agent.turns} ({agent.inherited} inherited)" if agent.inherited else str(agent.turns)
+
+
+def _time(agent: AgentReport) -> str:
+    """Seconds; none for a log of another program, which took place at another time."""
+    return "" if agent.status == "imported" else f"{agent.duration_s:.1f} s"
 
 
 def _files(agent: AgentReport) -> str:
@@ -141,7 +166,8 @@ def _joined(view: TurnView | None, part: str) -> str:
 def _agent_line(agent: AgentReport | None) -> str:
     if agent is None:
         return "no agent"
-    return f"{short_id(agent.agent_id)}  {_verdict(agent):<18} {agent.turns:>3} turns  {agent.prompt_tokens:>7,} tokens"
+    turns = number(agent.turns, "turn")
+    return f"{short_id(agent.agent_id)}  {_verdict(agent):<18} {turns:>9}  {agent.prompt_tokens:>7,} tokens"
 
 
 def forks(found: Sequence[AgentComparison], options: str) -> None:

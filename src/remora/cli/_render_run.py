@@ -26,7 +26,7 @@ def run_agents(run_id: str, events: Iterable[Event], rows: Sequence[StreamInfo])
         start = event if isinstance(event, RunStartEvent) else start
         end = event if isinstance(event, RunEndEvent) else end
         last = event.ts
-    say(_headline(run_id, start, end, last), "bold")
+    say(_headline(run_id, start, end, last), "bold", hang=2)
     if rows:
         cells = [[visible(_cell(row, title)) for title in _TITLES] for row in rows]
         room = out.width if out.is_terminal else 0

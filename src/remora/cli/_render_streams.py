@@ -30,6 +30,7 @@ _BIG = ("messages", "tools", "definition", "delta", "raw", "parsed")
 def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
     """Print one row for each stream. `older` is the number of older streams that are not shown."""
     if not rows:
+        tell(["no stream was found"])
         return
     titles = _WIDE if out.width >= WIDE else _NARROW
     cells = [[visible(_cell(row, title)) for title in titles] for row in rows]

@@ -56,7 +56,8 @@ def find_turn(outline: Outline, turn: int) -> int:
     if len(outline) and outline[index].turn == turn:
         return index
     last = outline[len(outline) - 1].turn if len(outline) else 0
-    raise ConfigError(f"{agent} has no turn {turn}: expected 1 to {last}" if last else f"{agent} has no turns")
+    known = "expected 1" if last == 1 else f"expected 1 to {last}"
+    raise ConfigError(f"{agent} has no turn {turn}: {known}" if last else f"{agent} has no turns")
 
 
 def one_turn(viewing: Viewing, outline: Outline, index: int, *, full: bool) -> None:

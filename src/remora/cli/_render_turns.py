@@ -117,8 +117,9 @@ def _wide_lines(row: TurnRow, sealed: bool, columns: _Columns) -> Iterator[str]:
         lead = " " * len(lead)
     if row.submitted is not None:
         end = " sealed" if sealed else ""
-        submitted = one_line(row.submitted, results)
-        yield f"{lead} {'submit_result':<{choices}} {'':>10}  {submitted:<{results}} seq {row.last_seq}{end}"
+        room = results - len(end)
+        submitted = one_line(row.submitted, room)
+        yield f"{lead} {'submit_result':<{choices}} {'':>10}  {submitted:<{room}} seq {row.last_seq}{end}"
         lead = " " * len(lead)
     if row.answer:
         yield f'{lead} answered "{one_line(row.answer, choices + results)}"'

@@ -30,6 +30,7 @@ from remora.cli._filters import Node, Operation, Outcome, Since, Until
 from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
 from remora.context.text import number, visible
+from remora.events import short_id
 from remora.trace import Filter
 
 
@@ -95,7 +96,7 @@ def report(
         wanted_kind = Format.JSON if json else kind
         with indexing_progress(opened), slow_progress("agents", quiet=False) as progress:
             found = asyncio.run(opened.streams.report(ids or (), wanted, losses=losses, progress=progress))
-        tell(f"{agent.agent_id}: {agent.damage}" for agent in found.agents if agent.damage)
+        tell(f"agent {short_id(agent.agent_id)}: {agent.damage}" for agent in found.agents if agent.damage)
         _write(_rendered(found, wanted_kind), output)
         if output is not None:
             tell([f"{number(len(found.agents), 'agent')}: written to {output}"])

@@ -179,7 +179,9 @@ def get(
 @trace.command()
 def replay(
     stream: StreamId,
-    to: Annotated[int | None, typer.Option("--to", help="The packet after this turn; default: after the last")] = None,
+    to: Annotated[
+        int | None, typer.Option("--to", min=0, help="The packet after this turn; default: after the last")
+    ] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -194,15 +196,22 @@ def replay(
     """
     with errors_as_sentences():
         result = analysis.replay(open_to_read(project, state_dir).library.events(stream), to)
+        _check_turn(to, result.packet.turn)
         print_json(result) if json else render.replayed(result)
     raise typer.Exit(0 if result.first_difference is None else SOME_FAILED)
+
+
+def _check_turn(wanted: int | None, last: int) -> None:
+    """Raise `ConfigError` if the stream ends before the wanted turn, which would show another one."""
+    if wanted is not None and last < wanted:
+        raise ConfigError(f"There is no turn {wanted}: the last one is {last}")
 
 
 @trace.command()
 def explain(
     key: Annotated[str, typer.Argument(help="A knowledge key, an extension, or a field such as last_error")],
     stream: StreamId,
-    at: Annotated[int | None, typer.Option("--at", help="At this turn; default: the last")] = None,
+    at: Annotated[int | None, typer.Option("--at", min=0, help="At this turn; default: the last")] = None,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -215,6 +224,7 @@ def explain(
     """
     with errors_as_sentences():
         found, raw = asyncio.run(open_to_read(project, state_dir).streams.explain(key, stream, at))
+        _check_turn(at, found.turn)
         print_json({"explanation": found, "raw": raw}) if json else render.explained(found, raw)
     raise typer.Exit(0 if found.known else SOME_FAILED)
 

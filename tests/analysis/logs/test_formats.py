@@ -321,6 +321,38 @@ def test_a_mini_swe_agent_trajectory_keeps_exit_codes_and_what_the_api_counted()
     assert (turn.failed, turn.model, turn.usage) == ({0}, "m-1", {"prompt_tokens": 9})
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        {"model": "m-1"},
+        {"info": {"mini_version": "2.4.6", "config": {"model": {"model_name": "m-1"}}}},
+        {"environment": "swe_main", "replay_config": {"agent": {"model": {"name": "m-1"}}}},
+        {"environment": "swe_main", "replay_config": '{"agent": {"model": {"name": "m-1"}}}'},
+        {"scores": {}, "target": "", "output": {"model": "m-1"}},
+    ],
+)
+def test_the_model_is_known_from_where_each_program_writes_it(around: dict[str, Any]) -> None:
+    messages = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+    (found_,) = conversations(around | {"messages": messages}, name="x.json")
+    assert found_.model == "m-1"
+
+
+@pytest.mark.parametrize("around", [{"replay_config": "{"}, {"info": {"config": []}}, {"output": []}, {"model": 3}])
+def test_a_document_that_names_no_model_is_read_without_one(around: dict[str, Any]) -> None:
+    messages = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+    (found_,) = conversations(around | {"messages": messages}, name="x.json")
+    assert found_.model == ""
+
+
+def test_an_inspect_sample_that_ended_with_an_error_says_why() -> None:
+    messages = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+    sample = {"id": 1, "epoch": 1, "target": "", "scores": {}, "messages": messages}
+    (failed,) = conversations(sample | {"error": {"message": "ValueError('x is\ntoo large')"}}, name="x.json")
+    assert failed.notices == (("ended_with_error", "The sample ended with an error: ValueError('x is too large')"),)
+    (whole,) = conversations(sample | {"error": None}, name="x.json")
+    assert whole.notices == ()
+
+
 def test_a_fenced_command_in_an_ordinary_chat_is_no_call() -> None:
     (chat,) = conversations([{"role": "user", "content": "How?"}, {"role": "assistant", "content": "```bash\nls\n```"}])
     assert turns(chat)[0].calls == ()

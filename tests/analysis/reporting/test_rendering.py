@@ -21,11 +21,12 @@ from remora.analysis import (
     html,
     markdown,
     report_agent,
+    report_json,
     sarif,
 )
 from remora.analysis.reporting.lost import LostWord
 from remora.analysis.reporting.markdown import MAX_CHARACTERS, code, fenced
-from remora.analysis.reporting.sarif import line_before
+from remora.analysis.reporting.places import line_before
 from remora.events import FileChange
 from remora.trace import read_events
 
@@ -169,7 +170,7 @@ def test_a_report_over_many_agents_fits_a_comment() -> None:
 
 def test_sarif_has_each_problem_at_its_line_before_the_agents_change() -> None:
     diff = "--- a/x.py\n+++ b/x.py\n@@ -2,3 +2,5 @@\n a\n+new\n+new\n b\n-c\n+d\n"
-    assert [line_before(diff, line) for line in (1, 2, 3, 5, 6, 7, 10)] == [1, 2, 3, 3, 5, 5, 8]
+    assert [line_before(diff, line) for line in (1, 2, 3, 5, 6, 7, 10)] == [1, 2, 3, 3, 4, 5, 8]
     assert line_before("", 7) == 7
     problem = {"code": "E501", "message": "Line too long", "row": 10, "column": 4}
     agent = AgentReport(
@@ -181,3 +182,34 @@ def test_sarif_has_each_problem_at_its_line_before_the_agents_change() -> None:
     assert found["ruleId"] == "remora/lint/E501"
     assert found["locations"][0]["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 4}
     assert (proposed["level"], proposed["ruleId"]) == ("note", "remora/lint/proposed")
+
+
+def lint_agent(agent_id: str, row: int, **values: Any) -> AgentReport:
+    """An agent that left one problem of `x.py`."""
+    problem = {"code": "E741", "message": "Ambiguous name", "row": row, "column": 4}
+    return AgentReport(
+        agent_id=agent_id, operation="lint", node_id="x.py", node={"file": "x.py", "lines": [1, 20]},
+        outcome="success", check={"before": 1, "after": 1}, verdict="unchanged", problems=(problem,), **values,
+    )  # fmt: skip
+
+
+SHORTER = "--- a/x.py\n+++ b/x.py\n@@ -1,4 +1,2 @@\n-import os\n-import sys\n a\n b\n"
+
+
+def test_a_problem_of_an_agent_that_began_with_changes_of_others_has_its_line_in_the_project() -> None:
+    report = build_report("x", [lint_agent("A", 10, began_with=SHORTER)])
+    (found,) = sarif(report)["runs"][0]["results"]
+    assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == 12
+    assert "line 12: E741" in markdown(report)
+    assert "line 12: E741" in html(report)
+    assert [(item["row"], item["line"]) for item in report_json(report)["agents"][0]["problems"]] == [(10, 12)]
+
+
+def test_a_problem_that_two_agents_found_is_one_result_of_the_later_one() -> None:
+    same_line = [lint_agent("A", 12), lint_agent("B", 10, began_with=SHORTER)]
+    (found,) = sarif(build_report("x", same_line))["runs"][0]["results"]
+    assert found["properties"]["agent"] == "B"
+    other_lines = [lint_agent("A", 12), lint_agent("B", 12, began_with=SHORTER)]
+    assert len(sarif(build_report("x", other_lines))["runs"][0]["results"]) == 2
+    twice = replace(lint_agent("A", 12), problems=lint_agent("A", 12).problems * 2)
+    assert len(sarif(build_report("x", [twice]))["runs"][0]["results"]) == 2

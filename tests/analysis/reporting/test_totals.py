@@ -6,7 +6,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from remora.analysis import AgentReport, ModelUse, Price, Refusal, Step, build_report, report_json
+from remora.analysis import AgentReport, ModelUse, Price, Refusal, Step, build_report, markdown, report_json
 from remora.analysis.reporting.lost import LostWord
 from remora.analysis.reporting.totals import cost_of, without_names
 from remora.analysis.reporting.words import milliseconds, seconds, totals_line
@@ -30,6 +30,8 @@ def test_success_is_counted_by_operation_and_by_model() -> None:
         ("test", 1, 0.0),
     ]
     assert [(group.name, group.agents) for group in report.models] == [("large", 1), ("small", 2)]
+    ruled = build_report("x", [agent(1, models=(small,), by_rule=1), agent(2, by_rule=3), agent(3)])
+    assert [(group.name, group.agents) for group in ruled.models] == [("by rule", 1), ("small", 1)]
 
 
 def test_equal_failures_count_as_one_whatever_names_and_numbers_they_hold() -> None:
@@ -39,7 +41,7 @@ def test_equal_failures_count_as_one_whatever_names_and_numbers_they_hold() -> N
     report = build_report("x", [agent(1, steps=(first,)), agent(2, steps=(second,), refused=(refused,))])
     assert [(row.what, row.count, row.agents) for row in report.failures] == [
         ("read: … has no line …", 2, ("A1", "A2")),
-        ("refused, the reply: There is no tool …", 1, ("A2",)),
+        ("refused, the reply: There is no tool `fly`", 1, ("A2",)),  # nothing varies
     ]
     assert without_names("'x' and \"y\" and 12") == "… and … and …"
 
@@ -48,6 +50,10 @@ def test_tools_are_sorted_by_all_the_time_they_took() -> None:
     report = build_report("x", [agent(1, steps=(step("quick"), step("slow", ms=500), step("quick", "error")))])
     assert [(row.tool, row.calls, row.errors) for row in report.tools] == [("slow", 1, 0), ("quick", 2, 1)]
     assert report.tools[0].times == (500, 500, 500)
+    without_times = [step("rare", ms=0), *[step("usual", ms=0)] * 2, *[step(f"t{n:02}", ms=0) for n in range(30)]]
+    many = build_report("x", [agent(1, steps=tuple(without_times)), agent(2)])
+    assert [row.tool for row in many.tools][:2] == ["usual", "rare"]
+    assert "12 more tools are in the page and in JSON." in markdown(many)
 
 
 def test_lost_words_are_counted_by_the_tool_that_gave_them() -> None:

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import orjson
+
 from remora.analysis.logs._atif import atif_conversations, is_atif
 from remora.analysis.logs._blocks import action_of, text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, checked
 from remora.analysis.logs._document import Document
 from remora.analysis.logs._exchanges import conversation_of, exchange_of
-from remora.analysis.logs._inspect import inspect_samples, is_inspect, resolve_attachments
+from remora.analysis.logs._inspect import inspect_samples, is_inspect, resolve_attachments, sample_error
 from remora.analysis.logs._messages import MessageReader
 from remora.analysis.logs._source import LogProblem
 from remora.analysis.logs._steps import Assembler, Step, UserMessage
@@ -82,16 +84,46 @@ def _conversation(source: str, document: Document) -> Conversation:
 
 
 def _around(source: str, around: Mapping[str, Any], read: Any) -> Conversation:
-    model = around.get("model")
     return Conversation(
         source,
         _format(around),
         read,
         system=text_of(around.get("system") or around.get("instructions") or ""),
         tools=tools_of(around.get("tools")),
-        model=str(model) if isinstance(model, str) else "",
+        model=_model(around),
         session=str(around.get("id") or around.get("task_id") or "")[:200],
+        notices=sample_error(around),
     )
+
+
+_MODELS = (
+    ("model",),
+    ("info", "config", "model", "model_name"),  # mini-swe-agent
+    ("replay_config", "agent", "model", "name"),  # SWE-agent
+    ("output", "model"),  # Inspect
+)
+"""Where documents name their model."""
+
+
+def _model(around: Mapping[str, Any]) -> str:
+    """The model that a document names beside its messages; empty if it names none."""
+    for first, *rest in _MODELS:
+        value = _parsed(around.get(first))
+        for name in rest:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value and isinstance(value, str):
+            return value[:200]
+    return ""
+
+
+def _parsed(value: Any) -> Any:
+    """A value, or what a text of JSON holds: SWE-agent writes its settings as one."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _format(around: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from remora.analysis.logs._source import LogProblem
+from remora.analysis.logs._source import NO_REPLY, LogProblem
 from remora.analysis.logs._steps import AssistantTurn, Step, UserMessage
 from remora.context.contracts import ToolSpec
 
@@ -83,7 +83,7 @@ def checked(draft: Conversation, key: str = "messages") -> Conversation:
         elif not turns and (not first or first[-1].meta) and len(first) < 8:
             first.append(step)
     if not turns:
-        raise LogProblem(f"`{key}` holds no message of an assistant")
+        raise LogProblem(f"`{key}` {NO_REPLY}")
     goal = next((step.text for step in first if not step.meta), first[0].text if first else "")
     return replace(
         draft,

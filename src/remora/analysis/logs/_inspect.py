@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from remora.analysis.logs._document import Document
+from remora.context.text import one_line
 
 _ATTACHMENT = "attachment://"
 
@@ -19,6 +20,14 @@ def inspect_samples(place: str, fields: Mapping[str, Document]) -> Iterator[tupl
     """Every sample of a log. Its messages are the conversation."""
     for index, sample in enumerate(fields["samples"].elements()):
         yield f"{place}.samples[{index}]", sample
+
+
+def sample_error(sample: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """A notice if the sample ended with an error, which its messages do not show."""
+    error = sample.get("error")
+    message = error.get("message") if isinstance(error, Mapping) and "epoch" in sample else None
+    told = one_line(message, 300) if isinstance(message, str) else ""
+    return (("ended_with_error", f"The sample ended with an error: {told}"),) if told else ()
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:

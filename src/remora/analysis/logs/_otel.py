@@ -17,7 +17,7 @@ from remora.analysis.logs._blocks import args_of, result_of, text_of, tools_of
 from remora.analysis.logs._conversation import Conversation, Link, checked
 from remora.analysis.logs._history import History, call_ids, result_ids
 from remora.analysis.logs._messages import MessageReader
-from remora.analysis.logs._source import LogFile, LogProblem, Span
+from remora.analysis.logs._source import NO_REPLY, LogFile, LogProblem, Span
 from remora.analysis.logs._spans import (
     AGENT,
     MAX_DEPTH,
@@ -117,7 +117,7 @@ def otel_conversations(log: LogFile, documents: Iterator[tuple[str, Span]]) -> I
         except LogProblem as problem:
             if (trace, owner) in around and all(place.kind == AGENT for place in own):
                 continue  # it says nothing of its own: the agents inside it do
-            hint = f"; {_NO_CONTENT}" if "no message of an assistant" in str(problem) else ""
+            hint = f"; {_NO_CONTENT}" if str(problem).endswith(NO_REPLY) else ""
             yield LogProblem(f"{draft.source}: {problem}{hint}")
 
 

@@ -20,6 +20,10 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}:,]', re.DOTALL)
 _SPACE = b" \t\r\n"
 
 
+NO_REPLY = "holds no message of an assistant"
+"""How the problem of a conversation ends that nobody answered."""
+
+
 class LogProblem(Exception):
     """What is wrong with a log, and where, in one sentence."""
 

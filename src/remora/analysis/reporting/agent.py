@@ -12,6 +12,7 @@ from remora.analysis._model_names import shared_model_name
 from remora.analysis._rungs import BY_RULE
 from remora.analysis._turns import fold_files
 from remora.analysis.reporting.lost import LostWord, LostWords
+from remora.analysis.reporting.places import listed_problems
 from remora.context.text import one_line
 from remora.events import (
     AgentEndEvent,
@@ -135,6 +136,8 @@ class AgentReport:
     by_rule: int = 0
     """Decisions that rules made."""
     files: tuple[FileReport, ...] = ()
+    began_with: str = ""
+    """The open changes of earlier agents that its file began with, as a unified diff."""
     lost: tuple[LostWord, ...] = ()
     notices: tuple[str, ...] = ()
     damage: str = ""
@@ -354,26 +357,6 @@ class _Reading:
 
     def _refuse(self, event: Event, what: str, why: str) -> None:
         self._refused.append(Refusal(event.turn, event.seq, what, one_line(why)))
-
-
-def listed_problems(raw: Any) -> tuple[Mapping[str, Any], ...]:
-    """The problems that a linter's result lists under `errors`, each with its place. Empty for other results."""
-    result = raw.get("result") if isinstance(raw, Mapping) else None
-    errors = result.get("errors") if isinstance(result, Mapping) else None
-    found = []
-    for item in errors if isinstance(errors, list) else ():
-        place = item.get("location") if isinstance(item, Mapping) else None
-        if isinstance(place, Mapping) and isinstance(place.get("row"), int):
-            column = place.get("column")
-            found.append(
-                {
-                    "code": one_line(str(item.get("code") or "")),
-                    "message": one_line(str(item.get("message") or "")),
-                    "row": max(1, place["row"]),
-                    "column": column if isinstance(column, int) and column > 0 else 1,
-                }
-            )
-    return tuple(found)
 
 
 def _args_text(args: Mapping[str, Any]) -> str:

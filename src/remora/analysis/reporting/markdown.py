@@ -20,6 +20,8 @@ MAX_CHARACTERS = 60_000
 MAX_DIFF_LINES = 200
 MAX_ROWS = 50
 """Agents in the table. The ones with problems come first."""
+MAX_TOOLS = 20
+"""Tools in the table. Those that took the most time come first, without times those with the most calls."""
 _ORDER = ("failed", "unsealed", "unchanged", "partial", "done", "imported")
 _MARKS = {"done": "✅", "partial": "🟡", "unchanged": "⚪", "failed": "❌", "unsealed": "⏸", "imported": "📄"}
 _TICKS = re.compile(r"`+")
@@ -133,9 +135,11 @@ def _totals(report: Report) -> Iterator[str]:
         yield from table(head, rows, numbers)
     tools = [
         (code(row.tool), f"{row.calls:,}", f"{row.errors:,}", *map(words.milliseconds, row.times))
-        for row in report.tools[:20]
+        for row in report.tools[:MAX_TOOLS]
     ]
     yield from table(("tool", "calls", "errors", "median", "95%", "slowest"), tools, numbers)
+    if len(report.tools) > MAX_TOOLS:
+        yield from (f"{len(report.tools) - MAX_TOOLS} more tools are in the page and in JSON.", "")
     failures = [
         (code(row.what), str(row.count), ", ".join(code(short_id(a)) for a in row.agents)) for row in report.failures
     ]
@@ -170,7 +174,7 @@ def _facts(agent: AgentReport) -> Iterator[str]:
     if evidence := words.evidence_text(agent):
         yield f"- evidence of the verdict: {code(evidence)}"
     for item in agent.problems[:10]:
-        yield f"- left: {code(words.problem_text(item))}"
+        yield f"- left: {code(words.problem_text(agent, item))}"
     if agent.why:
         yield f"- why not more: {code(agent.why, 400)}"
     if agent.summary:

@@ -1,30 +1,31 @@
 """A report as SARIF 2.1.0, for code scanning and for editors.
 
 Each problem that an agent left is a result: those that its last check lists with a line, else one for the node. An
-agent that failed or was interrupted is a result too. Proposed changes are results of level `note`.
+agent that failed or was interrupted is a result too. Proposed changes are results of level `note`. Lines are those of
+the project's files, also for an agent that began with the changes of others.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from remora._version import __version__
 from remora.analysis.reporting import words
 from remora.analysis.reporting.agent import AgentReport
+from remora.analysis.reporting.places import first_line, project_line
 from remora.analysis.reporting.totals import Report
 from remora.events import short_id
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 Json = dict[str, Any]
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def sarif(report: Report) -> Json:
     """The report as a SARIF log with one run."""
-    results = [result for agent in report.agents for result in _results(agent)]
+    results = _newest(result for agent in report.agents for result in _results(agent))
     rules = sorted({str(result["ruleId"]) for result in results})
     for result in results:
         result["ruleIndex"] = rules.index(str(result["ruleId"]))
@@ -47,6 +48,28 @@ def sarif(report: Report) -> Json:
             }
         ],
     }
+
+
+def _newest(results: Iterable[Json]) -> list[Json]:
+    """The results without those that a later agent repeats: the agent of a file and one of its functions both find
+    what neither could fix. Columns may differ, because one of them changed the line."""
+    found: dict[tuple[str, ...], Json] = {}
+    again: Counter[tuple[str, ...]] = Counter()
+    for result in results:
+        agent, what = result["properties"]["agent"], (result["ruleId"], result["message"]["text"], _line(result))
+        again[agent, *what] += 1
+        key = (*what, str(again[agent, *what]))
+        found.pop(key, None)
+        found[key] = result
+    return list(found.values())
+
+
+def _line(result: Json) -> str:
+    """The file and line of a result; without a place, its agent."""
+    if "locations" not in result:
+        return str(result["properties"]["agent"])
+    place = result["locations"][0]["physicalLocation"]
+    return f"{place['artifactLocation']['uri']}:{place.get('region', {}).get('startLine')}"
 
 
 def _rule(name: str) -> Json:
@@ -97,40 +120,20 @@ def _location(agent: AgentReport, item: Mapping[str, Any] | None) -> Json | None
         return None
     physical: Json = {"artifactLocation": {"uri": quote(file, safe="/~"), "uriBaseId": "SRCROOT"}}
     if item is not None:
-        diff = next((each.diff for each in agent.files if each.path == file and each.decision == "open"), "")
-        physical["region"] = {"startLine": line_before(diff, item["row"]), "startColumn": item["column"]}
-    elif region := _lines(agent.node.get("lines")):
+        physical["region"] = {"startLine": project_line(agent, item["row"]), "startColumn": item["column"]}
+    elif region := _lines(agent):
         physical["region"] = region
     return {"physicalLocation": physical}
 
 
-def _lines(lines: Any) -> Json | None:
+def _lines(agent: AgentReport) -> Json | None:
+    lines = agent.node.get("lines")
     if not isinstance(lines, Sequence) or len(lines) != 2 or not all(isinstance(line, int) for line in lines):
         return None
-    first = max(1, lines[0])
-    return {"startLine": first, "endLine": max(first, lines[1])}
+    first, last = (first_line(agent, line) for line in lines)
+    return {"startLine": first, "endLine": max(first, last)}
 
 
 def _plain(text: str) -> str:
     """Text without SARIF's embedded links."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-
-
-def line_before(diff: str, line: int) -> int:
-    """The line of the old file that became `line` of the new one, by a unified diff. An added line maps to its hunk."""
-    shift = 0
-    old = new = 0
-    inside = 0
-    for text in diff.split("\n"):
-        if inside <= 0 and (hunk := _HUNK.match(text)):
-            old, new = int(hunk[1]), int(hunk[3])
-            inside = int(hunk[2] or 1) + int(hunk[4] or 1)
-            if line < new:
-                break
-        elif inside > 0 and text[:1] in (" ", "+", "-"):
-            inside -= 2 if text[0] == " " else 1
-            if text[0] != "-" and new == line:
-                return max(1, old)
-            old, new = old + (text[0] != "+"), new + (text[0] != "-")
-            shift = old - new
-    return max(1, line + shift)

@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import median, quantiles
 from typing import Any
 
+from remora.analysis._rungs import BY_RULE
 from remora.analysis.reporting.agent import AgentReport, ModelUse, Status
+from remora.analysis.reporting.places import project_line
 
 TOP = 10
 """Rows of the tables of failures, slow tools and lost words."""
@@ -67,7 +69,7 @@ class ToolTotals:
 
 @dataclass(frozen=True)
 class Failure:
-    """A usual failure, without the names and numbers that vary."""
+    """A usual failure, without names and numbers if they vary."""
 
     what: str
     count: int
@@ -134,7 +136,7 @@ def build_report(
         agents=tuple(agents),
         statuses=_statuses(agents),
         operations=_groups(agents, prices, lambda agent: [agent.operation or "(none)"]),
-        models=_groups(agents, prices, lambda agent: [use.model for use in agent.models]),
+        models=_groups(agents, prices, _deciders),
         tools=_tools(agents),
         failures=_failures(agents),
         losses=_losses(agents),
@@ -155,6 +157,11 @@ def cost_of(uses: Iterable[ModelUse], prices: Mapping[str, Price]) -> float | No
     if not priced:
         return None
     return sum(use.prompt_tokens * price.input + use.output_tokens * price.output for use, price in priced) / 1e6
+
+
+def _deciders(agent: AgentReport) -> list[str]:
+    """The models that decided, or rules where only they did."""
+    return [use.model for use in agent.models] or ([BY_RULE] if agent.by_rule else [])
 
 
 def _statuses(agents: Sequence[AgentReport]) -> dict[Status, int]:
@@ -197,7 +204,7 @@ def _tools(agents: Sequence[AgentReport]) -> tuple[ToolTotals, ...]:
         ToolTotals(tool, len(each), errors[tool], sum(each), median(each), _p95(each), max(each))
         for tool, each in times.items()
     ]
-    return tuple(sorted(rows, key=lambda row: (-row.total_ms, row.tool)))
+    return tuple(sorted(rows, key=lambda row: (-row.total_ms, -row.calls, row.tool)))  # logs have no times
 
 
 def _p95(values: Sequence[float]) -> float:
@@ -206,11 +213,19 @@ def _p95(values: Sequence[float]) -> float:
 
 def _failures(agents: Sequence[AgentReport]) -> tuple[Failure, ...]:
     found: dict[str, list[tuple[str, str]]] = {}
+    whole: dict[str, set[str]] = {}
     for agent in agents:
-        for what, example in _failures_of(agent):
-            found.setdefault(what, []).append((agent.agent_id, example))
+        for kind, why in _failures_of(agent):
+            what = f"{kind}: {without_names(why)}"
+            found.setdefault(what, []).append((agent.agent_id, why))
+            whole.setdefault(what, set()).add(f"{kind}: {why}")
     rows = [
-        Failure(what, len(each), tuple(dict.fromkeys(agent for agent, _ in each))[:_EXAMPLES], each[0][1])
+        Failure(
+            min(whole[what]) if len(whole[what]) == 1 else what,  # nothing varies: names and numbers may stay
+            len(each),
+            tuple(dict.fromkeys(agent for agent, _ in each))[:_EXAMPLES],
+            each[0][1],
+        )
         for what, each in found.items()
     ]
     return tuple(sorted(rows, key=lambda row: (-row.count, row.what))[:TOP])
@@ -218,12 +233,12 @@ def _failures(agents: Sequence[AgentReport]) -> tuple[Failure, ...]:
 
 def _failures_of(agent: AgentReport) -> Iterable[tuple[str, str]]:
     if agent.status in ("failed", "partial", "unchanged") and agent.why:
-        yield f"agent {agent.word}: {without_names(agent.why)}", agent.why
+        yield f"agent {agent.word}", agent.why
     for step in agent.steps:
         if step.outcome in ("error", "unknown"):
-            yield f"{step.tool}: {without_names(step.summary)}", step.summary
+            yield step.tool, step.summary
     for refusal in agent.refused:
-        yield f"refused, {refusal.what}: {without_names(refusal.why)}", refusal.why
+        yield f"refused, {refusal.what}", refusal.why
 
 
 def without_names(text: str) -> str:
@@ -254,6 +269,7 @@ def report_json(report: Report) -> dict[str, Any]:
     agents = [
         asdict(agent)
         | {"files": [{"path": file.path, "decision": file.decision, "diff": file.diff} for file in agent.files]}
+        | {"problems": [{**item, "line": project_line(agent, item["row"])} for item in agent.problems]}
         | {name: getattr(agent, name) for name in _COMPUTED}
         for agent in report.agents
     ]
