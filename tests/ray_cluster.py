@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from remora.app import Project, open_project
-from remora.app._fleet import Described, NodeHost, open_node
+from remora.app._fleet import Described, Fetch, NodeHost, open_node
 from remora.events import AgentEndEvent, AgentFinishedEvent, NoticeEvent, RunEndEvent, ToolResultEvent
 from remora.ports import AgentResult, Job
 from remora.trace import read_events
@@ -99,8 +99,8 @@ class Marked:
 
 
 @asynccontextmanager
-async def open_marked_node(described: Described, sources: bytes) -> AsyncIterator[Marked]:
-    async with open_node(described, sources) as host:
+async def open_marked_node(described: Described, fetch: Fetch) -> AsyncIterator[Marked]:
+    async with open_node(described, fetch) as host:
         yield Marked(host)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class EchoHost:
 
 
 @asynccontextmanager
-async def open_echo_host(folder: str, sources: bytes) -> AsyncIterator[EchoHost]:
-    (Path(folder) / "sources").write_bytes(sources)
+async def open_echo_host(folder: str, fetch: Callable[[], Awaitable[bytes]]) -> AsyncIterator[EchoHost]:
+    (Path(folder) / "sources").write_bytes(await fetch())
     yield EchoHost(Path(folder))
     (Path(folder) / "closed").touch()

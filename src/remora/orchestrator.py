@@ -266,4 +266,5 @@ def _finished_event(result: AgentResult) -> AgentFinishedEvent:
         last_seq=result.last_seq,
         verdict=result.verdict,
         check=dict(result.check),
+        worker=result.worker,
     )

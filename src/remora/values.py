@@ -165,6 +165,8 @@ class AgentResult:
     """`first` if it worked on a whole file before the others, `last` if on the combined changes of others."""
     decisions: tuple[Any, ...] = ()
     """Who decided what: a `remora.analysis.RungRow` for each rung."""
+    worker: str = ""
+    """Which worker of a cluster ran it; empty if this process did."""
 
     @property
     def has_ended(self) -> bool:

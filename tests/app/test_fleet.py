@@ -17,7 +17,7 @@ from cutting_proxy import CuttingProxy
 from postgres import Server
 from ray_cluster import make_project
 from remora.app import SystemClock, _fleet, make_store, open_project
-from remora.app._fleet import Described, describe_placement, open_node, pack_sources, unpack_sources
+from remora.app._fleet import Described, Fetch, describe_placement, open_node, pack_sources, unpack_sources
 from remora.cli._analyze import engine_flags
 from remora.engines import FleetEngine, Placement, Workers
 from remora.errors import ConfigError, MissingExtra, TraceFenced
@@ -34,34 +34,66 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__")))
 
 
+def sent(sources: bytes) -> Fetch:
+    """What fetches these sources on a node."""
+
+    async def fetch() -> bytes:
+        return sources
+
+    return fetch
+
+
+def unpack(sources: bytes, digest: str = "") -> Path:
+    return asyncio.run(unpack_sources(digest or hashlib.sha256(sources).hexdigest(), sent(sources)))
+
+
 def test_sources_arrive_as_they_were_and_are_unpacked_once(shop: Path) -> None:
+    (shop / "shop" / "cart.py").chmod(0o775)
     (shop / ".gitignore").write_text("secret.txt\n")
     (shop / "secret.txt").write_text("not for others")
     (shop / "link.py").symlink_to("/etc/passwd")
     project = open_project(shop)
     packed = asyncio.run(pack_sources(project))
     assert packed == asyncio.run(pack_sources(project))
-    digest = hashlib.sha256(packed).hexdigest()
-    place = unpack_sources(digest, packed)
+    place = unpack(packed)
     assert (place / "shop" / "cart.py").read_bytes() == (shop / "shop" / "cart.py").read_bytes()
+    assert (place / "shop" / "cart.py").stat().st_mode & 0o777 == 0o775, "what is a program stays one"
     assert not (place / "secret.txt").exists() and not (place / "link.py").exists()
     (place / "mark").touch()
-    assert (unpack_sources(digest, packed) / "mark").exists()
+    assert (unpack(packed) / "mark").exists()
     with pytest.raises(ConfigError, match="not those that were sent"):
-        unpack_sources("0" * 64, packed)
+        unpack(packed, "0" * 64)
+
+
+def test_sources_that_a_node_has_do_not_travel_again_and_are_on_disk_before_they_have_a_name(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = asyncio.run(pack_sources(open_project(shop)))
+    digest = hashlib.sha256(packed).hexdigest()
+    fetched, named = [], []
+    place = _fleet.cache_dir(os.environ) / "sources" / digest[:32]
+
+    async def fetch() -> bytes:
+        fetched.append(digest)
+        return packed
+
+    monkeypatch.setattr(os, "sync", lambda: named.append(place.exists()))
+    for _ in range(3):
+        assert asyncio.run(unpack_sources(digest, fetch)) == place
+    assert (fetched, named) == ([digest], [False])
 
 
 def test_sources_that_no_run_has_used_for_a_while_are_deleted(shop: Path) -> None:
     project = open_project(shop)
     first = asyncio.run(pack_sources(project))
-    place = unpack_sources(hashlib.sha256(first).hexdigest(), first)
+    place = unpack(first)
     os.utime(place, (0, 0))
-    used = unpack_sources(hashlib.sha256(first).hexdigest(), first)
+    used = unpack(first)
     assert used == place and place.stat().st_mtime > 0, "it was not used"
     os.utime(place, (0, 0))
     (shop / "new.py").touch()
     second = asyncio.run(pack_sources(project))
-    other = unpack_sources(hashlib.sha256(second).hexdigest(), second)
+    other = unpack(second)
     assert not place.exists() and other.is_dir()
 
 
@@ -81,7 +113,7 @@ def test_a_node_on_another_machine_trusts_what_the_process_with_the_project_trus
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "of another machine"))
 
     async def work(described: Described) -> AgentResult:
-        async with open_node(described, sources) as host:
+        async with open_node(described, sent(sources)) as host:
             return await host.execute(plan.jobs[0], resumed=False)
 
     with pytest.raises(ConfigError, match="needs trust"):
@@ -105,7 +137,7 @@ def test_a_node_begins_no_agent_when_the_time_of_the_run_is_over_and_ends_those_
         async with project.writer() as writer:
             await writer.append(f"traces/{begun.agent_id}", [AgentStartEvent(format=1, agent_id=begun.agent_id)])
         described = Described("elsewhere", "/nowhere", "/nowhere", late, plan.operations, digest)
-        async with open_node(described, sources) as host:
+        async with open_node(described, sent(sources)) as host:
             return await host.execute(begun, resumed=True), await host.execute(other, resumed=False)
 
     ended, not_begun = asyncio.run(work())
@@ -135,9 +167,9 @@ def test_a_node_without_the_project_runs_and_resumes_agents_into_the_store(shop:
         sources = await pack_sources(project)
         digest = hashlib.sha256(sources).hexdigest()
         described = Described("elsewhere", "/nowhere", "/nowhere", project.config, plan.operations, digest)
-        async with open_node(described, sources) as host:
+        async with open_node(described, sent(sources)) as host:
             first = await host.execute(job, resumed=False)
-        async with open_node(described, sources) as host:
+        async with open_node(described, sent(sources)) as host:
             again = await host.execute(job, resumed=True)
             other = await host.execute(plan.jobs[1], resumed=True)
         assert (first.outcome, first.head, first.files) == (again.outcome, again.head, again.files)
@@ -166,7 +198,7 @@ class HostWorker:
     """A worker of the fleet in this process, whose writer is fenced before its n-th append to an agent's stream."""
 
     def __init__(self, described: Described, sources: bytes, url: str, fenced: Iterator[int]) -> None:
-        self._opening = open_node(described, sources)
+        self._opening = open_node(described, sent(sources))
         self._url = url
         self._fenced = fenced
 
@@ -249,7 +281,7 @@ async def test_a_stream_that_a_sleeping_worker_opened_and_never_wrote_is_taken_o
     asleep = PostgresTrace(through, clock=SystemClock(), lease_s=2.0, patience_s=60, attempt_s=60)
     await asleep.claim(f"traces/{job.agent_id}")
     proxy.freeze()
-    async with open_node(described, sources) as host:
+    async with open_node(described, sent(sources)) as host:
         result = await host.execute(job, resumed=True)
     assert (result.outcome, bool(result.head)) == ("success", True)
     proxy.thaw()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Callable
@@ -10,12 +11,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from postgres import Server
+from remora.app import SystemClock
 from remora.cli import _live
 from remora.cli._live import LiveRun
+from remora.events import AgentEndEvent, ToolCallEvent
 from remora.nodes import CodeNode
 from remora.orchestrator import Plan
 from remora.ports import AgentResult, Job
 from remora.testing import make_node
+from remora.trace import PostgresStore, PostgresTrace, parse_address
 
 START = 1_800_000_000.0
 STAMP = "2027-01-15T08:00:00Z"  # START
@@ -125,3 +130,25 @@ def test_the_view_is_shown_only_at_a_terminal_and_never_beside_json(
     with LiveRun(plan, tmp_path, quiet=quiet, clock=at(0)):
         pass
     assert ("0 of 8 agents" in told.getvalue()) == shown
+
+
+def test_the_view_names_running_agents_whose_streams_are_in_a_store(
+    plan: Plan, tmp_path: Path, postgres: Server
+) -> None:
+    url = postgres.new_url()
+
+    async def begin_two() -> None:
+        async with PostgresTrace(url, clock=SystemClock()) as trace:
+            await trace.append("traces/agent1", [ToolCallEvent(call_id="1", tool="run_linter", turn=2)])
+            await trace.append("traces/agent2", [ToolCallEvent(call_id="1", tool="read", turn=1), AgentEndEvent()])
+
+    asyncio.run(begin_two())
+    lines = LiveRun(plan, tmp_path, store=PostgresStore(parse_address(url), tmp_path)).lines(80)
+    (now,) = (line for line in lines if line.startswith("now:"))
+    assert "src/a.py:f1" in now and "turn 2" in now and "run_linter" in now
+    assert not any("f2" in line for line in lines), "it has ended"
+
+
+def test_a_store_that_cannot_be_asked_does_not_stop_the_view(plan: Plan, tmp_path: Path, postgres: Server) -> None:
+    nowhere = PostgresStore(parse_address(postgres.new_url()), tmp_path)
+    assert LiveRun(plan, tmp_path, store=nowhere).lines(80)[-1].startswith("now:")

@@ -23,6 +23,7 @@ from remora.cli._render_run import run_agents
 from remora.errors import ConfigError
 from remora.events import (
     AgentEndEvent,
+    AgentFinishedEvent,
     Call,
     Event,
     ModelResponseEvent,
@@ -191,8 +192,11 @@ def test_a_run_is_shown_as_a_table_of_its_agents(screen: Screen) -> None:
 def test_a_run_on_a_cluster_is_shown_with_who_did_what_where(screen: Screen) -> None:
     shown = screen(80)
     placed = NoticeEvent(code="placement", message="ray: a:1 ran 2 agents, b:2 ran 1 agent")
-    run_agents("01RUN", [RunStartEvent(ts="2026-11-17T10:00:00.000000Z"), placed], [stream()])
+    began, row = RunStartEvent(ts="2026-11-17T10:00:00.000000Z"), stream()
+    run_agents("01RUN", [began, AgentFinishedEvent(agent_id=row.agent_id, worker="b:2"), placed], [row])
     assert "ray: a:1 ran 2 agents, b:2 ran 1 agent" in shown.getvalue()
+    _, titles, first, *_ = shown.getvalue().splitlines()
+    assert (titles.split()[-1], first.split()[-1]) == ("worker", "b:2")
 
 
 def test_a_run_that_has_not_ended_and_has_no_agent_says_so(screen: Screen) -> None:

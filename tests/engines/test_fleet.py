@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -130,6 +131,7 @@ async def test_an_agent_of_a_lost_worker_goes_on_elsewhere_as_resumed_and_ends_o
     assert Counter(result.agent_id for result in results) == Counter({f"A{number}": 1 for number in range(8)})
     assert ("b", lost[0], True) in cluster.asked
     assert engine.placed.moved == lost
+    assert {result.agent_id: result.worker for result in results}[lost[0]] == "b:1", "who ended it is not said"
     assert "a" in cluster.killed
 
 
@@ -263,6 +265,20 @@ async def test_stopping_early_cancels_what_runs() -> None:
     assert len(cluster.asked) < 9
 
 
+def test_an_address_where_nobody_listens_is_refused_before_ray_is_asked() -> None:
+    def init(**_: object) -> None:
+        raise AssertionError("Ray would try for a quarter of an hour")
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init)
+    with socket.socket() as bound:  # a port that is taken, but does not listen
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(ConfigError, match=r"`127.0.0.1:\d+` cannot be reached: Connection refused"):
+            _connect(ray, f"127.0.0.1:{bound.getsockname()[1]}")
+    for wrong in ("127.0.0.1:70000", f"{'a' * 70}.example:6379"):
+        with pytest.raises(ConfigError, match="cannot be reached"):
+            _connect(ray, wrong)
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_cluster_that_refuses_is_named_with_what_ray_said(known: bool) -> None:
     class RayError(Exception):
@@ -272,5 +288,5 @@ def test_a_cluster_that_refuses_is_named_with_what_ray_said(known: bool) -> None
         raise RayError("Authentication token is missing") if known else ConnectionError("nobody answers")
 
     ray = SimpleNamespace(is_initialized=lambda: False, init=init, exceptions=SimpleNamespace(RayError=RayError))
-    with pytest.raises(ConfigError, match=r"`head:6379` cannot be used: (Authentication token|nobody answers)"):
-        _connect(ray, "head:6379")
+    with pytest.raises(ConfigError, match=r"`auto` cannot be used: (Authentication token|nobody answers)"):
+        _connect(ray, "auto")

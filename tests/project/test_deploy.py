@@ -50,3 +50,9 @@ def test_the_store_is_made_for_the_roles_that_the_server_has() -> None:
     assert (program, command[:2]) == ("remora", ["store", "init"])
     given = {command[place + 1] for place, word in enumerate(command) if word in ("--writer", "--reader")}
     assert given == set(re.findall(r"CREATE ROLE (\w+)", compose))
+
+
+def test_the_server_counts_as_healthy_only_when_others_reach_it() -> None:
+    """While its image makes the database and the roles, the server answers on its socket only."""
+    check = services(ROOT / "deploy" / "compose.yaml")["postgres"]["healthcheck"]["test"]
+    assert check[check.index("-h") + 1 if "-h" in check else 0] == "127.0.0.1"

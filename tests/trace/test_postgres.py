@@ -433,8 +433,8 @@ def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(before for before, _ in found) == [0, 2, 2, 2]
-    assert make_store(url) == (2, 2)
+    assert sorted(before for before, _ in found) == [0, 3, 3, 3]
+    assert make_store(url) == (3, 3)
     assert describe_store(url).problems == ()
 
 
@@ -454,10 +454,10 @@ def test_a_store_of_another_version_is_refused_with_what_to_do(url: str, tmp_pat
         describe_store(url)
     make_store(url)
     ask(url, "INSERT INTO @.migrations (version) VALUES (99)")
-    with pytest.raises(ConfigError, match="knows up to 2"):
+    with pytest.raises(ConfigError, match="knows up to 3"):
         library.agents()
     ask(url, "DELETE FROM @.migrations WHERE version > 1")
-    with pytest.raises(ConfigError, match="has version 1: expected 2"):
+    with pytest.raises(ConfigError, match="has version 1: expected 3"):
         library.agents()
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from remora.app._merged_diff import MergedDiff
     from remora.app._models import weights_counter
     from remora.app._naming import Named
-    from remora.app._now import AgentNow, agents_now
+    from remora.app._now import AgentNow, StoreNow, agents_now
     from remora.app._open import STORE_SETTING, open_project
     from remora.app._overrides import RunOverrides
     from remora.app._project import STATE_DIR, Project, SystemClock, counter_of, default_state_dir, project_root
@@ -80,6 +80,7 @@ __all__ = [
     "Rejected",
     "RunOverrides",
     "Sightings",
+    "StoreNow",
     "SystemClock",
     "ToolRun",
     "TurnEvents",
@@ -121,7 +122,7 @@ __all__ = [
 _MODULES = {
     "_agents": "AgentRow Agents AgentSource bundled_agents",
     "_answers": "Answers",
-    "_now": "AgentNow agents_now",
+    "_now": "AgentNow StoreNow agents_now",
     "_open": "STORE_SETTING open_project",
     "_deciding": "EMBEDDED NO_MODEL Deciders deciders",
     "_escalating": "Answer",

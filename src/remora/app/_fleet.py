@@ -13,7 +13,7 @@ import socket
 import tarfile
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 MAX_SOURCES = 512 * 1024 * 1024
 """Bytes of a project's files that travel to a node."""
-MAX_NAMED = 2_000
-"""Agents that the run's stream names with their workers; more would not fit into one event."""
 KEEP_SOURCES_S = 14 * 24 * 3600.0
 """How long a node keeps the sources of a run that is not repeated."""
+Fetch = Callable[[], Awaitable[bytes]]
+"""Gets the packed sources from the process with the project."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Differs on every machine, also on copies of one. Only Linux has it."""
 FREE_S = 180.0
@@ -92,11 +92,11 @@ class NodeHost:
 
 
 @asynccontextmanager
-async def open_node(described: Described, sources: bytes) -> AsyncIterator[NodeHost]:
+async def open_node(described: Described, fetch: Fetch) -> AsyncIterator[NodeHost]:
     """Open the project on a node: the project itself on its own machine, else its unpacked sources."""
     own = identify(Path(described.root)) == described.place
     with tempfile.TemporaryDirectory(prefix="remora-node-") as folder:
-        root = Path(described.root) if own else unpack_sources(described.digest, sources)
+        root = Path(described.root) if own else await unpack_sources(described.digest, fetch)
         state = Path(described.state_dir) if own else Path(folder) / ".agentfs"
         secrets = environment_secrets(os.environ, described.config)
         project = Project(root, state, described.config, secrets=secrets, trusted=described.trusted)
@@ -172,14 +172,15 @@ async def ray_engine(session: Session, plan: Plan) -> AsyncIterator[FleetEngine]
 
 
 def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
-    """Who did what where, as an event of the run's stream; None if nothing ran."""
+    """How many agents each worker ran, as an event of the run's stream; None if nothing ran.
+
+    Which ones is in the `agent_finished` of each.
+    """
     if not placed.agents:
         return None
     counts = ", ".join(f"{name} ran {number(len(agents), 'agent')}" for name, agents in placed.agents.items())
     moved = f"; {number(len(placed.moved), 'agent')} went on elsewhere after a fault" if placed.moved else ""
-    names = {"placed": placed.agents} if sum(map(len, placed.agents.values())) <= MAX_NAMED else {}
-    fields = {"code": "placement", "message": f"ray: {counts}{moved}", "run_id": run_id, **names}
-    return NoticeEvent.model_validate(fields)
+    return NoticeEvent(code="placement", message=f"ray: {counts}{moved}", run_id=run_id)
 
 
 async def pack_sources(project: Project) -> bytes:
@@ -194,7 +195,7 @@ async def pack_sources(project: Project) -> bytes:
             for path in await workspace.files():
                 data = workspace.look(path)
                 entry = tarfile.TarInfo(path)
-                entry.size = len(data)
+                entry.size, entry.mode = len(data), (project.root / path).stat().st_mode & 0o777
                 archive.addfile(entry, io.BytesIO(data))
                 if packed.tell() > MAX_SOURCES:
                     raise ConfigError(
@@ -204,20 +205,29 @@ async def pack_sources(project: Project) -> bytes:
     return packed.getvalue()
 
 
-def unpack_sources(digest: str, sources: bytes) -> Path:
-    """Unpack the sources into the cache, once for each digest. Raises `ConfigError` if they are not those."""
-    if hashlib.sha256(sources).hexdigest() != digest:
-        raise ConfigError("The sources that arrived on this node are not those that were sent")
+async def unpack_sources(digest: str, fetch: Fetch) -> Path:
+    """The unpacked sources, from the cache. Those that it lacks are fetched. Raises `ConfigError` if others arrive."""
     place = cache_dir(os.environ) / "sources" / digest[:32]
     if place.is_dir():
         os.utime(place)
         return place
+    sources = await fetch()
+    if hashlib.sha256(sources).hexdigest() != digest:
+        raise ConfigError("The sources that arrived on this node are not those that were sent")
+    return await asyncio.to_thread(_unpack, sources, place)
+
+
+def _unpack(sources: bytes, place: Path) -> Path:
+    """Unpack an archive into a new folder, which has its name only when all of it is on disk."""
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _delete_unused(place.parent)
     aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
     try:
         with tarfile.open(fileobj=io.BytesIO(sources)) as archive:
             archive.extractall(aside, filter="data")
+            for entry in archive.getmembers():  # the filter leaves out bits that others may have set on purpose
+                (aside / entry.name).chmod(entry.mode)
+        os.sync()  # else a power cut could leave empty files under a digest that is not theirs
         aside.rename(place)
     except OSError:
         if not place.is_dir():  # another worker of this node was faster

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
+from remora.errors import RemoraError
 from remora.ports import Job
+
+if TYPE_CHECKING:
+    from remora.trace import PostgresStore
 
 TAIL = 64 * 1024
 """Bytes of a stream that are read for its newest event."""
 AHEAD = 16
 """Jobs without a stream after which no later one is looked for: agents start in the order of the plan."""
+AHEAD_IN_STORE = 256
+"""Jobs that a store is asked for at once."""
+ASK_S = 2.0
+"""How often a store is asked."""
 _DOING = {
     "agent_start": "starts",
     "turn_start": "starts a turn",
@@ -50,6 +62,24 @@ def agents_now(state_dir: Path, waiting: Iterable[Job]) -> list[AgentNow]:
         else:
             found.append(_now(job, line))
     return found
+
+
+class StoreNow:
+    """Like `agents_now`, for streams in a store. Asks it now and then, on a connection of its own."""
+
+    def __init__(self, store: PostgresStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reader, self._clock = store.reader(), clock
+        self._lines: Mapping[str, bytes] = {}
+        self._asked = -ASK_S
+
+    def __call__(self, waiting: Iterable[Job]) -> list[AgentNow]:
+        """Those of the next jobs that have begun, as the store knew them when it was last asked."""
+        jobs = {f"traces/{job.agent_id}": job for job in islice(waiting, AHEAD_IN_STORE)}
+        if self._clock() - self._asked >= ASK_S:
+            with contextlib.suppress(RemoraError):  # the run itself says what is wrong with the store
+                self._lines = self._reader.newest(list(jobs))
+            self._asked = self._clock()
+        return [_now(job, self._lines[stream_id]) for stream_id, job in jobs.items() if stream_id in self._lines]
 
 
 def _now(job: Job, line: bytes) -> AgentNow:

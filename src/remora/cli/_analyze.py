@@ -267,7 +267,7 @@ async def _run_with_progress(
     project: Project, plan: Plan, running: AsyncIterator[AgentResult], *, quiet: bool
 ) -> list[AgentResult]:
     results = []
-    with LiveRun(plan, project.state_dir, quiet=quiet) as live:
+    with LiveRun(plan, project.state_dir, store=project.store, quiet=quiet) as live:
         async for result in running:
             results.append(result)
             live.add(result)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from remora.app import AgentNow, agents_now
+from remora.app import AgentNow, StoreNow, agents_now
 from remora.cli._console import err
 from remora.cli._progress import time_left
 from remora.context.text import number, one_line
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
+
+if TYPE_CHECKING:
+    from remora.trace import PostgresStore
 
 SHOWN = 6
 """Running agents that are shown, one in a line."""
@@ -35,10 +39,17 @@ class LiveRun:
     """Shows a run while it goes on, on a terminal: `with LiveRun(plan, state_dir) as live: live.add(result)`."""
 
     def __init__(
-        self, plan: Plan, state_dir: Path, *, quiet: bool = False, clock: Callable[[], float] = time.time
+        self,
+        plan: Plan,
+        state_dir: Path,
+        *,
+        store: PostgresStore | None = None,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """With `quiet`, or without a terminal, nothing is shown."""
-        self._state_dir, self._clock = state_dir, clock
+        """With `quiet`, or without a terminal, nothing is shown. Streams are in the folder, or in the `store`."""
+        self._now = StoreNow(store) if store is not None else partial(agents_now, state_dir)
+        self._clock = clock
         self._waiting = {job.agent_id: job for job in plan.jobs}
         self._total, self._started = len(plan.jobs), clock()
         self._ends: deque[float] = deque([self._started], maxlen=RECENT + 1)
@@ -103,7 +114,7 @@ class LiveRun:
         return [f"ended: {counts}{changed}"]
 
     def _running(self, width: int) -> list[str]:
-        found = agents_now(self._state_dir, [*self._waiting.values()])
+        found = self._now([*self._waiting.values()])
         if not found:
             first = next(iter(self._waiting.values()), None)
             what = f"{first.operation} {first.node.node_id}" if first else "checks all changes together"

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from remora.cli._console import out, say
 from remora.cli._render_streams import aligned
 from remora.context.text import one_line, visible
-from remora.events import NoticeEvent, RunEndEvent, RunStartEvent, short_id
+from remora.events import AgentFinishedEvent, NoticeEvent, RunEndEvent, RunStartEvent, short_id
 
 if TYPE_CHECKING:
     from remora.events import Event
     from remora.trace import StreamInfo
 
-_TITLES = ("agent", "operation", "what", "verdict", "turns", "tokens")
+_TITLES = ("agent", "operation", "what", "verdict", "turns", "tokens", "worker")
 
 
 def run_agents(run_id: str, events: Iterable[Event], rows: Sequence[StreamInfo]) -> None:
-    """Print a run's agents as a table, and its notices: which worker of a cluster ran which agents, and others."""
+    """Print a run's agents as a table, with the worker of each if they ran on a cluster, and the run's notices."""
     start, end, last = RunStartEvent(), None, ""
     notices = []
+    workers: dict[str, str] = {}
     for event in events:
+        workers |= {event.agent_id: event.worker} if isinstance(event, AgentFinishedEvent) else {}
         notices += [event.message] if isinstance(event, NoticeEvent) and event.message else []
         start = event if isinstance(event, RunStartEvent) else start
         end = event if isinstance(event, RunEndEvent) else end
         last = event.ts
     say(_headline(run_id, start, end, last), "bold", hang=2)
     if rows:
-        cells = [[visible(_cell(row, title)) for title in _TITLES] for row in rows]
+        titles = _TITLES if any(workers.values()) else _TITLES[:-1]
+        cells = [[visible(_cell(row, title, workers)) for title in titles] for row in rows]
         room = out.width if out.is_terminal else 0
-        out.out("\n".join(aligned([list(_TITLES), *cells], _TITLES, room)), highlight=False)
+        out.out("\n".join(aligned([list(titles), *cells], titles, room)), highlight=False)
     else:
         say("The run has no agent")
     for message in notices:
@@ -48,8 +51,10 @@ def _headline(run_id: str, start: RunStartEvent, end: RunEndEvent | None, last: 
     return " · ".join([f"run {short_id(run_id)}", *filter(None, parts)])
 
 
-def _cell(row: StreamInfo, title: str) -> str:
+def _cell(row: StreamInfo, title: str, workers: Mapping[str, str]) -> str:
     match title:
+        case "worker":
+            return workers.get(row.agent_id, "")
         case "agent":
             return short_id(row.agent_id)
         case "what":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -48,7 +49,7 @@ def init(
     say(f"{status.url}: {done}")
     tell(status.problems)
     used = status.url.replace(f"//{status.role}@", f"//{writer[0]}@", 1) if writer else status.url
-    say(f"Use it: export REMORA_RUNNER__MEMORY__TRACE_STORE={used}")
+    say(f"Use it: export REMORA_RUNNER__MEMORY__TRACE_STORE={shlex.quote(used)}")
 
 
 @store.command()

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from remora.engines._failure import degraded_result, failed_result
@@ -292,7 +292,7 @@ class FleetEngine:
         """Run one agent to its end; return it if it has to go on elsewhere."""
         is_over = False
         try:
-            result = await ready.worker.run(work.job, resumed=work.resumed)
+            result = replace(await ready.worker.run(work.job, resumed=work.resumed), worker=ready.name)
             if is_over := result.has_ended:
                 self.placed.agents.setdefault(ready.name, []).append(result.agent_id)
         except WorkerLost as error:

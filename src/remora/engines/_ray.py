@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ from remora.engines._fleet import FleetEngine, WorkerLost, Workers
 from remora.errors import ConfigError, MissingExtra, RemoraError
 from remora.ports import AgentResult, Job
 
+REACH_S = 10.0
+"""How long the head of a cluster may take to accept a connection."""
 CANCEL_S = 20.0
 """How long cancelled agents may take to seal their streams."""
 
@@ -29,15 +32,17 @@ class Host(Protocol):
         ...
 
 
-OpenHost = Callable[[Any, bytes], AbstractAsyncContextManager[Host]]
-"""Opens a host from a description and the packed sources. Picklable: an importable function."""
+OpenHost = Callable[[Any, Callable[[], Awaitable[bytes]]], AbstractAsyncContextManager[Host]]
+"""Opens a host from a description and a function that fetches the packed sources. Picklable: an importable function."""
 
 
 class NodeWorker:
     """The actor of one node."""
 
-    def __init__(self, open_host: OpenHost, described: Any, sources: bytes) -> None:
-        self._opening = open_host(described, sources)
+    def __init__(self, open_host: OpenHost, described: Any, sources: Sequence[Any]) -> None:
+        """`sources` holds one reference. Inside a list, Ray fetches it only when it is asked for."""
+        self._sources = sources
+        self._opening = open_host(described, self._fetch)
         self._host: Host | None = None
 
     async def start(self) -> str:
@@ -47,6 +52,10 @@ class NodeWorker:
 
         self._host = await self._opening.__aenter__()
         return f"{socket.gethostname()}:{os.getpid()}"
+
+    async def _fetch(self) -> bytes:
+        sources: bytes = await self._sources[0]
+        return sources
 
     async def run(self, job: Job, resumed: bool) -> AgentResult:
         """Run one agent."""
@@ -123,7 +132,7 @@ class RayCluster:
                 num_cpus=0,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
-            .remote(self._open_host, self._describe(), self._sources)
+            .remote(self._open_host, self._describe(), [self._sources])
         )
         return RayWorker(self._ray, actor)
 
@@ -167,6 +176,8 @@ class RayWorker:
         try:
             return await reference
         except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, self._ray.exceptions.RayError):  # the sources could not be fetched
+                raise WorkerLost(_cause(error)) from error
             cause = error.cause if isinstance(error.cause, RemoraError) else None
             raise cause or RemoraError(_cause(error)) from error
         except self._ray.exceptions.RayError as error:
@@ -183,6 +194,7 @@ def _connect(ray: Any, address: str) -> bool:
     """Connect to the cluster; whether this was the first time. Raises `ConfigError`."""
     if ray.is_initialized():
         return False
+    _check_address(address)
     # `local` starts one also where another cluster runs: without it, Ray would join that one.
     where = {"address": address} if address else {"address": "local", "include_dashboard": False}
     logging.getLogger("ray").setLevel(logging.ERROR)  # what it says about itself is not about the run
@@ -194,6 +206,21 @@ def _connect(ray: Any, address: str) -> bool:
             hint="Start one with `ray start --head`, or leave `--address` out",
         ) from error
     return True
+
+
+def _check_address(address: str) -> None:
+    """Raises `ConfigError` if nobody listens at `HOST:PORT`: Ray itself would try for about a quarter of an hour."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or not (host and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"The Ray cluster at `{address:.200}` cannot be reached: {why}",
+            hint="Start one with `ray start --head`, or leave `--address` out",
+        ) from error
 
 
 def _load_ray() -> Any:

@@ -286,6 +286,8 @@ class AgentFinishedEvent(Event):
     verdict: str = ""
     """What the files say, never the model's word."""
     check: dict[str, Any] = Field(default_factory=dict)
+    worker: str = ""
+    """Which worker of a cluster ran it: `HOST:PROCESS`. Empty if the run's own process did."""
 
 
 class WorkspaceAcceptedEvent(Event):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remora.trace.files.stream import SyncMode
     from remora.trace.index.update import Progress
     from remora.trace.library import Library
-    from remora.trace.postgres.mirror import Mirror
+    from remora.trace.postgres.mirror import Mirror, StoreReader
 
 StreamWriter = FileTrace | PostgresTrace
 """Writes streams of either store."""
@@ -43,6 +43,12 @@ class PostgresStore:
         from remora.trace.postgres.mirror import Mirror
 
         return Mirror(self.address, self._cache / "stores" / self.address.digest)
+
+    def reader(self) -> StoreReader:
+        """A reader with a connection of its own."""
+        from remora.trace.postgres.mirror import StoreReader
+
+        return StoreReader(self.address)
 
     def library(self, progress: Progress | None = None, *, workspaces: Path | None = None) -> Library:
         """All streams of the store. `workspaces` is the folder of their agents' workspaces on this machine."""

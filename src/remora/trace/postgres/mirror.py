@@ -80,6 +80,14 @@ class StoreReader:
         """These streams, as far as they exist."""
         return [StoredStream(*row) for row in self.ask(f"{_LISTED} AND stream_id = ANY(%s)", [list(stream_ids)])]
 
+    def newest(self, stream_ids: Sequence[str]) -> dict[str, bytes]:
+        """The last line of those of these streams that have begun and are not sealed."""
+        sql = (
+            "SELECT s.stream_id, r.line FROM @.streams s JOIN @.records r ON r.stream = s.id AND r.seq = s.records - 1 "
+            "WHERE s.stream_id = ANY(%s) AND NOT s.sealed"
+        )
+        return dict(self.ask(sql, [list(stream_ids)]))
+
     def lines(self, stream: StoredStream, first: int = 0) -> Iterator[bytes]:
         """The lines from `first` on, each with its newline. Raises `TraceError` if one is missing."""
         at = first

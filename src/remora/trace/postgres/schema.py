@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from remora.errors import ConfigError
+from remora.trace.postgres.checks_schema import CHECKS
 from remora.trace.postgres.index_schema import INDEX
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
 """
 
-MIGRATIONS: tuple[str, ...] = (_STREAMS, INDEX)
+MIGRATIONS: tuple[str, ...] = (_STREAMS, INDEX, CHECKS)
 """In order. A released one is never changed."""
 VERSION = len(MIGRATIONS)
 _PLACE = re.compile("(?<!@)@(?!@)")
@@ -276,6 +277,8 @@ def migrate(connection: psycopg.Connection[Any], schema: str) -> tuple[int, int]
         for version, sql in enumerate(MIGRATIONS[before:], start=before + 1):
             connection.execute(in_schema(sql, schema))
             connection.execute(in_schema("INSERT INTO @.migrations (version) VALUES (%s)", schema), [version])
+        if 0 < before < VERSION:
+            _grant_again(connection, schema)
         return before, max(before, VERSION)
 
 
@@ -288,6 +291,20 @@ def _check_encoding(connection: psycopg.Connection[Any]) -> None:
             f"The database `{database}` has the encoding `{encoding}`: expected `UTF8`",
             hint="Make another one: `CREATE DATABASE traces ENCODING 'UTF8' TEMPLATE template0`",
         )
+
+
+def _grant_again(connection: psycopg.Connection[Any], schema: str) -> None:
+    """Give roles their rights also on what a migration has added."""
+    writers = {role for (role,) in connection.execute(in_schema(_WRITERS, schema)).fetchall()}
+    readers = {role for (role,) in connection.execute(in_schema(_READERS, schema)).fetchall()}
+    for role in sorted(readers | writers):
+        grant(connection, schema, role, write=role in writers)
+
+
+_WRITERS = """SELECT DISTINCT rolname FROM pg_proc, aclexplode(proacl) JOIN pg_roles r ON r.oid = grantee
+    WHERE pronamespace = '@'::regnamespace AND proname = 'append' AND grantee <> proowner"""
+_READERS = """SELECT DISTINCT rolname FROM pg_class c, aclexplode(relacl) JOIN pg_roles r ON r.oid = grantee
+    WHERE c.oid = '@.records'::regclass AND grantee <> relowner"""
 
 
 def grant(connection: psycopg.Connection[Any], schema: str, role: str, *, write: bool) -> None:
