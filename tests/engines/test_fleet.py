@@ -238,6 +238,17 @@ async def test_an_agent_whose_end_was_not_recorded_is_not_over_and_goes_on_from_
     assert cluster.killed == ["a"], "a worker that works for others was ended before the run was over"
 
 
+async def test_a_node_that_cannot_record_holds_up_one_agent_at_a_time_and_each_only_once() -> None:
+    cluster = ScriptedCluster("a", "b")
+    cluster.behave = lambda node_id, job: not_sealed(job) if node_id == "a" else None
+    results, engine = await run(cluster, 12, at_once=3)
+    assert {result.worker for result in results if result.has_ended} == {"b:1"}
+    assert sum(result.has_ended for result in results) == 12
+    tried = Counter(agent_id for node_id, agent_id, _ in cluster.asked if node_id == "a")
+    assert max(tried.values()) == 1, "an agent went back to the node where it had failed"
+    assert sorted(engine.placed.moved) == sorted(tried)
+
+
 async def test_an_agent_whose_end_can_never_be_recorded_is_reported_as_not_over() -> None:
     cluster = ScriptedCluster("a", "b")
     cluster.behave = lambda node_id, job: not_sealed(job) if job.agent_id == "A0" else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -88,6 +88,8 @@ class _Ready:
     node_id: str
     worker: Worker
     name: str
+    is_troubled: bool = False
+    """Whether the end of the newest agent could not be recorded there: then it gets one agent at a time."""
 
 
 @dataclass
@@ -97,6 +99,8 @@ class _Work:
     job: Job
     resumed: bool
     losses: int = 0
+    failed_on: frozenset[str] = frozenset()
+    """Nodes where it did not end. It goes back to one of them only if there is no other."""
 
 
 @dataclass
@@ -277,33 +281,46 @@ class FleetEngine:
         results: asyncio.Queue[AgentResult],
     ) -> None:
         """Give waiting agents to workers with room, evenly."""
-        room = dict.fromkeys(self._workers.ready.values(), self._at_once)
+        room = {ready: 1 if ready.is_troubled else self._at_once for ready in self._workers.ready.values()}
         for ready in busy.values():
             if ready in room:
                 room[ready] -= 1
-        while waiting and room:
-            most = max(room, key=lambda each: room[each])
-            if room[most] <= 0:
+        for _ in range(len(waiting)):
+            if not any(count > 0 for count in room.values()):
                 return
-            room[most] -= 1
-            busy[asyncio.create_task(self._one(most, waiting.popleft(), results))] = most
+            work = waiting.popleft()
+            if (place := _choose_worker(work, room)) is None:
+                waiting.append(work)
+                continue
+            room[place] -= 1
+            busy[asyncio.create_task(self._one(place, work, results))] = place
 
     async def _one(self, ready: _Ready, work: _Work, results: asyncio.Queue[AgentResult]) -> _Work | None:
         """Run one agent to its end; return it if it has to go on elsewhere."""
         is_over = False
         try:
             result = replace(await ready.worker.run(work.job, resumed=work.resumed), worker=ready.name)
-            if is_over := result.has_ended:
+            is_over = result.has_ended
+            ready.is_troubled = not is_over
+            if is_over:
                 self.placed.agents.setdefault(ready.name, []).append(result.agent_id)
         except WorkerLost as error:
             self._workers.lose(ready)
             result = degraded_result(work.job, "node_lost", f"Its node was lost {work.losses + 1} times: {error}")
         except TraceError as error:
+            ready.is_troubled = True
             result = failed_result(work.job, error)
         except Exception as error:  # noqa: BLE001 - one agent's defect must not stop the others; the result says so
             result, is_over = failed_result(work.job, error), True  # it would be the same again
         if not is_over and work.losses < LOSSES:
             self.placed.moved.append(work.job.agent_id)
-            return _Work(work.job, resumed=True, losses=work.losses + 1)
+            return _Work(work.job, True, work.losses + 1, work.failed_on | {ready.node_id})
         results.put_nowait(result)
         return None
+
+
+def _choose_worker(work: _Work, room: Mapping[_Ready, int]) -> _Ready | None:
+    """The worker with the most room; one where the agent failed only if there is no other. None if they are full."""
+    others = [ready for ready in room if ready.node_id not in work.failed_on] or list(room)
+    most = max(others, key=lambda ready: room[ready])
+    return most if room[most] > 0 else None
