@@ -2,7 +2,7 @@
 
 import re
 
-from purpose import facts_of, has_word, is_on_purpose, is_top_level
+from purpose import STANDARD, facts_of, has_word, is_on_purpose, is_top_level
 
 from remora.scripts import external
 
@@ -69,6 +69,30 @@ def joins_lines(error, whole):
     return first < last and max(new) > max([*old, WIDTH])
 
 
+def regroups(error, whole):
+    """Whether sorting imports moves one to another group: its author takes other modules for the project's own."""
+    edits = error["fix"]["edits"] if error["code"] == "I001" and error["fix"] else []
+    if not edits:
+        return False
+    first, last = edits[0]["location"]["row"], last_row_of(edits[0])
+    return groups_in("".join(whole[first - 1 : last])) != groups_in(edits[0]["content"] or "")
+
+
+def last_row_of(edit):
+    """The last row whose text an edit replaces."""
+    end = edit["end_location"]
+    return end["row"] - 1 if end["column"] == 1 else end["row"]
+
+
+def groups_in(text):
+    """The modules of imports by group, without the standard library: blank lines are between groups."""
+    groups = [
+        re.findall(r"(?m)^[ \t]*(?:from|import)[ \t]+([\w.]+)", group) for group in re.split(r"\n[ \t]*\r?\n", text)
+    ]
+    others = [{one for one in group if one.split(".")[0] not in STANDARD.split()} for group in groups]
+    return [sorted(group) for group in others if group]
+
+
 def import_name(message):
     """The name that an import binds, and the module that it comes from."""
     named = (re.findall(r"`([^`]+)`", message) or [""])[0]
@@ -88,7 +112,9 @@ async def look_up(file, names):
         hits += [hit["text"] for hit in await search_content(uses) if hit["path"] != file]
     own = await own_modules() if names else []
     for name, source in names:
-        used = any(re.search(rf"\b{re.escape(name)}\b|import\s+\*", text) for text in hits) if name else True
+        # Nobody takes a type such as `Any` from where it is imported by `*`.
+        star = r"" if source.startswith("typing.") else r"|import\s+\*"
+        used = any(re.search(rf"\b{re.escape(name)}\b{star}", text) for text in hits) if name else True
         is_own = source.startswith(".") or source.split(".")[0] in own
         KNOWN[(file, name)] = "used" if used else "own" if is_own else ""
 

@@ -3,7 +3,8 @@
 import json
 import re
 
-from exports import guard_imports
+from exports import guard_imports, regroups
+from mistakes import is_mistake
 from settings import OTHER_TOOLS, find_settings, is_off, without_linter
 from unused import is_held, is_in_comment, is_named, many_in_a_function
 
@@ -58,10 +59,14 @@ def counts(error, file, whole, settings):
     line = whole[row - 1] if row <= len(whole) else ""
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
+    if code in settings["more"] and not is_mistake(error, file, whole):
+        return False  # nobody named its rule, and nothing proves it
     if code == "F841" and not settings["chosen"] and is_held(error, whole):
         return False  # no rule that somebody chose minds it
     if code == "F841" and is_in_tests(file) and is_named(error, whole):
         return False  # held to keep it alive, or named for a reader; where a linter runs on tests there are none
+    if regroups(error, whole):
+        return False  # where the project is developed, other packages stand beside it
     if code in ("E711", "E712", "E713", "E714") and is_in_tests(file):
         return False  # a test of `==` is about `==`
     if code == "F841" and "`__" in error["message"]:
