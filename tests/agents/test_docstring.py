@@ -550,3 +550,11 @@ async def test_tabs_and_line_ends_are_kept(make: Make) -> None:
     text = await _now(tools)
     assert text.count("\n") == text.count("\r\n")
     assert '\r\n\t\t"""' in text
+
+
+async def test_a_parameter_that_must_be_none_is_not_described(make: Make) -> None:
+    refusing = ELSEWHERE.rstrip() + "\n    assert width is None\n    return b\n"
+    value = await _call(make(refusing, "f"), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "complete"
+    taking = refusing.replace("return b", "return b * width")
+    assert (await _call(make(taking, "f"), "read_current_docstring"))["candidate_actions"] != []
