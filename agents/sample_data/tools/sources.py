@@ -110,10 +110,10 @@ def why_unbelievable(parameters, cases, is_tested):
     guessed = [one["name"] for one in required(parameters) if not one["annotation"]]
     if is_tested and all(isinstance(value, bool) for case in cases for value in case.values()):
         cases = []  # flags alone show nothing of what it works on
-    if len(cases) >= FEWEST or (cases and not is_tested):
+    if len(cases) >= FEWEST:
         return ""
     if guessed and not cases:
         return f"no type, example, test or call says what `{guessed[0]}` is"
-    if not is_tested:
+    if not is_tested and not guessed:
         return ""
     return f"{'only one' if cases else 'no'} example, test or call shows what it is given"

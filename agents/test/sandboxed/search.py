@@ -15,6 +15,7 @@ import time
 from .calls import Calls, Forbidden, ended, fixtures, import_names
 from .changes import EMPTY, Changes
 from .exchange import SPEC, report
+from .numbers import Numbers
 from .properties import Properties
 from .values import Values
 from .words import Words
@@ -55,6 +56,8 @@ class Search:
         self.known = {value for text in SPEC["given"] + SPEC["written"] for value in constants_of(text)}
         self.known |= set(SPEC.get("texts", ()))
         self.words = Words([one for one in self.known if isinstance(one, str)], self.values.own)
+        written = [*SPEC["given"], *SPEC["written"]]
+        self.numbers = Numbers(changes.live[0], changes.definition, written, SPEC["bound"])
         self.tried, self.paths, self.cases = set(), set(), []
         # What only an empty body would break is no mistake that anybody makes.
         self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
@@ -96,7 +99,9 @@ class Search:
             self.progress = self.turns
 
     def is_believable(self, text):
-        """Whether a reader would believe the texts in a call: words, or texts of the project's own tests."""
+        """Whether a reader would believe a call: texts are words, or of the project's own tests, and numbers fit."""
+        if not self.numbers.could_write(text):
+            return False
         new = [one for one in constants_of(text, MADE) if isinstance(one, str) and one not in self.known]
         return all(self.words.could_write(one) for one in new)
 
