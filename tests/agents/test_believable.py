@@ -100,3 +100,20 @@ async def test_one_call_is_no_sample_for_a_parameter_without_a_type(agent_tools:
     tools = agent_tools("sample_data", {"a.py": code}, "a.py:read", sandbox=False)
     value: dict[str, Any] = (await tools.call("analyze_signature", {})).value
     assert value["summary"] == "No fixture for read: only one example, test or call shows what it is given"
+
+
+@pytest.mark.parametrize("node", ["pkg/_parts.py:read", "pkg/app.py:main"])
+async def test_types_alone_are_no_sample_for_what_others_do_not_call(agent_tools: Make, node: str) -> None:
+    file, _, name = node.partition(":")
+    code = f"def {name}(text: str) -> str:\n    return text\n"
+    value = (await agent_tools("sample_data", {file: code}, node, sandbox=False).call("analyze_signature", {})).value
+    assert "no example, test or call shows what it is given" in value["summary"]
+
+
+async def test_calls_that_differ_only_by_a_flag_are_one_sample(agent_tools: Make) -> None:
+    calls = '    >>> fits("a.py")\n    >>> fits("a.py", strict=False)\n'
+    code = f'def fits(path, strict=True):\n    """Try it.\n\n{calls}    """\n'
+    for more, why in (("", "only one example, test or call shows"), ('    >>> fits("b.py")\n', "is not written yet")):
+        made = code.replace("strict=False)\n", f"strict=False)\n{more}")
+        tools = agent_tools("sample_data", {"a.py": made}, "a.py:fits", sandbox=False)
+        assert why in (await tools.call("analyze_signature", {})).value["summary"]
