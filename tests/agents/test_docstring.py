@@ -530,7 +530,7 @@ async def test_a_class_is_documented_in_words_of_its_code(make: Make) -> None:
 
 async def test_a_complete_docstring_leads_to_the_end(make: Make) -> None:
     value = await _call(make('def f(a):\n    """Add one."""\n', "f"), "read_current_docstring")
-    assert value["summary"] == "The docstring of `f` is complete"
+    assert value["summary"] == "The docstring is complete"
     assert [action["tool"] for action in value["candidate_actions"]] == ["submit_result"]
 
 

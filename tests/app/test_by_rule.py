@@ -116,7 +116,7 @@ def test_a_file_without_problems_is_checked_once_for_all_of_its_functions(projec
 def test_code_that_needs_nothing_has_the_checks_own_reason(project: Project) -> None:
     (project.root / "load.py").write_text("def _load(path):\n    return path\n")
     (result,) = analyze(project, "docstring")
-    assert result.why == "`_load` is left without a docstring: it is private, decided by rule"
+    assert result.why == "Left without a docstring: it is private, decided by rule"
 
 
 def test_one_function_can_be_named(project: Project) -> None:

@@ -33,6 +33,8 @@ MADE = ("Path", "PurePath", "Decimal", "UUID", "date.fromisoformat", "datetime.f
 LITTLE_PATIENCE = 200
 """The same once every change is noticed: there may still be an error that no case shows."""
 LATE = 0.25
+NO_RESULT = "becomes `return None`"
+"""How a change ends that takes a function's result away."""
 REMEMBERED = 80
 SHORTER = 40
 """How often a chosen call is tried in a shorter form."""
@@ -59,8 +61,9 @@ class Search:
         written = [*SPEC["given"], *SPEC["written"]]
         self.numbers = Numbers(changes.live[0], changes.definition, written, SPEC["bound"])
         self.tried, self.paths, self.cases = set(), set(), []
-        # What only an empty body would break is no mistake that anybody makes.
-        self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
+        # What only an empty body or a forgotten result would break is no mistake that anybody makes.
+        usual = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
+        self.targets = {number for number in usual if not changes.kinds[number][0].endswith(NO_RESULT)}
         self.unnoticed = set(self.targets)
         self.turns = self.progress = self.endless = 0
         self.last, self.lines = ("", (None, {})), {}
