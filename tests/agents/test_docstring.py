@@ -558,3 +558,13 @@ async def test_a_parameter_that_must_be_none_is_not_described(make: Make) -> Non
     assert value["knowledge_delta"]["docstring_state"] == "complete"
     taking = refusing.replace("return b", "return b * width")
     assert (await _call(make(taking, "f"), "read_current_docstring"))["candidate_actions"] != []
+
+
+async def test_assignments_between_attributes_are_not_told_once_more(make: Make) -> None:
+    source = (
+        "class Reader:\n    def consume(self, kind):\n        self.token = self.peek\n"
+        "        self.peek = self.step()\n        if self.token != kind:\n            raise ValueError(kind)\n"
+    )
+    value = await _call(make(source, "Reader.consume", GOOGLE), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "missing"
+    assert value["candidate_actions"] == []

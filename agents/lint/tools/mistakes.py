@@ -67,8 +67,8 @@ async def refusal_of_asserts(file, text, names, seconds):
     """Why new assertions in these tests are refused: a test does not pass with them, or was not run; else empty."""
     try:
         done = await run_command([*PASSES, file], files={file: text}, seconds=seconds)
-    except OSError:  # no sandbox, or stopped at its limit
-        return "The file's tests cannot be run, so nothing shows that it would hold as an assertion"
+    except OSError as error:  # no sandbox, or stopped at its limit
+        return f"Nothing shows that it holds as an assertion, the tests cannot be run: {error}"[:150]
     for name in names:
         ends = re.findall(rf"(?m)^(PASSED|FAILED|ERROR) \S*::{name}\b", done["stdout"])
         if "PASSED" not in ends:
