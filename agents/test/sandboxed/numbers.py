@@ -27,8 +27,11 @@ class Numbers:
                 self.given.setdefault(name, set()).update(numbers_in(part))
 
     def arguments(self, text):
-        """The arguments of a call, each with the name of its parameter."""
-        call = ast.parse(text, mode="eval").body
+        """The arguments of a call, each with the name of its parameter; none if it is no call."""
+        try:
+            call = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            return []
         if not isinstance(call, ast.Call):
             return []
         # What comes after `*values` has no name.

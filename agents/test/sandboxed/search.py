@@ -35,6 +35,8 @@ LITTLE_PATIENCE = 200
 LATE = 0.25
 NO_RESULT = "becomes `return None`"
 """How a change ends that takes a function's result away."""
+NO_MORE = ("[]", "()", "{}", "set()", "''", "False", "0")
+"""Results that are empty."""
 REMEMBERED = 80
 SHORTER = 40
 """How often a chosen call is tried in a shorter form."""
@@ -61,9 +63,8 @@ class Search:
         written = [*SPEC["given"], *SPEC["written"]]
         self.numbers = Numbers(changes.live[0], changes.definition, written, SPEC["bound"])
         self.tried, self.paths, self.cases = set(), set(), []
-        # What only an empty body or a forgotten result would break is no mistake that anybody makes.
-        usual = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
-        self.targets = {number for number in usual if not changes.kinds[number][0].endswith(NO_RESULT)}
+        # What only an empty body would break is no mistake that anybody makes.
+        self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
         self.unnoticed = set(self.targets)
         self.turns = self.progress = self.endless = 0
         self.last, self.lines = ("", (None, {})), {}
@@ -153,6 +154,7 @@ class Search:
         usable = [case for case in self.cases if case.usable]
         for case in usable:
             case.notices = {number for number in self.targets if self.notices(case, number)}
+        usable = [case for case in usable if not self.says_nothing(case)]
         seen_by = {number: sum(number in case.notices for case in usable) for number in self.targets}
         kept = {case.text: case.notices for case in usable if case.text in given and case.notices}
         self.lines = {case.text: case.last_line for case in usable}
@@ -165,6 +167,11 @@ class Search:
             left -= best.notices
         # What the fewest calls notice says best why a call was chosen.
         return {text: sorted(notices, key=lambda number: (seen_by[number], number)) for text, notices in kept.items()}
+
+    def says_nothing(self, case):
+        """Whether a call only shows that the code returns something, and that is empty."""
+        labels = [self.changes.kinds[number][0] for number in case.notices]
+        return case.outcome[-1] in NO_MORE and all(label.endswith(NO_RESULT) for label in labels)
 
     def shortened(self, case, needed):
         """A shorter call that notices the same changes, if a few tries find one."""
