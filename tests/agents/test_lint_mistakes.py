@@ -133,3 +133,12 @@ async def test_imports_are_sorted_within_the_groups_that_the_author_made(
 ) -> None:
     files = {"ruff.toml": 'lint.select = ["I"]\n', "pkg/__init__.py": "", "pkg/a.py": code}
     assert _codes(await _call(agent_tools("lint", files, "pkg/a.py"), "run_linter")) == errors
+
+
+async def test_an_import_is_not_moved_over_a_statement_that_it_needs(agent_tools: Make, tmp_path: Path) -> None:
+    code = "from __future__ import annotations\n\nimport sys\n\nsys.stdout.write(__name__)\n"
+    code += "\nimport bat\nimport kit\n\nx = bat, kit\n"
+    files = {"a.py": code, "ruff.toml": 'lint.select = ["E402"]\nlint.preview = true\n'}
+    tools = agent_tools("lint", files, "a.py")
+    await _call(tools, "apply_fix", code="unsafe")
+    assert not (tmp_path / ".agentfs/workspaces/AGENT/a.py").exists()

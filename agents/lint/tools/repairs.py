@@ -32,7 +32,7 @@ PLAIN = r"\s*(?:#.*)?|[A-Za-z_]\w*(?:\s*:\s*\w+)?\s*=\s*(?:-?[\d_.]+|\"[^\"']*\"
 def repair(error, whole):
     """Edits that fix an error without a safe fix, and the reason to offer them; no edits if none is known."""
     fix, code = error["fix"], error["code"]
-    if fix:
+    if fix and code != "E402":  # newer versions of ruff move an import over any statement, such as one of `sys.path`
         unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
         unwanted = unwanted or loses_comment(fix["edits"], whole)
         unwanted = unwanted or (code == "E711" and any(re.match(OVERLOADED, line) for line in whole))

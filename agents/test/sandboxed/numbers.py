@@ -19,10 +19,10 @@ class Numbers:
         usual = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
         self.names = [one.name for one in usual if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
         self.typed = {one.name for one in usual if one.annotation is not one.empty}
-        self.edges = {number + near for number in compared(function, definition) for near in NEAR}
-        self.edges |= {float(one) for one in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)", function.__doc__ or "")}
+        self.edges = {"": near_to(compared(function, definition))}
+        self.edges |= {name: near_to(compared(function, definition, name)) for name in self.names}
         self.given = {}
-        for text in written:
+        for text in [*written, *examples(function)]:
             for name, part in self.arguments(text):
                 self.given.setdefault(name, set()).update(numbers_in(part))
 
@@ -43,11 +43,11 @@ class Numbers:
         return all(self.is_known(name, number) for name, part in self.arguments(text) for number in numbers_in(part))
 
     def is_known(self, name, number):
-        """Whether tests give the number to this parameter, the code is about it, or its type asks for a number."""
-        if number in self.edges or number in self.given.get(name, ()):
+        """Whether tests give the number to this parameter, the code compares it, or its type asks for a number."""
+        if number in self.edges.get(name, ()) or number in self.given.get(name, ()):
             return True
         is_plain = (number == int(number) and abs(number) <= SMALL) or number in ROUND
-        return name in self.typed and is_plain
+        return name in self.typed and (is_plain or number in self.edges[""])
 
 
 def numbers_in(part):
@@ -58,11 +58,30 @@ def numbers_in(part):
     return {-one.value if id(one) in negative else one.value for one in found}
 
 
-def compared(function, definition):
-    """The numbers that a function compares with, also by the names of constants."""
+def compared(function, definition, parameter=""):
+    """The numbers that a function compares with, or compares a parameter with; also by the names of constants."""
     found = []
     for part in [one for one in ast.walk(definition) if isinstance(one, ast.Compare)]:
-        found += numbers_in(part)
         names = [one.id for one in ast.walk(part) if isinstance(one, ast.Name)]
+        if parameter and parameter not in names:
+            continue
+        found += numbers_in(part)
         found += [value for name in names for value in plain_values(function.__globals__.get(name))]
     return [one for one in found if type(one) in (int, float)]
+
+
+def near_to(numbers):
+    """These numbers and their neighbours."""
+    return {number + near for number in numbers for near in NEAR}
+
+
+def examples(function):
+    """The calls of a function in the examples of its docstring."""
+    found = []
+    for line in re.findall(r"(?m)^[ \t]*>>>[ \t]*([^\n]*)$", function.__doc__ or ""):
+        try:
+            calls = [part for part in ast.walk(ast.parse(line)) if isinstance(part, ast.Call)]
+        except (SyntaxError, ValueError):
+            continue
+        found += [ast.unparse(one) for one in calls if ast.unparse(one.func).split(".")[-1] == function.__name__]
+    return found
