@@ -142,3 +142,12 @@ async def test_an_import_is_not_moved_over_a_statement_that_it_needs(agent_tools
     tools = agent_tools("lint", files, "a.py")
     await _call(tools, "apply_fix", code="unsafe")
     assert not (tmp_path / ".agentfs/workspaces/AGENT/a.py").exists()
+
+
+@pytest.mark.parametrize(("file", "errors"), [("docs/conf.py", 0), ("setup.py", 0), ("pkg/a.py", 13)])
+async def test_documents_on_which_nobody_runs_the_linter_are_left_alone(
+    agent_tools: Make, file: str, errors: int
+) -> None:
+    code = "".join(f"x{number} = 'a'\n" for number in range(13))
+    tools = agent_tools("lint", {file: code, "ruff.toml": 'lint.select = ["Q"]\n'}, file)
+    assert len(_codes(await _call(tools, "run_linter"))) == errors

@@ -9,7 +9,7 @@ from settings import OTHER_TOOLS, find_settings, is_off, without_linter
 from unused import is_held, is_in_comment, is_named, many_in_a_function
 
 from remora.scripts import external
-from remora.scripts.shared.places import is_in_tests
+from remora.scripts.shared.places import is_beside, is_in_tests
 
 
 @external
@@ -83,8 +83,8 @@ def hides_mistake(error, whole):
 
 
 def is_unlinted(file, reported):
-    """Whether nobody runs the linter on a file of tests: it reports more there than anybody would leave."""
-    return is_in_tests(file) and len(reported) > MOST_IN_TESTS
+    """Whether nobody runs the linter on a file of tests or documents: it reports more than anybody would leave."""
+    return (is_in_tests(file) or is_beside(file)) and len(reported) > MOST_IN_TESTS
 
 
 def split(reported, lines):
