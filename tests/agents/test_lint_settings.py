@@ -260,3 +260,14 @@ def test_a_try_that_asks_whether_a_module_is_there_is_no_error() -> None:
 @pytest.mark.parametrize(("settings", "taste"), [({}, True), ({".flake8": "[flake8]\n"}, False)])
 def test_without_a_linter_nobody_asked_for_rules_of_taste(settings: dict[str, str], taste: bool) -> None:
     assert ("E741" in found(settings)[0]["off"]) == taste
+
+
+def test_imports_stay_if_the_search_for_their_uses_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def search_content(pattern: str) -> list[dict[str, str]]:
+        raise OSError("The search took longer than 5 s")
+
+    monkeypatch.setitem(sys.modules, "purpose", module_of("purpose"))
+    exports = module_of("exports")
+    monkeypatch.setattr(exports, "search_content", search_content)
+    asyncio.run(exports.look_up("a.py", [("path", "os.path")]))
+    assert exports.KNOWN == {("a.py", "path"): "used"}

@@ -109,7 +109,11 @@ async def look_up(file, names):
         words = "|".join(wanted[start : start + AT_ONCE])
         star = rf"\bfrom\s+[\w.]*\b{stem}\s+import\s"
         uses = rf"\b{stem}\.(?:{words})\b|{star}.*(?:\b(?:{words})\b|\*)|^\s+(?:{words})\s*,?\s*\)?\s*(?:#.*)?$"
-        hits += [hit["text"] for hit in await search_content(uses) if hit["path"] != file]
+        try:
+            hits += [hit["text"] for hit in await search_content(uses) if hit["path"] != file]
+        except OSError:  # it takes too long, so nobody knows who imports these names
+            KNOWN.update({(file, name): "used" for name, _ in names})
+            return
     own = await own_modules() if names else []
     for name, source in names:
         # Nobody takes a type such as `Any` from where it is imported by `*`.
