@@ -151,3 +151,12 @@ async def test_documents_on_which_nobody_runs_the_linter_are_left_alone(
     code = "".join(f"x{number} = 'a'\n" for number in range(13))
     tools = agent_tools("lint", {file: code, "ruff.toml": 'lint.select = ["Q"]\n'}, file)
     assert len(_codes(await _call(tools, "run_linter"))) == errors
+
+
+@pytest.mark.parametrize(("said", "moves"), [('File "demo.py", line 3, in f', False), ("See demo.py.", True)])
+async def test_lines_that_a_document_names_do_not_move(
+    agent_tools: Make, tmp_path: Path, said: str, moves: bool
+) -> None:
+    files = {"docs/demo.py": "import os\n\nx = 1\n", "docs/tutorial.rst": f"It prints::\n\n    {said}\n"}
+    await _call(agent_tools("lint", files, "docs/demo.py"), "apply_fix", code="safe")
+    assert (tmp_path / ".agentfs/workspaces/AGENT/docs/demo.py").exists() == moves

@@ -123,6 +123,16 @@ async def look_up(file, names):
         KNOWN[(file, name)] = "used" if used else "own" if is_own else ""
 
 
+async def is_cited(file):
+    """Whether a document names a line of a file: `File "a.py", line 24`. Then no line may move."""
+    name = re.escape(file.rpartition("/")[2])
+    try:
+        hits = await search_content(rf"\b{name}\"?,? line \d+")
+    except OSError:  # it takes too long
+        return False
+    return any(hit["path"] != file for hit in hits)
+
+
 async def own_modules():
     """The top-level modules and packages of the project."""
     found = []
