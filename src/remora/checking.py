@@ -35,12 +35,20 @@ class CheckResult:
     """Diagnostics of the check, for people."""
     seq: int = UNRECORDED
     """The event that recorded it."""
+    said: str = ""
+    """The summary of a check without problems."""
 
     @classmethod
     def of(cls, event: ToolResultEvent) -> CheckResult:
         """The result that a recorded check holds."""
         check = event.check
-        return cls(check.get("count"), check.get("problem", ""), tuple(check.get("notes", ())), event.seq)
+        return cls(
+            check.get("count"),
+            check.get("problem", ""),
+            tuple(check.get("notes", ())),
+            event.seq,
+            check.get("said", ""),
+        )
 
 
 @dataclass(frozen=True)
@@ -117,14 +125,15 @@ def unknown_result(**_args: Any) -> dict[str, Any]:
 def explain(after: CheckResult, packet: DecisionPacket, *, changed: bool, by_rule: bool = False) -> dict[str, Any]:
     """Explain a verdict to a person, in the words of tools, never of the model.
 
-    If files changed and problems are left, the check explains. Otherwise the last tool error or result does.
+    If files changed and problems are left, the check explains; also if it found none and no tool was called.
+    Otherwise the last tool error or result does.
     `by_rule` says that no model was asked.
     """
     notes: Mapping[str, Any] = {"notes": list(after.notes)} if after.notes else {}
     last = packet.recent_actions[-1].summary if packet.recent_actions else ""
     why = after.problem or last if changed else packet.last_error or last or after.problem
     if after.count == 0:
-        why = last or NOTHING_FOUND
+        why = last or after.said or NOTHING_FOUND
     return {**notes, "why": ", ".join(filter(None, (one_line(why), DECIDED_BY_RULE if by_rule else "")))}
 
 

@@ -530,7 +530,7 @@ async def test_a_class_is_documented_in_words_of_its_code(make: Make) -> None:
 
 async def test_a_complete_docstring_leads_to_the_end(make: Make) -> None:
     value = await _call(make('def f(a):\n    """Add one."""\n', "f"), "read_current_docstring")
-    assert value["summary"] == "The docstring of `f` is complete"
+    assert value["summary"] == "The docstring is complete"
     assert [action["tool"] for action in value["candidate_actions"]] == ["submit_result"]
 
 
@@ -550,3 +550,21 @@ async def test_tabs_and_line_ends_are_kept(make: Make) -> None:
     text = await _now(tools)
     assert text.count("\n") == text.count("\r\n")
     assert '\r\n\t\t"""' in text
+
+
+async def test_a_parameter_that_must_be_none_is_not_described(make: Make) -> None:
+    refusing = ELSEWHERE.rstrip() + "\n    assert width is None\n    return b\n"
+    value = await _call(make(refusing, "f"), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "complete"
+    taking = refusing.replace("return b", "return b * width")
+    assert (await _call(make(taking, "f"), "read_current_docstring"))["candidate_actions"] != []
+
+
+async def test_assignments_between_attributes_are_not_told_once_more(make: Make) -> None:
+    source = (
+        "class Reader:\n    def consume(self, kind):\n        self.token = self.peek\n"
+        "        self.peek = self.step()\n        if self.token != kind:\n            raise ValueError(kind)\n"
+    )
+    value = await _call(make(source, "Reader.consume", GOOGLE), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "missing"
+    assert value["candidate_actions"] == []

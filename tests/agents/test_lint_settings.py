@@ -42,7 +42,7 @@ def found(files: Mapping[str, str], path: str = "pkg/a.py") -> tuple[dict[str, A
 
 def test_without_settings_only_what_every_linter_reports_is_an_error() -> None:
     settings, _ = found({})
-    assert settings["flags"] == [CLASSIC]
+    assert settings["flags"] == [f"{CLASSIC},W605,B006,B015"]
 
 
 def test_ruffs_own_settings_are_ruffs_to_read() -> None:
@@ -52,7 +52,7 @@ def test_ruffs_own_settings_are_ruffs_to_read() -> None:
 
 def test_ruff_settings_without_rules_mean_the_rules_of_every_version() -> None:
     settings, module = found({"pyproject.toml": '[tool.ruff]\nlint.extend-select = ["B"]\nlint.ignore = ["E741"]\n'})
-    assert settings["flags"] == [f"{CLASSIC},B"]
+    assert settings["flags"] == [f"{CLASSIC},B,W605"]
     assert module.is_off("E741", "pkg/a.py", settings)
 
 
@@ -61,7 +61,7 @@ def test_flake8_settings_are_followed(name: str) -> None:
     text = "[flake8]\nmax-line-length = 100\nextend-ignore = E203,  # black\n    E741\nper-file-ignores =\n"
     text += "    __init__.py: F401\n    tests/*: F841,E501\nexclude = docs,\n  build\n"
     settings, module = found({name: text})
-    assert settings["flags"] == [f"{CLASSIC},E501,E502,W605", "--line-length=100"]
+    assert settings["flags"] == [f"{CLASSIC},E501,E502,W605,B006,B015", "--line-length=100"]
     off = {
         (code, path)
         for code in ("E741", "F401", "F841", "W503", "F821")
@@ -91,7 +91,7 @@ def test_pylints_disabled_messages_are_off_by_their_codes() -> None:
 def test_blacks_line_length_is_told_and_no_line_is_too_long() -> None:
     settings, _ = found({"pyproject.toml": "[tool.black]\nline-length = 100\n"})
     assert "black, line length 100" in settings["words"]
-    assert settings["flags"] == [CLASSIC]
+    assert settings["flags"] == [f"{CLASSIC},W605,B006,B015"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_blacks_line_length_is_told_and_no_line_is_too_long() -> None:
 )
 def test_the_oldest_python_limits_the_syntax_of_fixes(files: dict[str, str], version: str) -> None:
     settings, _ = found(files)
-    assert settings["flags"] == [CLASSIC, *([f"--target-version={version}"] if version else [])]
+    assert settings["flags"] == [f"{CLASSIC},W605,B006,B015", *([f"--target-version={version}"] if version else [])]
 
 
 @pytest.mark.parametrize(
@@ -234,11 +234,8 @@ def test_a_variable_that_only_a_type_comment_uses_is_no_error() -> None:
 
 
 def test_brackets_around_several_lines_are_left_to_a_formatter(monkeypatch: pytest.MonkeyPatch) -> None:
-    edits_module = ModuleType("edits")
-    monkeypatch.setitem(sys.modules, "edits", edits_module)
-    monkeypatch.setattr(edits_module, "NAMED", "", raising=False)
-    monkeypatch.setattr(edits_module, "indent", None, raising=False)
-    monkeypatch.setitem(sys.modules, "unused", module_of("unused"))
+    for name in ("unused", "blocks", "mistakes"):
+        monkeypatch.setitem(sys.modules, name, module_of(name))
     repairs = module_of("repairs")
     edits = [
         {"content": mark, "location": {"row": row, "column": 1}, "end_location": {"row": row, "column": 1}}
@@ -263,3 +260,14 @@ def test_a_try_that_asks_whether_a_module_is_there_is_no_error() -> None:
 @pytest.mark.parametrize(("settings", "taste"), [({}, True), ({".flake8": "[flake8]\n"}, False)])
 def test_without_a_linter_nobody_asked_for_rules_of_taste(settings: dict[str, str], taste: bool) -> None:
     assert ("E741" in found(settings)[0]["off"]) == taste
+
+
+def test_imports_stay_if_the_search_for_their_uses_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def search_content(pattern: str) -> list[dict[str, str]]:
+        raise OSError("The search took longer than 5 s")
+
+    monkeypatch.setitem(sys.modules, "purpose", module_of("purpose"))
+    exports = module_of("exports")
+    monkeypatch.setattr(exports, "search_content", search_content)
+    asyncio.run(exports.look_up("a.py", [("path", "os.path")]))
+    assert exports.KNOWN == {("a.py", "path"): "used"}

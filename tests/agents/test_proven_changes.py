@@ -36,6 +36,14 @@ async def test_dead_code_is_removed_if_the_tests_pass(agent_tools: Make, tmp_pat
 
 
 @needs_sandbox
+async def test_a_suite_of_which_nothing_passes_proves_nothing(agent_tools: Make) -> None:
+    files = {"pkg/__init__.py": "", "pkg/a.py": OLD, "test_a.py": "import not_installed_here\n"}
+    made = await value_of(agent_tools("dead_code", files, "pkg/a.py"), "remove_dead_code")
+    assert made["result"]["removed"] == []
+    assert "none of them passes here" in made["error"]
+
+
+@needs_sandbox
 async def test_what_a_test_needs_stays_and_the_rest_goes(agent_tools: Make) -> None:
     code = f"def _older():\n    return 1\n\n\n{OLD}"
     test = "import pkg.a\n\n\ndef test_it():\n    assert any(name.endswith('der') for name in vars(pkg.a))\n"

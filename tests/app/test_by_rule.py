@@ -108,8 +108,15 @@ def test_a_file_without_problems_is_checked_once_for_all_of_its_functions(projec
         assert isinstance(events[0], AgentStartEvent)
         assert events[0].check == ({} if result is first else {"before": 0, "by": first.agent_id})
         assert ("tool_result" in {event.type for event in events}) == (result is first)
-        assert (result.verdict, result.why) == ("clean", "nothing to do, decided by rule")
+        said = "No lint errors" if result is first else "nothing to do"
+        assert (result.verdict, result.why) == ("clean", f"{said}, decided by rule")
     assert not project.library.verify().damaged
+
+
+def test_code_that_needs_nothing_has_the_checks_own_reason(project: Project) -> None:
+    (project.root / "load.py").write_text("def _load(path):\n    return path\n")
+    (result,) = analyze(project, "docstring")
+    assert result.why == "Left without a docstring: it is private, decided by rule"
 
 
 def test_one_function_can_be_named(project: Project) -> None:

@@ -193,3 +193,26 @@ def test_what_a_test_does_not_reach_after_an_error_stays() -> None:
     assert proven({"pkg/a.py": code})[1] == "def load():\n    raise ValueError\n"
     code = "def load():\n    raise ValueError\n    pass\n"
     assert proven({"pkg/a.py": code}) == ([], code)
+
+
+ONCE = "    def f(self):\n        return 1\n"
+TWICE = f"class A:\n{ONCE}\n    def g(self):\n        return 2\n\n{ONCE}"
+
+
+def test_a_function_that_is_written_twice_is_there_once() -> None:
+    found, text = proven({"pkg/a.py": TWICE})
+    assert found == ["`f` is written twice"]
+    assert text == TWICE[: TWICE.rindex("\n    def f")]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        TWICE[:-2] + "3\n",
+        TWICE.replace("    def f", "    @mark\n    def f"),
+        TWICE.replace("    def g(self):\n        return 2\n", "    g = f\n"),
+        "if x:\n    def f():\n        return 1\nelse:\n    def f():\n        return 1\n",
+    ],
+)
+def test_a_second_function_of_a_name_that_is_another_one_is_left(code: str) -> None:
+    assert proven({"pkg/a.py": code}) == ([], code)

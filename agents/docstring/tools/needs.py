@@ -46,18 +46,30 @@ def nothing_to_add(facts, behaviour, text):
     """Whether the body is so small that a docstring could only repeat it."""
     if facts["kind"] == "class" or first_sentence_by_rule(facts, behaviour):
         return False
-    lines = text.split("\n")[max(0, (facts["body_line"] or facts["first"]) - facts["first"]) :]
-    code = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+    code = [line.strip() for line in body_of(facts, text) if line.strip() and not line.strip().startswith("#")]
     is_short = len(code) == 1 or (len(code) == 2 and all(re.fullmatch(SIMPLE, line) for line in code))
     return is_short and not provable_raises(behaviour) and not behaviour.get("yields")
 
 
-def repairs_of(facts, behaviour, habits, doc):
+def body_of(facts, text):
+    """The lines of a definition without its header and docstring."""
+    return text.split("\n")[max(0, (facts["body_line"] or facts["first"]) - facts["first"]) :]
+
+
+def is_taken(name, body):
+    """Whether code takes a parameter: one that may only be None, or is thrown away, is not for callers."""
+    refused = rf"\s*(?:assert\s+{name}\s+is\s+None\b|assert\s+not\s+{name}\b|del\s+{name}\b)"
+    said = [line for line in body if re.search(rf"\b{name}\b", line)]
+    return not said or not all(re.match(refused, line) for line in said)
+
+
+def repairs_of(facts, behaviour, habits, doc, body):
     """What is wrong with a docstring that is there: repairs that need no words of a model, and parameters that do."""
     gone, missing = parameter_problems(facts, doc)
     new = renamed(gone, missing)
     if new:
         return [{"do": "rename", "name": gone[0], "new": new}], []
+    missing = [name for name in missing if is_taken(name, body)]
     repairs = [{"do": "remove", "name": name} for name in gone]
     words = {name: telling(name, habits["described"].get(name, [])) for name in missing}
     # A list that stays incomplete is not better than before.

@@ -9,6 +9,10 @@ MADE = r"(?:\w+\.)*(?:WinError|error_\w+|[a-z_]\w*)$"
 """What is called to make an error, and is no class: `raise ctypes.WinError()` raises an `OSError`."""
 
 
+CONSTANT = r"`(?:-?[\d.]+|\"[^\"]*\"|'[^']*'|True|False|None|[A-Z][A-Z_\d]*)`|True|False|None|-?[\d.]+"
+"""A value that needs no name of the code."""
+
+
 def words_of(text):
     """The words of a text or of names in it, in lower case."""
     spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1 \2", text))
@@ -55,6 +59,8 @@ def first_sentence_by_rule(facts, behaviour):
         return ""
     sets = [step for step in steps if step["do"] == "set"]
     ends = [step for step in steps if step["do"] == "return"]
+    if any(not re.fullmatch(CONSTANT, step["value"]) for step in sets) or len(sets) > 1:
+        return ""  # it would be the code once more
     said = [f"set {step['target']} to {step['value']}" for step in sets]
     if ends and not sets and provable_raises(behaviour) and re.match(r"`self\.\w+(\(\))?`$", ends[0]["value"]):
         return f"Same as {ends[0]['value']}."

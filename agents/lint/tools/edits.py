@@ -2,13 +2,13 @@
 
 import re
 
+from blocks import NAMED, indent
 from findings import LINE, count_codes, describe_error, is_owned, last_row, split
 
 MAX_LINES = 30
 """Lines that one edit may replace."""
 HIDING = r"#\s*(?:noqa|type:\s*ignore|(?:ruff|flake8|pylint|mypy|pyright):)"
 THREE = r"(?:^|\n|\r)(?:[ \t]*(?:\r\n|\r|\n)){3}"
-NAMED = r"^\s*(?:async\s+def|def|class)\s+(\w+)"
 
 
 def refusal_before(text, reported, lines, edit):
@@ -62,16 +62,6 @@ def split_mark(text):
     """The byte order mark, if there is one, and the lines with their ends."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     return mark, re.findall(LINE, text[len(mark) :])
-
-
-def indent(lines):
-    """The common indentation of all lines that are not blank."""
-    starts = [line[: len(line) - len(line.lstrip())] for line in lines if line.strip()]
-    common = starts[0] if starts else ""
-    for start in starts:
-        while not start.startswith(common):
-            common = common[:-1]
-    return common
 
 
 def fit_lines(new, old):

@@ -2,7 +2,7 @@
 
 import re
 
-from purpose import facts_of, has_word, is_on_purpose, is_top_level
+from purpose import STANDARD, facts_of, has_word, is_on_purpose, is_top_level
 
 from remora.scripts import external
 
@@ -69,6 +69,30 @@ def joins_lines(error, whole):
     return first < last and max(new) > max([*old, WIDTH])
 
 
+def regroups(error, whole):
+    """Whether sorting imports moves one to another group: its author takes other modules for the project's own."""
+    edits = error["fix"]["edits"] if error["code"] == "I001" and error["fix"] else []
+    if not edits:
+        return False
+    first, last = edits[0]["location"]["row"], last_row_of(edits[0])
+    return groups_in("".join(whole[first - 1 : last])) != groups_in(edits[0]["content"] or "")
+
+
+def last_row_of(edit):
+    """The last row whose text an edit replaces."""
+    end = edit["end_location"]
+    return end["row"] - 1 if end["column"] == 1 else end["row"]
+
+
+def groups_in(text):
+    """The modules of imports by group, without the standard library: blank lines are between groups."""
+    groups = [
+        re.findall(r"(?m)^[ \t]*(?:from|import)[ \t]+([\w.]+)", group) for group in re.split(r"\n[ \t]*\r?\n", text)
+    ]
+    others = [{one for one in group if one.split(".")[0] not in STANDARD.split()} for group in groups]
+    return [sorted(group) for group in others if group]
+
+
 def import_name(message):
     """The name that an import binds, and the module that it comes from."""
     named = (re.findall(r"`([^`]+)`", message) or [""])[0]
@@ -85,12 +109,28 @@ async def look_up(file, names):
         words = "|".join(wanted[start : start + AT_ONCE])
         star = rf"\bfrom\s+[\w.]*\b{stem}\s+import\s"
         uses = rf"\b{stem}\.(?:{words})\b|{star}.*(?:\b(?:{words})\b|\*)|^\s+(?:{words})\s*,?\s*\)?\s*(?:#.*)?$"
-        hits += [hit["text"] for hit in await search_content(uses) if hit["path"] != file]
+        try:
+            hits += [hit["text"] for hit in await search_content(uses) if hit["path"] != file]
+        except OSError:  # it takes too long, so nobody knows who imports these names
+            KNOWN.update({(file, name): "used" for name, _ in names})
+            return
     own = await own_modules() if names else []
     for name, source in names:
-        used = any(re.search(rf"\b{re.escape(name)}\b|import\s+\*", text) for text in hits) if name else True
+        # Nobody takes a type such as `Any` from where it is imported by `*`.
+        star = r"" if source.startswith("typing.") else r"|import\s+\*"
+        used = any(re.search(rf"\b{re.escape(name)}\b{star}", text) for text in hits) if name else True
         is_own = source.startswith(".") or source.split(".")[0] in own
         KNOWN[(file, name)] = "used" if used else "own" if is_own else ""
+
+
+async def is_cited(file):
+    """Whether a document names a line of a file: `File "a.py", line 24`. Then no line may move."""
+    name = re.escape(file.rpartition("/")[2])
+    try:
+        hits = await search_content(rf"\b{name}\"?,? line \d+")
+    except OSError:  # it takes too long
+        return False
+    return any(hit["path"] != file for hit in hits)
 
 
 async def own_modules():

@@ -3,12 +3,13 @@
 import json
 import re
 
-from exports import guard_imports
+from exports import guard_imports, regroups
+from mistakes import is_mistake
 from settings import OTHER_TOOLS, find_settings, is_off, without_linter
 from unused import is_held, is_in_comment, is_named, many_in_a_function
 
 from remora.scripts import external
-from remora.scripts.shared.places import is_in_tests
+from remora.scripts.shared.places import is_beside, is_in_tests
 
 
 @external
@@ -58,10 +59,14 @@ def counts(error, file, whole, settings):
     line = whole[row - 1] if row <= len(whole) else ""
     if code == "RUF100" and "unknown: " in error["message"]:
         return False  # a `noqa` for another tool
+    if code in settings["more"] and not is_mistake(error, file, whole):
+        return False  # nobody named its rule, and nothing proves it
     if code == "F841" and not settings["chosen"] and is_held(error, whole):
         return False  # no rule that somebody chose minds it
     if code == "F841" and is_in_tests(file) and is_named(error, whole):
         return False  # held to keep it alive, or named for a reader; where a linter runs on tests there are none
+    if regroups(error, whole):
+        return False  # where the project is developed, other packages stand beside it
     if code in ("E711", "E712", "E713", "E714") and is_in_tests(file):
         return False  # a test of `==` is about `==`
     if code == "F841" and "`__" in error["message"]:
@@ -78,8 +83,8 @@ def hides_mistake(error, whole):
 
 
 def is_unlinted(file, reported):
-    """Whether nobody runs the linter on a file of tests: it reports more there than anybody would leave."""
-    return is_in_tests(file) and len(reported) > MOST_IN_TESTS
+    """Whether nobody runs the linter on a file of tests or documents: it reports more than anybody would leave."""
+    return (is_in_tests(file) or is_beside(file)) and len(reported) > MOST_IN_TESTS
 
 
 def split(reported, lines):

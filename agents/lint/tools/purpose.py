@@ -42,7 +42,8 @@ def is_on_purpose(file, whole, error, name, source, facts):
     row, module = error["location"]["row"], file.rpartition("/")[2]
     if module == "conftest.py" or "compat" in module or re.search(r"import\b.*#", whole[row - 1]):
         return True  # fixtures; a module that exists to be imported from; a comment that says what the import is for
-    if error["code"] == "F401" and (module == "__init__.py" or "find_spec" in error["message"]):
+    is_package = module == "__init__.py" and not is_leftover(whole, row, name)
+    if error["code"] == "F401" and (is_package or "find_spec" in error["message"]):
         return True  # a package's names; a `try` that asks whether a module is there
     if facts["looks_up"] or has_word(facts["heads"], name):
         return True  # something looks its names up; a fixture that tests take by its name
@@ -53,6 +54,14 @@ def is_on_purpose(file, whole, error, name, source, facts):
     if error["code"] == "F811":
         return is_quoted(facts["said"], name)
     return is_for_effect(file, whole, row, name, source) or is_quoted(facts["said"], name) or facts["is_facade"]
+
+
+def is_leftover(whole, row, name):
+    """Whether a package with code imports a module of the standard library that its `__all__` does not name."""
+    text = "".join(whole)
+    listed = re.search(r"(?ms)^__all__\s*=\s*[\[(].*?[\])]", text)
+    is_alone = re.fullmatch(r"import (\w+)", whole[row - 1].rstrip()) and name in STANDARD.split()
+    return bool(is_alone and listed and re.search(r"(?m)^(?:def|class) ", text)) and not has_word(listed.group(0), name)
 
 
 def is_for_effect(file, whole, row, name, source):

@@ -2,7 +2,8 @@
 
 import re
 
-from edits import NAMED, indent
+from blocks import enclosing_headers, enclosing_rows, function_rows, indent
+from mistakes import is_unchecked
 from unused import loses_meaning
 
 UNWANTED = ("RUF059", "E712", "W291", "W293")
@@ -31,7 +32,7 @@ PLAIN = r"\s*(?:#.*)?|[A-Za-z_]\w*(?:\s*:\s*\w+)?\s*=\s*(?:-?[\d_.]+|\"[^\"']*\"
 def repair(error, whole):
     """Edits that fix an error without a safe fix, and the reason to offer them; no edits if none is known."""
     fix, code = error["fix"], error["code"]
-    if fix:
+    if fix and code != "E402":  # newer versions of ruff move an import over any statement, such as one of `sys.path`
         unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
         unwanted = unwanted or loses_comment(fix["edits"], whole)
         unwanted = unwanted or (code == "E711" and any(re.match(OVERLOADED, line) for line in whole))
@@ -40,6 +41,8 @@ def repair(error, whole):
     row, column = error["location"]["row"], error["location"]["column"]
     if code in NOTHING:
         return delete_statement(code, whole, row), "The line does nothing"
+    if code == "F401" and re.fullmatch(r"import \w+", whole[row - 1].rstrip()):
+        return [replacement(row, 1, row + 1, 1, "")], "The package's `__all__` does not name it"
     if code == "E701":
         return split_statement(whole, row, column), "Gives it a line of its own"
     if code == "E741":
@@ -48,6 +51,8 @@ def repair(error, whole):
         return chain_exception(whole, row, error["end_location"]), "Names what was caught as the cause"
     if code == "E721":
         return compare_types(whole, row, column, error["end_location"]), "Compares types by identity"
+    if code == "B015" and is_unchecked(error, whole):
+        return [replacement(row, column, row, column, "assert ")], "The comparison does nothing without `assert`"
     if code == "E402":
         return move_import(whole, row), "Only plain values stand between; may change behaviour"
     return [], ""
@@ -159,17 +164,6 @@ def name_for(name, code, everything):
     return free[0] if free else ""
 
 
-def function_rows(whole, row):
-    """The first and last row of the function around a line; zeros outside of functions."""
-    rows = [number for number in enclosing_rows(whole, row) if re.match(NAMED, whole[number - 1])]
-    if not rows or re.match(r"\s*class\b", whole[rows[0] - 1]):
-        return 0, 0
-    depth, last = len(indent([whole[rows[0] - 1]])), row
-    while last < len(whole) and (not has_code(whole[last]) or len(indent([whole[last]])) > depth):
-        last += 1
-    return rows[0], last
-
-
 def chain_exception(whole, row, end):
     """The edits that add `from error` to a `raise` inside `except`."""
     rows = [number for number in enclosing_rows(whole, row) if re.match(r"\s*except\b", whole[number - 1])]
@@ -213,30 +207,6 @@ def move_import(whole, row):
     if shared or not between or between[-1].lstrip().startswith("#") or not re.findall(r"[\r\n]$", line):
         return []
     return [replacement(top + 1, 1, top + 1, 1, line), replacement(row, 1, row + 1, 1, "")]
-
-
-def enclosing_headers(whole, row):
-    """The block headers around a line, up to its function or class."""
-    return [whole[number - 1].strip() for number in enclosing_rows(whole, row)]
-
-
-def enclosing_rows(whole, row):
-    """The rows of the block headers around a line, by indentation, up to its function or class."""
-    found, depth = [], len(indent([whole[row - 1]]))
-    for number in range(row - 1, 0, -1):
-        line = whole[number - 1]
-        if has_code(line) and len(indent([line])) < depth:
-            found.append(number)
-            # A closing bracket ends a header that began at the same depth or less.
-            depth = len(indent([line])) + (1 if line.strip().startswith(")") else 0)
-            if re.match(NAMED, line):
-                break
-    return found
-
-
-def has_code(line):
-    """Whether a line is neither blank nor a comment."""
-    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def indent_step(whole):

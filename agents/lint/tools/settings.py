@@ -16,6 +16,8 @@ async def read_file(path: str) -> str: ...
 
 CLASSIC = ["E4", "E7", "E9", "F"]
 """Errors that nearly every linter reports: pyflakes, and the part of pycodestyle that is not about layout."""
+PROVEN = ["W605", "B006", "B015"]
+"""Mistakes that count where no rules are selected: an escape that Python will refuse, and those of `mistakes.py`."""
 TASTE = ["E401", "E701", "E702", "E703", "E712", "E713", "E714", "E721", "E731", "E741", "F541"]
 """Rules of these about layout, names and ways to compare: off where no linter is set up, as nobody asked for them."""
 FLAKE8 = [*CLASSIC, "E501", "E502", "W605"]
@@ -100,10 +102,11 @@ async def read_ruff(path):
 
 
 def plain(version, words, select=CLASSIC, off=(), only=(), length=0, files=(), root="", linter=True):
-    flags = [f"--select={','.join(select)}", *version, *([f"--line-length={length}"] if length else [])]
+    more = [code for code in PROVEN if not code.startswith(tuple(select))]
+    flags = [f"--select={','.join([*select, *more])}", *version, *([f"--line-length={length}"] if length else [])]
     return {
         "flags": flags, "off": list(off), "only": list(only), "files": list(files),
-        "words": words, "root": root, "linter": linter, "chosen": False,
+        "words": words, "root": root, "linter": linter, "chosen": False, "more": more,
     }  # fmt: skip
 
 
@@ -117,7 +120,7 @@ def from_ruff(path, table, version):
     told = f"{', '.join(words) or 'default rules'} ({path})"
     off = [str(code) for key in ("ignore", "extend-ignore") for code in own[key] or []]
     if own["select"] or "extend" in table:
-        empty = {"off": [], "only": [], "files": [], "root": "", "linter": True, "chosen": True}
+        empty = {"off": [], "only": [], "files": [], "root": "", "linter": True, "chosen": True, "more": []}
         return {"flags": version, "words": told, **empty}
     more = [str(code) for code in own["extend-select"] or [] if re.fullmatch(r"[A-Z]{1,10}[0-9]{0,5}", str(code))]
     return plain(version, told, [*CLASSIC, *more], off)
@@ -215,7 +218,13 @@ def codes(text):
 
 def without_linter(settings):
     """The settings of a project that runs no linter, with what these settings turn off."""
-    return {**settings, "only": CLASSIC, "off": [*settings["off"], *TASTE], "linter": False, "chosen": False}
+    return {
+        **settings,
+        "only": [*CLASSIC, *PROVEN],
+        "off": [*settings["off"], *TASTE],
+        "linter": False,
+        "chosen": False,
+    }
 
 
 def is_off(code, file, settings):

@@ -100,20 +100,24 @@ FEWEST = 2
 """So many written calls show how a function is used."""
 
 
-async def has_tests():
-    """Whether the project has tests: then what nobody calls there would only be guessed."""
+async def has_tests(file, name):
+    """Whether tests show how a function is called, or others do not call it: then types alone would be guesses."""
+    module = file.rpartition("/")[2]
+    if name == "main" or (module.startswith("_") and not module.startswith("__")):
+        return True
     return bool(await search_files("**/test*.py") or await search_files("**/*_test.py"))
 
 
 def why_unbelievable(parameters, cases, is_tested):
     """Why values would only be guesses; empty if calls or types say what to give."""
     guessed = [one["name"] for one in required(parameters) if not one["annotation"]]
-    if is_tested and all(isinstance(value, bool) for case in cases for value in case.values()):
-        cases = []  # flags alone show nothing of what it works on
-    if len(cases) >= FEWEST or (cases and not is_tested):
+    # Flags alone show nothing of what it works on.
+    plain = [{name: value for name, value in case.items() if not isinstance(value, bool)} for case in cases]
+    cases = [case for place, case in enumerate(plain) if case and case not in plain[:place]]
+    if len(cases) >= FEWEST:
         return ""
     if guessed and not cases:
         return f"no type, example, test or call says what `{guessed[0]}` is"
-    if not is_tested:
+    if not is_tested and not guessed:
         return ""
     return f"{'only one' if cases else 'no'} example, test or call shows what it is given"

@@ -6,7 +6,7 @@ import re
 from guards import body_of, guards_of, is_rejected, loop_variable, loops_of, numbers_named
 from objects import fits, json_samples
 
-from remora.scripts.shared.places import is_test_file
+from remora.scripts.shared.places import is_script, is_test_file
 from remora.scripts.shared.samples import constants, kind_of, required
 
 PARTING = r"\.r?(?:split|partition)\([ ]*(?:sep=)?(\"[^\"\n]+\"|'[^'\n]+')?"
@@ -129,6 +129,8 @@ def why_not(file, parameters, values):
     """Why there is nothing to write; empty if there is."""
     if is_test_file(file):
         return "it is part of the tests itself"
+    if is_script(file):
+        return "its file is no part of what the project does"
     if not values:
         return "it takes no arguments"
     unknown = [one for one in required(parameters) if not values[one["name"]]]

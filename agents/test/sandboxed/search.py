@@ -15,6 +15,7 @@ import time
 from .calls import Calls, Forbidden, ended, fixtures, import_names
 from .changes import EMPTY, Changes
 from .exchange import SPEC, report
+from .numbers import Numbers
 from .properties import Properties
 from .values import Values
 from .words import Words
@@ -32,6 +33,10 @@ MADE = ("Path", "PurePath", "Decimal", "UUID", "date.fromisoformat", "datetime.f
 LITTLE_PATIENCE = 200
 """The same once every change is noticed: there may still be an error that no case shows."""
 LATE = 0.25
+NO_RESULT = "becomes `return None`"
+"""How a change ends that takes a function's result away."""
+NO_MORE = ("[]", "()", "{}", "set()", "''", "False", "0")
+"""Results that are empty."""
 REMEMBERED = 80
 SHORTER = 40
 """How often a chosen call is tried in a shorter form."""
@@ -55,6 +60,8 @@ class Search:
         self.known = {value for text in SPEC["given"] + SPEC["written"] for value in constants_of(text)}
         self.known |= set(SPEC.get("texts", ()))
         self.words = Words([one for one in self.known if isinstance(one, str)], self.values.own)
+        written = [*SPEC["given"], *SPEC["written"]]
+        self.numbers = Numbers(changes.live[0], changes.definition, written, SPEC["bound"])
         self.tried, self.paths, self.cases = set(), set(), []
         # What only an empty body would break is no mistake that anybody makes.
         self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
@@ -96,7 +103,9 @@ class Search:
             self.progress = self.turns
 
     def is_believable(self, text):
-        """Whether a reader would believe the texts in a call: words, or texts of the project's own tests."""
+        """Whether a reader would believe a call: texts are words, or of the project's own tests, and numbers fit."""
+        if not self.numbers.could_write(text):
+            return False
         new = [one for one in constants_of(text, MADE) if isinstance(one, str) and one not in self.known]
         return all(self.words.could_write(one) for one in new)
 
@@ -145,6 +154,7 @@ class Search:
         usable = [case for case in self.cases if case.usable]
         for case in usable:
             case.notices = {number for number in self.targets if self.notices(case, number)}
+        usable = [case for case in usable if not self.says_nothing(case)]
         seen_by = {number: sum(number in case.notices for case in usable) for number in self.targets}
         kept = {case.text: case.notices for case in usable if case.text in given and case.notices}
         self.lines = {case.text: case.last_line for case in usable}
@@ -157,6 +167,11 @@ class Search:
             left -= best.notices
         # What the fewest calls notice says best why a call was chosen.
         return {text: sorted(notices, key=lambda number: (seen_by[number], number)) for text, notices in kept.items()}
+
+    def says_nothing(self, case):
+        """Whether a call only shows that the code returns something, and that is empty."""
+        labels = [self.changes.kinds[number][0] for number in case.notices]
+        return case.outcome[-1] in NO_MORE and all(label.endswith(NO_RESULT) for label in labels)
 
     def shortened(self, case, needed):
         """A shorter call that notices the same changes, if a few tries find one."""

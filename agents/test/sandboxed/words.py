@@ -10,8 +10,8 @@ USUAL = {"a", "b", "hello", "world"}
 """Words for code that says nothing about its texts."""
 MARKS = set(" ,.-_:/@=")
 LONGEST_NUMBER = 4
-MESSY = r"^[^\w]|[^\w\s][^\w\s]|[^\w.!]$"
-"""Marks at the start, side by side, or at the end: nobody writes that by chance."""
+MESSY = r"^[^\w]|[^\w\s][^\w\s]|[^\w.!]$|^\S*[.!]$|\d\.[A-Za-z]|[A-Za-z]\.\d"
+"""Marks at the start, side by side, at the end of what is no sentence, or a number and a word joined by a dot."""
 
 
 class Words:

@@ -13,7 +13,10 @@ def snake(name):
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-MARKS = {"-": "dash", "_": "underscore", ".": "dot", ",": "comma", ":": "colon", "/": "slash", "!": "bang", "@": "at"}
+MARKS = {"-": "dash", "_": "underscore", ".": "dot", ",": "comma", ":": "colon", "/": "slash", "!": "bang", "@": "at",
+         "#": "hash", ";": "semicolon", "=": "equals", "+": "plus", "*": "star", "%": "percent", "&": "ampersand",
+         "?": "question_mark", "|": "bar", "<": "less", ">": "greater", "$": "dollar", "~": "tilde", "^": "caret",
+         "\\": "backslash", "`": "backquote"}  # fmt: skip
 """Words for characters that cannot be part of a name."""
 
 
@@ -56,7 +59,7 @@ def test_name(function, case, seen, reasons):
     if value in ("None", "True", "False", "[]", "''", "{}", "()"):
         empty = {"None": "none", "True": "true", "False": "false"}.get(value, "empty")
         return f"{begin}_is_{empty}{f'_for_{given}' if given else ''}"
-    return f"{begin}_of_{given}" if given else f"{begin}_{'of_empty' if case['arguments'] else 'as_it_is'}"
+    return f"{begin}_of_{given}" if given else f"{begin}_{'of_signs' if case['arguments'] else 'as_it_is'}"
 
 
 def reason_line(case):

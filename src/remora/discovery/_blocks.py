@@ -1,4 +1,4 @@
-"""Statements that cannot run, because an exit stands before them in the same block."""
+"""Statements that cannot run, because an exit is before them in their block, and functions that are written twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from remora.discovery._behaviour import SCOPES, Function, own_nodes
 from remora.discovery._docstrings import is_public_file
 from remora.discovery._proofs import LINE, Edit, Finding
-from remora.discovery._rows import shares_line
+from remora.discovery._rows import rows_of, shares_line, without_rows
 
 EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 WORDS = {ast.Return: "return", ast.Raise: "raise", ast.Continue: "continue", ast.Break: "break"}
@@ -41,6 +41,30 @@ def dead_statements(path: str, text: str, tree: ast.Module) -> Iterator[Finding]
             why = f"`{word}` in line {body[place].lineno} ends their block"
             key = f"after {word} {function.name} {ast.unparse(dead[0])[:60]}"
             yield Finding(key, path, dead[0].lineno, what, why, (Edit(path, first, last),))
+
+
+def repeated_functions(path: str, text: str, tree: ast.Module) -> Iterator[Finding]:
+    """Functions that are written twice in the same words, in one module or class: the second replaces the first."""
+    lines = LINE.findall(text)
+    for body in (tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
+        known: dict[str, tuple[int, str]] = {}
+        for node in (one for one in body if isinstance(one, Function) and not one.decorator_list):
+            first, last = rows_of(text, node, body)
+            same = known.get(node.name, (0, ""))
+            known[node.name] = (node.lineno, "".join(lines[first - 1 : last]))
+            if not same[0] or same[1] != known[node.name][1] or _is_bound(node.name, body):
+                continue
+            what = f"`{node.name}` is written twice"
+            why = f"line {same[0]} has the same function"
+            yield Finding(
+                f"twice {node.name} {same[0]}", path, node.lineno, what, why, (without_rows(text, path, first, last),)
+            )
+
+
+def _is_bound(name: str, body: Sequence[ast.stmt]) -> bool:
+    """Whether a block itself uses a name, or binds it by anything but functions."""
+    parts = [part for node in body if not isinstance(node, SCOPES) for part in ast.walk(node)]
+    return any(isinstance(part, ast.Name) and part.id == name for part in parts)
 
 
 def _blocks(function: ast.AST) -> Iterator[Sequence[ast.stmt]]:

@@ -29,9 +29,11 @@ from remora.discovery._proofs import (
 NEAR = 0.8
 """How alike two names are from which on one can be a misspelling or an old name of the other."""
 _VERSION = re.compile(
-    r"(?i)\bPython\s*(?:version\s*)?(?:>=\s*)?(3\.\d+)(?=\s*(?:\+|or (?:newer|later|above|higher|greater|up)\b|"
-    r"and (?:newer|later|above|higher|greater|up)\b))"
+    r"(?i)\bPython\s*(?:version\s*)?(?:(?:>=\s*)?(?P<and_newer>[23]\.\d+)"
+    r"(?=\s*(?:\+|(?:or|and) (?:newer|later|above|higher|greater|up)\b))"
+    r"|(?:>=\s*|(?<=at least python )|(?<=at least python version ))(?P<at_least>[23]\.\d+)(?![\d.]*\d|\.x|\s*,))"
 )
+"""The oldest Python that a document names: `Python 3.8+`, `Python 3.8 or newer`, `at least Python 3.8`."""
 _CLAIM = re.compile(r"(?i)\b(?:requires?|needs?|supports?|supported|works|compatible|tested|minimum|prerequisites?)\b")
 _NEAR = re.compile(
     r"(?i)^(?:\W|at least|c?python|pypy3?|officially|only|and|is|are|on|with|for|in|under|against|all|any|versions?)*$"
@@ -162,13 +164,14 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
                 continue
             if claims and not _is_about_project(sources, line[: claims[-1]]):
                 continue
-            said = tuple(int(part) for part in match[1].split("."))
+            group = "and_newer" if match["and_newer"] else "at_least"
+            said = tuple(int(part) for part in match[group].split("."))
             if said >= oldest or len(_VERSION.findall(line)) > 1:
                 continue
             now = f"{oldest[0]}.{oldest[1]}"
-            new = line[: match.start(1)] + now + line[match.end(1) :]
-            what = f"{document} says Python {match[1]}"
-            key = f"{document} python {match[1]} {row}"
+            new = line[: match.start(group)] + now + line[match.end(group) :]
+            what = f"{document} says Python {match[group]}"
+            key = f"{document} python {match[group]} {row}"
             why = f"the project's settings need {now} or newer"
             yield Finding(key, document, row, what, why, (Edit(document, row, row, new),))
 
@@ -181,7 +184,7 @@ def _is_about_project(sources: Sources, said: str) -> bool:
     known = {re.sub(r"\W|_", "", name).lower() for name in own}
     sentence = re.split(r"[.!?:;]\s", said)[-1]
     words = [re.sub(r"\W|_", "", word).lower() for word in re.findall(r"[\w.-]+", sentence)]
-    return all(word in _SUBJECT.split() or word in known for word in words)
+    return all(not word or word in _SUBJECT.split() or word in known for word in words)
 
 
 def _is_history(line: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from remora.discovery._behaviour import Function
-from remora.discovery._blocks import dead_statements
+from remora.discovery._blocks import dead_statements, repeated_functions
 from remora.discovery._imports import removed_with
 from remora.discovery._outline import class_outline, tree_of
 from remora.discovery._proofs import (
@@ -66,7 +66,7 @@ def _round(sources: Sources, path: str) -> list[Finding]:
         return []
     text = sources.text(path)
     oldest = oldest_python(sources)
-    found = [*_names(sources, path, tree), *dead_statements(path, text, tree)]
+    found = [*_names(sources, path, tree), *dead_statements(path, text, tree), *repeated_functions(path, text, tree)]
     return [*found, *(old_branches(path, text, tree, oldest) if oldest else ())]
 
 

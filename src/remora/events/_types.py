@@ -159,7 +159,7 @@ class ToolResultEvent(Event):
     redactions: int = 0
     purpose: Purpose = ""
     check: dict[str, Any] = Field(default_factory=dict)
-    """What the agent's check found: `count`, and where they are known `problem` and `notes`."""
+    """What the agent's check found: `count`, and where they are known `problem`, `notes` and `said`."""
 
 
 def is_check(event: Event) -> bool:

@@ -248,13 +248,15 @@ def parsed_text(value: Any) -> Any:
 
 
 def _check_fields(delta: PacketDelta, key: str) -> dict[str, Any]:
-    """The fields of a check: the number of problems (None if unknown), the error message, and the diagnostics."""
+    """The fields of a check: the number of problems (None if unknown), its error or, without problems, its summary."""
     known = delta.knowledge.get(key)
     fields: dict[str, Any] = {"key": key, "count": known.value if known and isinstance(known.value, int) else None}
     if delta.error and delta.error.set:
         fields["problem"] = delta.error.set
     if delta.diagnostics:
         fields["notes"] = list(delta.diagnostics)
+    if fields["count"] == 0 and delta.action and delta.action.summary:
+        fields["said"] = delta.action.summary
     return fields
 
 

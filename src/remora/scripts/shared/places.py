@@ -27,6 +27,24 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+SCRIPTS = r"(?:setup|ez_setup|bootstrap|versioneer|noxfile|fabfile|tasks|dodo|docs?/(?:\w+/)*conf)\.py"
+"""Files that build, release or document a project and are no part of what it does."""
+
+
+def is_script(file: str) -> bool:
+    """Whether a file is a script around the project, such as `setup.py`."""
+    return bool(re.fullmatch(SCRIPTS, file))
+
+
+BESIDE = r"docs?|documentation|examples?|demos?|samples?|benchmarks?|scripts|tools|ci"
+"""Names of folders beside a project's code."""
+
+
+def is_beside(file: str) -> bool:
+    """Whether a file is no part of what a project does: a script around it, its documents, examples."""
+    return is_script(file) or bool(re.match(rf"(?:{BESIDE})/", file))
+
+
 async def enclosing_kinds(file: str, qualified: str) -> list[str]:
     """The kinds of the definitions around one, the outermost first, such as `["class"]` for a method."""
     parts = qualified.split(".")

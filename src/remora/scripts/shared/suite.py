@@ -23,34 +23,34 @@ NO_TESTS = 5
 
 async def refusal_by_tests(texts: dict[str, str], before: dict[str, str], seconds: int = SECONDS) -> str:
     """Why the project's tests refuse files with these texts; empty if they do not. `before` are their texts now."""
-    after, problem = await run_suite(texts, seconds)
+    after, problem, _ = await run_suite(texts, seconds)
     if problem:
         return f"The project's tests cannot judge it: {problem}"
-    if after is None:
+    if not after:
         return ""
-    old, problem = await run_suite(before, seconds) if after else ([], "")
-    if problem:
-        return f"The project's tests cannot judge it: {problem}"
+    old, problem, passed = await run_suite(before, seconds)
     new = [name for name in after if name not in (old or [])]
+    if problem or not (new or passed):
+        return f"The project's tests cannot judge it: {problem or 'none of them passes here'}"
     return f"{FAILS}: {new[0]}" if new else ""
 
 
-async def run_suite(files: dict[str, str], seconds: int) -> tuple[list[str] | None, str]:
-    """The tests that fail with these files, None without tests; and why they cannot be run, empty if they can."""
+async def run_suite(files: dict[str, str], seconds: int) -> tuple[list[str] | None, str, bool]:
+    """The tests that fail with these files, None without tests; why they cannot be run; and whether one passes."""
     try:
         done = await run_command(ARGV, files=files, seconds=seconds)
         if refused_settings(done):
             done = await run_command([*ARGV, *WITHOUT_SETTINGS], files=files, seconds=seconds)
     except OSError as error:  # no sandbox, or stopped at its limit
-        return [], " ".join(str(error).split())[:120]
+        return [], " ".join(str(error).split())[:120], False
     if done["returncode"] == NO_TESTS:
-        return None, ""
+        return None, "", False
     said = done["stdout"] + "\n" + done["stderr"]
     failed = [name.split(" - ")[0] for name in re.findall(r"^(?:FAILED|ERROR) (\S[^\n]*)", said, re.MULTILINE)]
     if done["returncode"] in (0, 1) or failed:
-        return failed, ""
+        return failed, "", bool(re.search(r"\b\d+ passed\b", said))
     lines = [line for line in said.split("\n") if line.strip()]
-    return [], (lines[-1] if lines else "pytest failed")[:120]
+    return [], (lines[-1] if lines else "pytest failed")[:120], False
 
 
 async def refusal_by_linter(file: str, text: str, before: str) -> str:
