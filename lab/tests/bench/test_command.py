@@ -152,7 +152,8 @@ def test_the_adapter_row_asks_with_the_bundled_adapter_unless_another_is_named(h
     row = ROWS["adapter"]
     assert models_of(None, None, None, None).name(row) == "SmolLM2-135M + bundled"
     larger = models_of(None, "qwen2.5-coder-1.5b", None, None)
-    assert (larger.name(row), larger.adapters) == ("qwen2.5-coder-1.5b", {})
+    assert (larger.name(row), larger.name(ROWS["embedded"])) == ("qwen2.5-coder-1.5b + bundled", "qwen2.5-coder-1.5b")
+    assert models_of(None, "functiongemma-270m", None, None).adapters == {}
     assert models_of(None, None, None, "mine.gguf").name(row) == "SmolLM2-135M + mine.gguf"
     assert "adapter" in [each.name for each in select_rows([], models_of(None, None, None, None))]
     assert "adapter" not in [each.name for each in select_rows([], models_of(None, None, Path("other.gguf"), None))]

@@ -19,12 +19,13 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from remora.app import ensure_weights, needs_weights, open_project
+from remora.app import catalogue, ensure_weights, needs_weights, open_project
 from remora.cli._console import HERE, err
 from remora.cli._model import fetching
 from remora.context.text import one_line
 
 if TYPE_CHECKING:
+    from remora.config import ServerConfig
     from remora_lab.bench.rows import Models, TableRow
 
 Gguf = Annotated[Path | None, typer.Option(help="Weights for the embedded rows in place of ours")]
@@ -57,15 +58,21 @@ def models_of(
     config = open_project(HERE, settings={"server.server": server, "server.model": model}).config.server
     embedded = {"server": "embedded", "model": model or "" if server is None else "", "threads": threads}
     own = config.model_copy(update={**embedded, "gguf": gguf or config.gguf})
-    # The adapter that comes with the package is for its own weights alone.
-    is_default = own.gguf is None and not own.model
-    named = {"packet": adapter or ("bundled" if is_default else None), "history": history_adapter}
+    named = {"packet": adapter or ("bundled" if _has_adapter(own) else None), "history": history_adapter}
     adapters: dict[str, Path | str] = {
         name: word if word in ("bundled", "requests") else Path(word) for name, word in named.items() if word
     }
     # Only a server that was named here has rows: the user's everyday one is not asked hundreds of times by itself.
     asked = config if server is not None else own
     return Models(asked, own, adapters, temperature, tuple(above))
+
+
+def _has_adapter(own: ServerConfig) -> bool:
+    """Whether an adapter for the model comes with the package. It is for its own weights alone."""
+    from remora.inference import DEFAULT_MODEL
+
+    entry = None if own.gguf else catalogue().get(own.model or DEFAULT_MODEL)
+    return entry is not None and entry.adapter == "bundled"
 
 
 def fetch_weights(rows: Iterable[TableRow], models: Models, *, quiet: bool) -> None:
