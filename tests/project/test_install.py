@@ -100,3 +100,4 @@ def test_the_wheel_of_the_core_holds_nothing_of_the_lab(bare: Path) -> None:
     assert not [name for name in names if name.startswith("remora_lab") or "scenarios" in name]
     assert "remora/inference/adapters/decide.gguf" in names
     assert "remora/inference/adapters/requests.gguf" in names
+    assert "remora/inference/adapters/decide-qwen2.5-coder-1.5b.gguf" in names

@@ -25,6 +25,7 @@ from remora_lab.train import (
     TrainingResult,
     TrainingRow,
     export_rows,
+    is_hard,
     request_rows,
     run_training,
     suite_rows,
@@ -89,6 +90,12 @@ def rows(
     unseen: Annotated[
         bool, typer.Option("--unseen", help="Use words and kinds of work that are never trained on")
     ] = False,
+    hard: Annotated[
+        bool,
+        typer.Option(
+            "--hard", help="Of made-up agents, keep only turns whose first suggestion is wrong, or after a failure"
+        ),
+    ] = False,
     out: Out = Path("rows.jsonl.gz"),
     chats: Annotated[Path | None, typer.Option(help="Also write the same turns as chat history to this file")] = None,
     json: JsonFlag = False,
@@ -102,6 +109,7 @@ def rows(
     Examples:
       remora train rows --synthetic 20000 --out synthetic.jsonl.gz
       remora train rows --synthetic 1000 --unseen --out judge.jsonl.gz
+      remora train rows --synthetic 2000 --hard --out hard.jsonl.gz
       remora train rows --requests 5000 --out requests.jsonl.gz
       remora train rows --suite benchmarks/tasks --out suite.jsonl.gz --chats chats.jsonl.gz
     """
@@ -115,7 +123,8 @@ def rows(
             talk = open_.enter_context(RowFile(chats)) if chats else None
             if suite:
                 asyncio.run(_run_suite(suite, tasks, episodes, seed, jobs, file, talk))
-            _add_synthetic(file, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen), synthetic)
+            made = synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen)
+            _add_synthetic(file, filter(is_hard, made) if hard else made, synthetic)
             _add_synthetic(file, request_rows(seed, requests, EstimatedCounter(), unseen=unseen), requests)
             if talk:
                 _add_synthetic(
@@ -158,6 +167,12 @@ def run(
     start: Annotated[str, typer.Option("--from", help="Start from this adapter: a file, or `bundled`")] = "",
     epochs: Annotated[int, typer.Option(min=1)] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 1,
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the adapter's matrices; its size grows with it")] = 16,
+    alpha: Annotated[float, typer.Option(min=1, help="The adapter counts by this number, divided by the rank")] = 32.0,
+    lr: Annotated[float | None, typer.Option(help="Learning rate; 0.001, or 0.0003 with `--from`")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=1, help="Adapt only so many of the last blocks: faster on a CPU, a smaller file")
+    ] = None,
     valid: Annotated[list[Path] | None, typer.Option(help="Evaluation rows, in addition to those held out")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop with a checkpoint after this many minutes")] = None,
     threads: Annotated[int | None, typer.Option(min=1)] = None,
@@ -179,6 +194,9 @@ def run(
     with errors_as_sentences():
         weights = base or served_weights(open_project(project).config.server)
         options = ["--epochs", str(epochs), "--seed", str(seed), *(["--resume"] if resume else [])]
+        options += ["--rank", str(rank), "--alpha", str(alpha)]
+        options += ["--lr", str(lr)] if lr else []
+        options += ["--blocks", str(blocks)] if blocks else []
         options += ["--valid", *(str(path.absolute()) for path in valid)] if valid else []
         options += ["--minutes", str(minutes)] if minutes else []
         options += ["--threads", str(threads)] if threads else []
