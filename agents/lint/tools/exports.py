@@ -124,13 +124,13 @@ async def look_up(file, names):
 
 
 async def is_cited(file):
-    """Whether a document names a line of a file: `File "a.py", line 24`. Then no line may move."""
+    """Whether a document names a line of a file, as tracebacks do. Then no line may move."""
     name = re.escape(file.rpartition("/")[2])
     try:
         hits = await search_content(rf"\b{name}\"?,? line \d+")
     except OSError:  # it takes too long
         return False
-    return any(hit["path"] != file for hit in hits)
+    return any(hit["path"].endswith((".md", ".rst", ".txt")) for hit in hits)
 
 
 async def own_modules():
