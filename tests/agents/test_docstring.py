@@ -452,6 +452,16 @@ async def test_a_poor_sentence_is_refused_and_changes_nothing(make: Make, args: 
     assert await _now(tools) == LOAD
 
 
+async def test_a_text_that_the_code_shows_to_others_is_no_docstring(make: Make) -> None:
+    code = (
+        "def make_parser(words):\n"
+        '    parser = Parser(description="Format FILE by OPTIONS")\n'
+        "    for word in words:\n        parser.add(word)\n    return parser\n"
+    )
+    value = await _call(make(code, "make_parser"), "write_docstring", summary="Format FILE by OPTIONS.")
+    assert "a text that the code shows to others" in value["error"]
+
+
 LONG = (
     "The function `load_config` takes a path and opens a readable handle there. It returns the open file, which the "
     "caller must close. The number of retries is accepted but not used by the present version of the code at all."

@@ -97,6 +97,11 @@ def test_an_argument_that_may_be_a_copy_is_not_called_changed(body: str) -> None
     assert behaviour(body)["changes"] == []
 
 
+def test_collected_arguments_are_the_calls_own_objects() -> None:
+    found = behaviour("a.clear()\nkwargs.pop('x', None)\nkwargs['y'] = 1", "a, *args, **kwargs")
+    assert [one["name"] for one in found["changes"]] == ["a"]
+
+
 def test_functions_inside_a_function_say_nothing_about_it() -> None:
     found = behaviour("def g():\n    raise ValueError\nreturn g")
     assert found["raises"] == []

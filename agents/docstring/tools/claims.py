@@ -53,6 +53,8 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2):
     `fewest` of its words must be words of the code that the name and the parameters do not have.
     """
     low = text.lower()
+    if re.search(r"[\"']\s*" + re.escape(low.rstrip(". ")), evidence.lower()):
+        return "It is a text that the code shows to others: say what the code does"
     raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
     for name in re.findall(ERROR, text):
         if name not in raised and name not in evidence:

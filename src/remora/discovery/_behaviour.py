@@ -167,6 +167,7 @@ class _Names:
         every = [*given.posonlyargs, *given.args, *given.kwonlyargs]
         stars = [star for star in (given.vararg, given.kwarg) if star]
         self.parameters = [one.arg for one in (*every, *stars)]
+        self.collected = {one.arg for one in stars}
         nodes = list(own_nodes(function))
         stored = {part.id for part in nodes if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store | ast.Del)}
         stored |= {part.name for part in nodes if isinstance(part, ast.ExceptHandler) and part.name}
@@ -261,7 +262,11 @@ def _returned(statement: ast.Return, when: _Condition, names: _Names) -> dict[st
 
 
 def _changes(function: Function, names: _Names) -> list[dict[str, str]]:
-    """The parameters whose object the function changes, `self` left out."""
+    """The parameters whose object the function changes, `self` left out.
+
+    `*args` and `**kwargs` are objects of the call itself: no caller sees what happens to them.
+    """
+    hidden = {"self", "cls", *names.collected}
     changed: dict[str, str] = {}
     for part in own_nodes(function):
         owner, how = None, ""
@@ -271,7 +276,7 @@ def _changes(function: Function, names: _Names) -> list[dict[str, str]]:
             owner, how = part.value, "an item"
         elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store | ast.Del):
             owner, how = part.value, f"`{part.attr}`"
-        if isinstance(owner, ast.Name) and owner.id in names.kept and owner.id not in ("self", "cls"):
+        if isinstance(owner, ast.Name) and owner.id in names.kept and owner.id not in hidden:
             changed.setdefault(owner.id, how)
     return [{"name": name, "how": how} for name, how in changed.items()]
 
