@@ -23,11 +23,11 @@ help: ## say what the targets do
 demo: $(VENV)/.agents ## set up and run lint, docstring and test agents on examples/shop with the embedded model
 	@echo "demo: agents on examples/shop with the embedded model; its files are not changed" >&2
 	@$(BIN)/remora model pull
-	@$(BIN)/remora analyze examples/shop/shop/report.py -o lint,docstring,test --server embedded --max-turns 6 \
+	@$(BIN)/remora analyze examples/shop/shop/pricing.py -o lint,docstring,test --server embedded --max-turns 6 \
 		|| test $$? -le 2  # agents that failed are part of what it shows
 	@echo "  (here, remora is $(BIN)/remora)"
 	@echo "  A larger model writes docstrings and edits of its own (a download of 1.1 GB, once):"
-	@echo "    $(BIN)/remora analyze examples/shop/shop/report.py -o docstring --model qwen2.5-coder-1.5b"
+	@echo "    $(BIN)/remora analyze examples/shop/shop/pricing.py -o docstring --model qwen2.5-coder-1.5b"
 	@echo
 	@$(BIN)/remora trace verify -C examples/shop | tail -n 3
 
