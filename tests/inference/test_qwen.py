@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from inference.real import qwen
@@ -25,7 +27,8 @@ TEXTS = (
 @pytest.mark.faults
 async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_with_a_valid_call() -> None:
     gguf = qwen()
-    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024, reasons=True)) as found:
+    asked = ServerConfig(model="qwen2.5-coder-1.5b", context=1024, reasons=True, adapter="none")
+    async with model_deciders(asked) as found:
         assert (found.calling, found.trained, found.packet_tokens) == ("reasoned", False, 3000)
         assert (found.record["model"], found.counter.exact, found.reserve) == ("qwen2.5-coder-1.5b", True, 512)
         tools = (ToolEntry(name="run_linter"),)
@@ -41,18 +44,23 @@ async def test_it_is_wired_by_its_name_counts_as_its_server_does_and_answers_wit
 
 
 @pytest.mark.faults
-async def test_it_declines_what_its_tool_cannot_do_and_calls_it_for_what_it_can() -> None:
+@pytest.mark.parametrize("adapter", ["bundled", "none"])
+async def test_it_declines_what_its_tool_cannot_do_and_calls_it_for_what_it_can(
+    adapter: Literal["bundled", "none"],
+) -> None:
     qwen()
     city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     tide = ToolSpec(name="get_tide_times", description="High and low tide at a harbour.", parameters=city)
-    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024)) as found:
+    async with model_deciders(ServerConfig(model="qwen2.5-coder-1.5b", context=1024, adapter=adapter)) as found:
+        assert found.trained == (adapter == "bundled")
         policy = found.policy(SubagentDefinition(name="x", goal="g", system_prompt="s", tools=(ToolEntry(name="t"),)))
         for goal, wanted in (
             ("When is high tide in Dover tomorrow?", "get_tide_times"),
-            ("Translate this letter into Polish.", "no_tool_fits"),
+            ("Write a poem about autumn.", "no_tool_fits"),
         ):
             system = system_text("Do what the user asks.", (tide, NO_TOOL_FITS))
             messages = ({"role": "system", "content": system}, {"role": "user", "content": goal})
             decision = await policy.decide(Prompt(messages, (tide, NO_TOOL_FITS), turn=1, goal=goal))
-            assert (decision.calls[0].tool, decision.fit["fits"]) == (wanted, wanted != "no_tool_fits")
-            assert decision.fit["usage"]["completion_tokens"] <= 2
+            assert decision.calls[0].tool == wanted
+            # Only the base model is asked a second question about its call.
+            assert decision.fit.get("fits") == (None if found.trained else wanted != "no_tool_fits")
