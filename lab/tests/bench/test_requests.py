@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
+from remora.app import Deciders
+from remora.errors import ConfigError
 from remora.events import Call
 from remora.inference import EstimatedCounter
 from remora.ports import Decision, Prompt
 from remora_lab.bench._prompt_parts import read_prompt
-from remora_lab.bench.requests import Asked, ask_requests, figures
+from remora_lab.bench.own_requests import OwnRequests
+from remora_lab.bench.requests import Asked, ask_requests, figures, request_of
 from remora_lab.cli._requests import _plain
 from remora_lab.train import request_rows
 
@@ -30,7 +35,7 @@ class Knowing:
 async def test_whoever_knows_the_answers_is_right_and_declines_what_fits_no_tool() -> None:
     rows = list(request_rows(3, 40, EstimatedCounter(), unseen=True))
     policy = Knowing({str(row.messages[-1]["content"]): row.answer for row in rows})
-    found = figures(await ask_requests(rows, [policy, policy]))
+    found = figures(await ask_requests(map(request_of, rows), [policy, policy]))
     assert (found.right_tool.value, found.exact.value, found.declined.value) == (1, 1, 1)
     assert found.over_declined.value == 0
 
@@ -46,3 +51,91 @@ def test_a_packet_is_read_also_if_the_prompt_says_below_it_that_the_work_is_done
     said = '{"knowledge":{"errors":0}}\n\n`errors` is 0: the work is done. Call submit_result.'
     prompt = Prompt(messages=({"role": "user", "content": said},), tools=(), candidates=(), turn=2)
     assert read_prompt(prompt).knowledge == {"errors": 0}
+
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "reschedule",
+        "description": "Move an event.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "event": {"type": "string"},
+                "day": {"type": "string"},
+                "notify": {"type": "boolean", "default": True},
+            },
+            "required": ["event", "day"],
+        },
+    },
+}
+
+
+class Saying:
+    """A policy that always makes the same call, and remembers what it was asked."""
+
+    def __init__(self, tool: str, **args: Any) -> None:
+        self._call = Call(call_id="1", tool=tool, args=args)
+        self.prompts: list[Prompt] = []
+
+    async def decide(self, prompt: Prompt) -> Decision:
+        self.prompts.append(prompt)
+        return Decision(calls=(self._call,))
+
+
+def own(tmp_path: Path, *lines: object) -> OwnRequests:
+    file = tmp_path / "requests.jsonl"
+    file.write_text("\n".join(line if isinstance(line, str) else orjson.dumps(line).decode() for line in lines))
+    return OwnRequests(file)
+
+
+def request(call: object) -> dict[str, Any]:
+    return {"request": "Move the 3 pm call to Friday", "tools": [TOOL], "call": call}
+
+
+async def asked_of(found: OwnRequests, policy: Saying) -> list[Asked]:
+    deciders = Deciders(policy=lambda _: policy, counter=EstimatedCounter())
+    return await ask_requests(found.prompts(deciders), [policy])
+
+
+@pytest.mark.parametrize(
+    ("args", "exact"),
+    [({}, True), ({"notify": True}, True), ({"notify": False}, False), ({"day": "Monday"}, False)],
+)
+async def test_an_argument_with_its_default_is_as_good_as_none(
+    tmp_path: Path, args: dict[str, Any], exact: bool
+) -> None:
+    wanted = {"name": "reschedule", "arguments": {"event": "3 pm call", "day": "Friday"}}
+    policy = Saying("reschedule", **{"event": "3 pm call", "day": "Friday", **args})
+    (asked,) = await asked_of(own(tmp_path, request(wanted)), policy)
+    assert (asked.tool, asked.exact) == ("reschedule", exact)
+
+
+async def test_a_prompt_has_the_sentence_whole_and_the_tools_of_its_line(tmp_path: Path) -> None:
+    sentence = "Move the call " + " ".join(["with a person whose name is long"] * 30)
+    policy = Saying("no_tool_fits", reason="no")
+    (asked,) = await asked_of(own(tmp_path, {**request(None), "request": sentence}), policy)
+    assert sentence in str(policy.prompts[0].messages[-1]["content"])
+    assert [tool.name for tool in policy.prompts[0].tools] == ["reschedule", "no_tool_fits", "submit_result"]
+    assert asked.declined and asked.should_decline
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "not JSON"),
+        ({"request": "x", "tools": [TOOL]}, r"\$.call"),
+        (request({"name": "other"}), "names `other`, which is not one of its tools"),
+        ({"request": "x", "tools": [{"function": {"nom": "x"}}], "call": None}, "is not a tool"),
+    ],
+)
+def test_a_line_that_is_no_request_is_told_with_its_number(tmp_path: Path, line: object, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        own(tmp_path, request(None), line)
+
+
+def test_a_file_that_is_missing_or_empty_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        OwnRequests(tmp_path / "none.jsonl")
+    with pytest.raises(ConfigError, match="holds no request"):
+        own(tmp_path, "")

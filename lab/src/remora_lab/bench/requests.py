@@ -17,6 +17,7 @@ from remora.subagent import NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL
 from remora_lab.bench.stats import Interval, wilson
 
 DECLINES = (NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL)
+_NONE = object()
 
 
 class RequestRow(Protocol):
@@ -29,6 +30,18 @@ class RequestRow(Protocol):
     @property
     def answer(self) -> str:
         """The right call, as JSON."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A person's sentence as a model reads it, and the calls that are right."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[ToolSpec, ...]
+    wanted: str
+    """The right tool; one of `DECLINES` if none fits."""
+    accepted: tuple[Mapping[str, Any], ...]
+    """Arguments that are exactly right."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +87,21 @@ class RequestFigures:
     """Mean of a decision."""
 
 
+def request_of(row: RequestRow) -> Request:
+    """The request of a training row, whose system text lists the tools."""
+    wanted = orjson.loads(row.answer)
+    return Request(row.messages, listed_tools(str(row.messages[0]["content"])), wanted["tool"], (wanted["args"],))
+
+
 async def ask_requests(
-    rows: Iterable[RequestRow], policies: Iterable[Policy], done: Callable[[Asked], None] = lambda _: None
+    requests: Iterable[Request], policies: Iterable[Policy], done: Callable[[Asked], None] = lambda _: None
 ) -> list[Asked]:
     """Ask every request once: each policy takes the next one when it is free."""
-    left, found = iter(rows), list[Asked]()
+    left, found = iter(requests), list[Asked]()
 
     async def work(policy: Policy) -> None:
-        for row in left:
-            found.append(await _ask(row, policy))
+        for request in left:
+            found.append(await _ask(request, policy))
             done(found[-1])
 
     async with asyncio.TaskGroup() as group:
@@ -91,9 +110,9 @@ async def ask_requests(
     return found
 
 
-async def _ask(row: RequestRow, policy: Policy) -> Asked:
-    wanted, tools = orjson.loads(row.answer), listed_tools(str(row.messages[0]["content"]))
-    prompt = Prompt(messages=row.messages, tools=tools, candidates=(), turn=1)
+async def _ask(request: Request, policy: Policy) -> Asked:
+    tools = request.tools
+    prompt = Prompt(messages=request.messages, tools=tools, candidates=(), turn=1)
     began = time.monotonic()
     try:
         calls = (await policy.decide(prompt)).calls
@@ -101,10 +120,20 @@ async def _ask(row: RequestRow, policy: Policy) -> Asked:
         calls = ()
     tool, args = (calls[0].tool, calls[0].args) if calls else ("", {})
     names = [each.name for each in tools]
-    right = tool == wanted["tool"] and args == wanted["args"]
     place = names.index(tool) if tool in names else -1
+    right = tool == request.wanted and any(_same(tools[place], args, each) for each in request.accepted)
     offered = NO_TOOL_FITS_TOOL in names
-    return Asked(wanted["tool"], tool, right, place, len(tools), time.monotonic() - began, offered)
+    return Asked(request.wanted, tool, right, place, len(tools), time.monotonic() - began, offered)
+
+
+def _same(tool: ToolSpec, args: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether two calls of a tool do the same: an argument with its default is as good as none."""
+    return _without_defaults(tool, args) == _without_defaults(tool, wanted)
+
+
+def _without_defaults(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
+    properties = tool.parameters.get("properties", {})
+    return {name: value for name, value in args.items() if properties.get(name, {}).get("default", _NONE) != value}
 
 
 def listed_tools(system: str) -> tuple[ToolSpec, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,12 +15,17 @@ from remora.cli._console import JsonFlag, errors_as_sentences, print_json, say
 from remora_lab.cli._models import Adapter, Gguf, bar, fetch_weights, models_of
 
 if TYPE_CHECKING:
-    from remora_lab.bench.requests import Asked, RequestFigures
+    from remora_lab.bench.own_requests import OwnRequests
+    from remora_lab.bench.requests import Asked, Request, RequestFigures
     from remora_lab.bench.rows import Models, TableRow
 
 
 def requests(
-    rows: Annotated[int, typer.Option(min=1, help="Number of requests, in words that are never trained on")] = 300,
+    rows: Annotated[int, typer.Option(min=1, help="Number of made-up requests, in words never trained on")] = 300,
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from", help="Requests that people wrote: JSON lines with `request`, `tools` and `call`"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed asks the same")] = 1,
     server: Server = None,
     model: Model = None,
@@ -35,15 +42,19 @@ def requests(
     Examples:
       remora bench requests --rows 100
       remora bench requests --model qwen2.5-coder-1.5b --json
+      remora bench requests --from my_requests.jsonl --server ollama --model qwen3:4b
     """
+    from remora_lab.bench.own_requests import OwnRequests
     from remora_lab.bench.requests import figures
     from remora_lab.bench.rows import ROWS
 
     with errors_as_sentences():
+        own = OwnRequests(from_file) if from_file else None
+        rows = len(own) if own else rows
         models = models_of(server, model, gguf, adapter, None, threads)
         row = ROWS["server" if server else "adapter" if models.adapters and not base else "embedded"]
         fetch_weights([row], models, quiet=json)
-        found = figures(asyncio.run(_ask(row, models, rows, seed, jobs, quiet=json)))
+        found = figures(asyncio.run(_ask(row, models, rows, seed, jobs, own, quiet=json)))
         print_json(_plain(found)) if json else say(_told(models.name(row), rows, found))
 
 
@@ -54,20 +65,29 @@ def _plain(found: RequestFigures) -> dict[str, Any]:
     return {name: value._asdict() if isinstance(value, Interval) else value for name, value in vars(found).items()}
 
 
-async def _ask(row: TableRow, models: Models, count: int, seed: int, jobs: int, *, quiet: bool) -> list[Asked]:
-    from remora.inference import EstimatedCounter
+async def _ask(
+    row: TableRow, models: Models, count: int, seed: int, jobs: int, own: OwnRequests | None, *, quiet: bool
+) -> list[Asked]:
     from remora.subagent import SubagentDefinition, ToolEntry
     from remora_lab.bench.bench import open_deciders
     from remora_lab.bench.requests import ask_requests
-    from remora_lab.train import request_rows
 
-    made = request_rows(seed, count, EstimatedCounter(), unseen=True)
     nobody = SubagentDefinition(name="request", goal="", system_prompt="", tools=(ToolEntry(name="any"),))
     async with AsyncExitStack() as open_:
         opened = [await open_.enter_async_context(open_deciders(row, seed, models, jobs)) for _ in range(jobs)]
-        policies = [each.policy(nobody) for each in opened if each is not None]
+        ready = [each for each in opened if each is not None]
+        policies = [each.policy(nobody) for each in ready]
+        asked = own.prompts(ready[0]) if own else _made(seed, count)
         with bar("requests", count, quiet=quiet) as shown:
-            return await ask_requests(made, policies, lambda one: shown.step(one.tool))
+            return await ask_requests(asked, policies, lambda one: shown.step(one.tool))
+
+
+def _made(seed: int, count: int) -> Iterator[Request]:
+    from remora.inference import EstimatedCounter
+    from remora_lab.bench.requests import request_of
+    from remora_lab.train import request_rows
+
+    return map(request_of, request_rows(seed, count, EstimatedCounter(), unseen=True))
 
 
 def _told(model: str, rows: int, found: RequestFigures) -> str:

@@ -1,0 +1,104 @@
+"""Reads requests that people wrote, to ask a model for them. One line of JSON each:
+
+    {"request": "Move the 3 pm call to Friday", "tools": [TOOL, …], "call": {"name": "reschedule", "arguments": {…}}}
+
+A tool has OpenAI's or Anthropic's shape. `call` is null where no tool fits, and a list where several calls are right.
+`system` is the system text, if it is not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from remora.app import Deciders
+from remora.context.chat import tool_spec
+from remora.context.models import DecisionPacket
+from remora.context.render import fixed_tokens, render_within, system_text
+from remora.errors import ConfigError, DefinitionError
+from remora.subagent import NO_TOOL_FITS, NO_TOOL_FITS_TOOL, SUBMIT_RESULT
+from remora.validation import validate
+from remora_lab.bench.requests import Request
+
+SYSTEM = (
+    "Do what the user asks. Take arguments from the user's words. "
+    f"If no tool fits, call {NO_TOOL_FITS_TOOL} and say so."
+)
+_HINT = 'Expected {"request": …, "tools": […], "call": {"name": …, "arguments": {…}} or null}'
+
+
+class _Wanted(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    request: str = Field(min_length=1)
+    tools: list[dict[str, Any]] = Field(min_length=1)
+    call: _Wanted | list[_Wanted] | None
+    system: str = SYSTEM
+
+
+class OwnRequests:
+    """The requests of a file, as prompts of a model. Raises `ConfigError` for a line that is none."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            lines = path.read_bytes().splitlines()
+        except OSError as error:
+            raise ConfigError(f"`{path}` cannot be read: {error.strerror}", hint=_HINT) from error
+        self._lines = [_line(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
+        if not self._lines:
+            raise ConfigError(f"`{path}` holds no request", hint=_HINT)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def prompts(self, deciders: Deciders) -> Iterator[Request]:
+        """Each request as the first prompt of an agent with these tools, for the model of `deciders`."""
+        for line in self._lines:
+            yield _request(line, deciders)
+
+
+def _line(text: bytes, where: str) -> _Line:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise DefinitionError(where, [f"not JSON: {error}"], hint=_HINT) from error
+    line = validate(_Line, value, where, hint=_HINT)
+    known = {tool_spec(tool).name for tool in line.tools}
+    if unknown := [call.name for call in _accepted(line) if call.name not in known]:
+        raise DefinitionError(where, [f"`call` names `{unknown[0]}`, which is not one of its tools"], hint=_HINT)
+    if len({call.name for call in _accepted(line)}) > 1:
+        raise DefinitionError(where, ["`call` names several tools: expected one tool"], hint=_HINT)
+    return line
+
+
+def _accepted(line: _Line) -> list[_Wanted]:
+    return line.call if isinstance(line.call, list) else [line.call] if line.call else []
+
+
+def _request(line: _Line, deciders: Deciders) -> Request:
+    tools = (*map(tool_spec, line.tools), NO_TOOL_FITS, SUBMIT_RESULT)
+    system = system_text(line.system, tools, deciders.calling)
+    fixed = fixed_tokens(system, deciders.counter, tools if deciders.calling == "native" else ())
+    rendered = render_within(
+        DecisionPacket(agent_id="", operation="", node_id="", goal=line.request, turn=1),
+        system,
+        fixed,
+        limit=deciders.limit(fixed + deciders.packet_tokens),
+        count=deciders.counter.count,
+        style="json",
+        calling=deciders.calling,
+    )
+    accepted = _accepted(line)
+    wanted = accepted[0].name if accepted else NO_TOOL_FITS_TOOL
+    return Request(tuple(rendered.messages), tools, wanted, tuple(call.arguments for call in accepted))
