@@ -2,18 +2,21 @@
 
     python -m benchmarks.evidence.decide write --data FOLDER --tokenizer MODEL.gguf --out prompts.jsonl
     python -m benchmarks.evidence.decide ask prompts.jsonl --url URL --model NAME --out answers.jsonl
+    python -m benchmarks.evidence.decide text prompts.jsonl --template MODEL.gguf --out texts.jsonl.gz
     python -m benchmarks.evidence.decide score prompts.jsonl answers.jsonl
 
 A prompt is `{"id", "memory", "messages", "tools", "tokens", "grounded", "gold", …}`, and an answer is `{"id", "memory",
 "text"}`. Answer greedily; anything that speaks chat with tools can do it, also a batch on a GPU. A chat template of
 Hugging Face wants the `arguments` of earlier calls as objects: load them first. With llama.cpp's server, `--force`
-in place of `--model` begins every answer with a call.
+in place of `--model` begins every answer with a call. `text` writes the prompts as such a model reads them, for
+`remora_lab.trainer.answer`, which answers all of them at once on a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -22,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence.answers import Answers, call_key, duels, score_answers
-from benchmarks.evidence.asking import ChatServer, OpenedServer, Server, answers, in_runs
+from benchmarks.evidence.asking import OPENING, ChatServer, OpenedServer, Server, answers, in_runs
 from benchmarks.evidence.data import Suite, load, output_text
 from benchmarks.evidence.messages import (
     Message,
@@ -172,6 +175,17 @@ async def _ask(asked: argparse.Namespace) -> None:
     say(f"answers are in {asked.out}")
 
 
+def _text(asked: argparse.Namespace) -> None:
+    from benchmarks.evidence.templates import template_of
+
+    write = template_of(asked.template)
+    with gzip.open(asked.out, "wt", encoding="utf-8") as file:
+        for row in _lines(asked.prompts):
+            line = {"id": row["id"], "memory": row["memory"], "text": write(row), "begin": OPENING}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    say(f"prompts as text are in {asked.out}")
+
+
 def _score(asked: argparse.Namespace) -> None:
     texts = {(row["id"], row["memory"]): row["text"] for row in _lines(asked.answers)}
     scores = score_answers(_lines(asked.prompts), texts)
@@ -221,6 +235,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = _arguments(argv)
     if asked.command == "score":
         _score(asked)
+    elif asked.command == "text":
+        _text(asked)
     else:
         asyncio.run(_write(asked) if asked.command == "write" else _ask(asked))
 
@@ -246,6 +262,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     ask.add_argument("--parallel", type=int, default=4)
     ask.add_argument("--max-tokens", type=int, default=256)
     ask.add_argument("--out", type=Path, required=True)
+    text = commands.add_parser("text", help="write them as text that begins a call, by a model's own chat template")
+    text.add_argument("prompts", type=Path)
+    text.add_argument("--template", type=Path, required=True, help="a GGUF file")
+    text.add_argument("--out", type=Path, required=True, help="a file that ends in .gz")
     score = commands.add_parser("score", help="score the answers")
     score.add_argument("prompts", type=Path)
     score.add_argument("answers", type=Path)
