@@ -1,7 +1,8 @@
 """Rows in which a person asks for something in their own words, and a tool does it, or none does.
 
 Sentences, tools and calls were written by hand (`_toolsets`). What varies by row is which tools are offered: all of the
-set, fewer, some of other fields, or all but the right one, so that the model must decline.
+set, fewer, some of other fields, or all but the right one, so that the model must decline; how they are named, and in
+what order their arguments stand.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from remora.ports import TokenCounter
 from remora.subagent import NO_TOOL_FITS
 from remora_lab.train._rows import SYNTHETIC, TrainingRow, answer_text
 from remora_lab.train.synthetic._dice import Dice
+from remora_lab.train.synthetic._naming import restyled, with_shuffled_arguments
 from remora_lab.train.synthetic._requests import (
     DECLINED,
     REFUSAL,
@@ -32,7 +34,7 @@ FEWER, MORE = 0.35, 0.3
 BARE = 0.5
 """Share of the packets without constraints, as those of requests that are asked once."""
 NEAR_MISS, TAKEN_AWAY = 0.55, 0.25
-"""Shares of the refusals: sentences written as such, and those whose tool is not offered. The rest is of other fields."""
+"""Shares of the refusals: sentences written as such, and those whose tool is not offered. Others are of other fields."""
 SYSTEMS_OF_PEOPLE = (
     SYSTEMS[0],
     SYSTEMS[0],
@@ -45,6 +47,8 @@ SYSTEMS_OF_PEOPLE = (
 )
 BEFORE = ("Hi! ", "Hello, ", "Hey. ", "ok so ", "Quick one: ", "Good evening. ", "Excuse me, ")
 AFTER = (" Thanks!", " thx", " Thank you.", " Nothing else.", " Please.", " That's all.", " Cheers")
+RENAMED, REORDERED = 0.4, 0.4
+"""Shares of the rows whose names have another style than they were written in, or whose arguments another order."""
 DECORATED, UNDOTTED = 0.12, 0.12
 
 
@@ -66,9 +70,10 @@ def spoken_rows(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = F
         asked = _asked(dice, sets)
         declines = NO_TOOL_FITS if dice.maybe(TOOL) else None
         sentence = _spoken(dice, asked.said.say)
-        answer = _answer(asked) if asked.fits else refusal_of(dice, sentence, declines)
+        tools, answer = _offered(dice, asked)
+        answer = answer if asked.fits else refusal_of(dice, sentence, declines)
         packet = packet_of(sentence, None if dice.maybe(BARE) else dice.number(1, 12))
-        listed = [list_tool(tool) for tool in dice.shuffled(asked.tools)]
+        listed = [list_tool(tool) for tool in dice.shuffled(tools)]
         messages = prompt_of(listed, declines, dice.one(SYSTEMS_OF_PEOPLE), packet)
         kind = REQUEST if asked.fits else REFUSAL
         yield TrainingRow(f"spoken-{seed}-{number}/1", SYNTHETIC, kind, "json-3", messages, answer)
@@ -139,9 +144,15 @@ def _spoken(dice: Dice, sentence: str) -> str:
     return sentence.rstrip(".") if dice.maybe(UNDOTTED) else sentence
 
 
-def _answer(asked: _Asked) -> str:
-    call = asked.said.call
-    text = answer_text(call.tool, call.args, asked.tools) if call else None
-    if text is None:
+def _offered(dice: Dice, asked: _Asked) -> tuple[tuple[ToolSpec, ...], str]:
+    """The tools as this row names and orders them, and the call; nothing where none of them fits."""
+    wanted = asked.said.call if asked.fits else None
+    tools, tool, args = asked.tools, wanted.tool if wanted else "", dict(wanted.args) if wanted else {}
+    if dice.maybe(RENAMED):
+        tools, tool, args = restyled(dice, tools, tool, args)
+    if dice.maybe(REORDERED):
+        tools = tuple(with_shuffled_arguments(dice, each) for each in tools)
+    answer = answer_text(tool, args, tools) if wanted else ""
+    if answer is None:
         raise ValueError(f"The call for {asked.said.say!r} does not fit its tools: mend it in requests/*.yaml")
-    return text
+    return tools, answer

@@ -44,9 +44,7 @@ class WrittenTool(_Strict):
 
     @property
     def spec(self) -> ToolSpec:
-        schemas = {
-            name: {"type": each} if isinstance(each, str) else each for name, each in self.parameters.items()
-        }
+        schemas = {name: {"type": each} if isinstance(each, str) else each for name, each in self.parameters.items()}
         required = [name for name, each in schemas.items() if "default" not in each and not each.get("optional")]
         plain = {
             name: {key: value for key, value in each.items() if key != "optional"} for name, each in schemas.items()
