@@ -34,7 +34,7 @@ FEWER, MORE = 0.35, 0.3
 BARE = 0.5
 """Share of the packets without constraints, as those of requests that are asked once."""
 NEAR_MISS, TAKEN_AWAY = 0.55, 0.25
-"""Shares of the refusals: sentences written as such, and those whose tool is not offered. Others are of other fields."""
+"""Shares of the refusals: sentences written as such, and those whose tool is not offered. Others: of other fields."""
 SYSTEMS_OF_PEOPLE = (
     SYSTEMS[0],
     SYSTEMS[0],
@@ -141,7 +141,7 @@ def _spoken(dice: Dice, sentence: str) -> str:
         return f"{dice.one(BEFORE)}{sentence}"
     if dice.maybe(DECORATED):
         return f"{sentence}{dice.one(AFTER)}"
-    return sentence.rstrip(".") if dice.maybe(UNDOTTED) else sentence
+    return sentence.removesuffix(".") if dice.maybe(UNDOTTED) else sentence
 
 
 def _offered(dice: Dice, asked: _Asked) -> tuple[tuple[ToolSpec, ...], str]:
