@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import orjson
 import pytest
@@ -123,12 +123,13 @@ def tool_lines(row: TrainingRow) -> set[str]:
 
 
 def test_names_come_in_several_styles_and_arguments_in_several_orders() -> None:
-    listed = [orjson.loads(line) for row in rows_of(7) for line in tool_lines(row)]
-    blocked = [tool for tool in listed if plain(tool["name"]) == "blockcard"]
-    assert {"blockCard", "block_card", "BlockCard", "block-card"} <= {tool["name"] for tool in blocked}
-    assert {("lastFour", "reason"), ("reason", "lastFour"), ("last_four", "reason")} <= {
-        tuple(tool["args"]) for tool in blocked
-    }
+    names, orders = defaultdict[str, set[str]](set), defaultdict[str, set[tuple[str, ...]]](set)
+    for row in rows_of(7):
+        for tool in map(orjson.loads, tool_lines(row)):
+            names[tool["description"]].add(tool["name"])
+            orders[tool["description"]].add(tuple(map(plain, tool["args"])))
+    assert sum(len(each) >= 3 for each in names.values()) > len(names) / 3
+    assert sum(len(each) >= 2 for each in orders.values()) > len(orders) / 3
 
 
 def test_sometimes_one_tool_is_offered_and_mostly_one_that_declines() -> None:

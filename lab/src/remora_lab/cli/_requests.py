@@ -12,6 +12,7 @@ import typer
 
 from remora.cli._analyze import Model, Server
 from remora.cli._console import JsonFlag, errors_as_sentences, print_json, say
+from remora.errors import ConfigError
 from remora_lab.cli._models import Adapter, Gguf, bar, fetch_weights, models_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def requests(
     from remora_lab.bench.rows import ROWS
 
     with errors_as_sentences():
+        if spoken and from_file:
+            raise ConfigError("`--spoken` and `--from` name two sources of requests: expected one of them")
         own = OwnRequests(from_file) if from_file else None
         rows = len(own) if own else rows
         models = models_of(server, model, gguf, adapter, None, threads)
