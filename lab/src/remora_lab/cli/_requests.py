@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +12,11 @@ import typer
 
 from remora.cli._analyze import Model, Server
 from remora.cli._console import JsonFlag, errors_as_sentences, print_json, say
+from remora.errors import ConfigError
 from remora_lab.cli._models import Adapter, Gguf, bar, fetch_weights, models_of
 
 if TYPE_CHECKING:
-    from remora_lab.bench.own_requests import OwnRequests
+    from remora.app import Deciders
     from remora_lab.bench.requests import Asked, Request, RequestFigures
     from remora_lab.bench.rows import Models, TableRow
 
@@ -26,6 +27,9 @@ def requests(
         Path | None,
         typer.Option("--from", help="Requests that people wrote: JSON lines with `request`, `tools` and `call`"),
     ] = None,
+    spoken: Annotated[
+        bool, typer.Option("--spoken", help="In place of made-up requests, sentences and tools written by hand")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed asks the same")] = 1,
     server: Server = None,
     model: Model = None,
@@ -41,6 +45,7 @@ def requests(
     \b
     Examples:
       remora bench requests --rows 100
+      remora bench requests --spoken --rows 300
       remora bench requests --model qwen2.5-coder-1.5b --json
       remora bench requests --from my_requests.jsonl --server ollama --model qwen3:4b
     """
@@ -49,12 +54,15 @@ def requests(
     from remora_lab.bench.rows import ROWS
 
     with errors_as_sentences():
+        if spoken and from_file:
+            raise ConfigError("`--spoken` and `--from` name two sources of requests: expected one of them")
         own = OwnRequests(from_file) if from_file else None
         rows = len(own) if own else rows
         models = models_of(server, model, gguf, adapter, None, threads)
         row = ROWS["server" if server else "adapter" if models.adapters and not base else "embedded"]
         fetch_weights([row], models, quiet=json)
-        found = figures(asyncio.run(_ask(row, models, rows, seed, jobs, own, quiet=json)))
+        written = own.prompts if own else lambda _: _made(seed, rows, spoken=spoken)
+        found = figures(asyncio.run(_ask(row, models, rows, seed, jobs, written, quiet=json)))
         print_json(_plain(found)) if json else say(_told(models.name(row), rows, found))
 
 
@@ -66,7 +74,14 @@ def _plain(found: RequestFigures) -> dict[str, Any]:
 
 
 async def _ask(
-    row: TableRow, models: Models, count: int, seed: int, jobs: int, own: OwnRequests | None, *, quiet: bool
+    row: TableRow,
+    models: Models,
+    count: int,
+    seed: int,
+    jobs: int,
+    prompts: Callable[[Deciders], Iterator[Request]],
+    *,
+    quiet: bool,
 ) -> list[Asked]:
     from remora.subagent import SubagentDefinition, ToolEntry
     from remora_lab.bench.bench import open_deciders
@@ -77,17 +92,17 @@ async def _ask(
         opened = [await open_.enter_async_context(open_deciders(row, seed, models, jobs)) for _ in range(jobs)]
         ready = [each for each in opened if each is not None]
         policies = [each.policy(nobody) for each in ready]
-        asked = own.prompts(ready[0]) if own else _made(seed, count)
         with bar("requests", count, quiet=quiet) as shown:
-            return await ask_requests(asked, policies, lambda one: shown.step(one.tool))
+            return await ask_requests(prompts(ready[0]), policies, lambda one: shown.step(one.tool))
 
 
-def _made(seed: int, count: int) -> Iterator[Request]:
+def _made(seed: int, count: int, *, spoken: bool) -> Iterator[Request]:
     from remora.inference import EstimatedCounter
     from remora_lab.bench.requests import request_of
-    from remora_lab.train import request_rows
+    from remora_lab.train import request_rows, spoken_rows
 
-    return map(request_of, request_rows(seed, count, EstimatedCounter(), unseen=True))
+    rows = spoken_rows if spoken else request_rows
+    return map(request_of, rows(seed, count, EstimatedCounter(), unseen=True))
 
 
 def _told(model: str, rows: int, found: RequestFigures) -> str:

@@ -28,6 +28,7 @@ from remora_lab.train import (
     is_hard,
     request_rows,
     run_training,
+    spoken_rows,
     suite_rows,
     synthetic_rows,
 )
@@ -82,6 +83,9 @@ def rows(
     requests: Annotated[
         int, typer.Option(min=0, help="Number of rows in which a person's sentence chooses the tool, or none fits")
     ] = 0,
+    spoken: Annotated[
+        int, typer.Option(min=0, help="Number of rows of what people say, with tools that were written by hand")
+    ] = 0,
     suite: Annotated[Path | None, typer.Option(help="A folder of tasks: rows of its training half")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Runs of each task, every one a little different")] = 6,
     tasks: Annotated[int | None, typer.Option(min=1, help="At most this many tasks")] = None,
@@ -110,13 +114,14 @@ def rows(
       remora train rows --synthetic 20000 --out synthetic.jsonl.gz
       remora train rows --synthetic 1000 --unseen --out judge.jsonl.gz
       remora train rows --synthetic 2000 --hard --out hard.jsonl.gz
-      remora train rows --requests 5000 --out requests.jsonl.gz
+      remora train rows --requests 5000 --spoken 5000 --out requests.jsonl.gz
       remora train rows --suite benchmarks/tasks --out suite.jsonl.gz --chats chats.jsonl.gz
     """
     with errors_as_sentences():
-        if not synthetic and not requests and suite is None:
+        if not any((synthetic, requests, spoken, suite)):
             raise ConfigError(
-                "No rows were asked for: expected `--synthetic NUMBER`, `--requests NUMBER` or `--suite FOLDER`"
+                "No rows were asked for: expected `--synthetic NUMBER`, `--requests NUMBER`, `--spoken NUMBER` "
+                "or `--suite FOLDER`"
             )
         with ExitStack() as open_:
             file = open_.enter_context(RowFile(out))
@@ -126,6 +131,7 @@ def rows(
             made = synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen)
             _add_synthetic(file, filter(is_hard, made) if hard else made, synthetic)
             _add_synthetic(file, request_rows(seed, requests, EstimatedCounter(), unseen=unseen), requests)
+            _add_synthetic(file, spoken_rows(seed, spoken, EstimatedCounter(), unseen=unseen), spoken)
             if talk:
                 _add_synthetic(
                     talk, synthetic_rows(seed, synthetic, EstimatedCounter(), unseen=unseen, chats=True), synthetic

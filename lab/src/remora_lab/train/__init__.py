@@ -6,7 +6,7 @@ from remora_lab.train._rows import RowCounts, RowFile, TrainingRow, answer_text,
 from remora_lab.train._run import TrainingResult, run_training
 from remora_lab.train._suite import EpisodeRows, suite_rows
 from remora_lab.train._trace_rows import Verdicts, read_verdicts, rows_of_stream
-from remora_lab.train.synthetic import request_rows, synthetic_rows
+from remora_lab.train.synthetic import request_rows, spoken_rows, synthetic_rows
 
 __all__ = [
     "EpisodeRows",
@@ -23,6 +23,7 @@ __all__ = [
     "request_rows",
     "rows_of_stream",
     "run_training",
+    "spoken_rows",
     "suite_rows",
     "synthetic_rows",
     "write_rows",

@@ -17,7 +17,7 @@ import orjson
 from remora.context.contracts import ToolSpec
 from remora.context.render import list_tool
 from remora.ports import TokenCounter
-from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT_TOOL
+from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT, SUBMIT_RESULT_TOOL
 from remora_lab.train._rows import SYNTHETIC, TrainingRow
 from remora_lab.train.synthetic._dice import Dice
 from remora_lab.train.synthetic._episodes import episode
@@ -78,9 +78,10 @@ def request_rows(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = 
         sentence, answer, declines = request.sentence, request.answer, NO_TOOL_FITS if dice.maybe(TOOL) else None
         if refused := bool(foreign and dice.maybe(DECLINED)):
             sentence = dice.one(foreign).sentence
-            answer = _refusal(dice, sentence, declines)
+            answer = refusal_of(dice, sentence, declines)
         sentence = f"{dice.one(BEFORE)}{sentence}{dice.one(AFTER)}"
-        messages = _messages(dice, sentence, request.tools, declines)
+        own = [_with_spare(dice, tool) for tool in dice.shuffled(request.tools) if tool["name"] != SUBMIT_RESULT_TOOL]
+        messages = prompt_of(own, declines, dice.one(SYSTEMS), packet_of(sentence, dice.number(1, 12)))
         kind = REFUSAL if refused else REQUEST
         yield TrainingRow(f"request-{seed}-{number}/1", SYNTHETIC, kind, "json-3", messages, answer)
 
@@ -132,25 +133,30 @@ def _share_tools(one: _Request, other: _Request) -> bool:
     return bool(names[0] & names[1])
 
 
-def _refusal(dice: Dice, sentence: str, tool: ToolSpec | None) -> str:
+def refusal_of(dice: Dice, sentence: str, tool: ToolSpec | None) -> str:
+    """The call that declines: by this tool, or else by `submit_result`."""
     if tool is not None:
         return orjson.dumps({"tool": tool.name, "args": {"reason": sentence.rstrip(".")[:100]}}).decode()
     summary = dice.one(NO_TOOL).format(sentence.rstrip("."))
     return orjson.dumps({"tool": SUBMIT_RESULT_TOOL, "args": {"summary": summary[:120]}}).decode()
 
 
-def _messages(
-    dice: Dice, sentence: str, tools: Sequence[Mapping[str, Any]], declines: ToolSpec | None
+def packet_of(sentence: str, max_turns: int | None) -> dict[str, Any]:
+    """The first packet of an agent whose goal is this sentence."""
+    constraints = {} if max_turns is None else {"constraints": {"max_turns": max_turns}}
+    return {"goal": sentence, **constraints, "turn": 1}
+
+
+def prompt_of(
+    listed: Sequence[Mapping[str, Any]], declines: ToolSpec | None, system: str, packet: Mapping[str, Any]
 ) -> tuple[dict[str, str], ...]:
-    own = [_with_spare(dice, tool) for tool in dice.shuffled(tools) if tool["name"] != SUBMIT_RESULT_TOOL]
-    last = [tool for tool in tools if tool["name"] == SUBMIT_RESULT_TOOL]
-    built_in = [list_tool(declines)] if declines else []
-    listed = "\n".join(orjson.dumps(tool).decode() for tool in (*own, *built_in, *last))
+    """The prompt of an agent that has these tools, those that decline, and `submit_result`."""
+    built_in = [list_tool(tool) for tool in (declines, SUBMIT_RESULT) if tool]
+    tools = "\n".join(orjson.dumps(tool).decode() for tool in (*listed, *built_in))
     how = 'Answer with one JSON object and nothing else: {"tool": NAME, "args": {…}}'
-    system = dice.one(SYSTEMS).format(declines.name if declines else SUBMIT_RESULT_TOOL)
-    packet = {"goal": sentence, "constraints": {"max_turns": dice.number(1, 12)}, "turn": 1}
+    system = system.format(declines.name if declines else SUBMIT_RESULT_TOOL)
     return (
-        {"role": "system", "content": f"{system}\n\nTools:\n{listed}\n\n{how}"},
+        {"role": "system", "content": f"{system}\n\nTools:\n{tools}\n\n{how}"},
         {"role": "user", "content": orjson.dumps(packet).decode()},
     )
 
