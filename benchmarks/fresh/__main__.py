@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.fresh._config_upgrade import config_upgrade_tasks
+from benchmarks.fresh._locales import locales_tasks
 from benchmarks.making import encode_tasks
 from remora_lab.bench.tasks import Task
 
@@ -15,6 +16,7 @@ FOLDER = Path(__file__).parent
 def suite() -> Iterator[Task]:
     """Every task, agent by agent."""
     yield from config_upgrade_tasks()
+    yield from locales_tasks()
 
 
 def encoded() -> bytes:
