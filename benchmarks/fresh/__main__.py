@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks.fresh._config_upgrade import config_upgrade_tasks
 from benchmarks.fresh._locales import locales_tasks
+from benchmarks.fresh._sql_order import sql_order_tasks
 from benchmarks.making import encode_tasks
 from remora_lab.bench.tasks import Task
 
@@ -17,6 +18,7 @@ def suite() -> Iterator[Task]:
     """Every task, agent by agent."""
     yield from config_upgrade_tasks()
     yield from locales_tasks()
+    yield from sql_order_tasks()
 
 
 def encoded() -> bytes:
