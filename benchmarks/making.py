@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,13 @@ def call(tool: str, **args: object) -> Planned:
 
 
 def made(
-    name: str, level: Level, files: dict[str, str], path: str, after: dict[str, str | None], calls: list[Any]
+    name: str,
+    level: Level,
+    files: dict[str, str],
+    path: str,
+    after: Mapping[str, str | None],
+    calls: list[Any],
+    goal: str = "",
 ) -> Task:
     """A task: `name` begins with its agent's name. What `after` does not name must be as it was."""
     return Task(
@@ -42,6 +48,7 @@ def made(
         origin="hand",
         files=files,
         path=path,
+        goal=goal,
         check=FilesCheck(files={path: files[path], **after}),
         solution={"calls": calls},
     )

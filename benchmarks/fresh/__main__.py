@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.fresh._config_upgrade import config_upgrade_tasks
+from benchmarks.fresh._flags import flags_tasks
 from benchmarks.fresh._locales import locales_tasks
 from benchmarks.fresh._sql_order import sql_order_tasks
 from benchmarks.making import encode_tasks
@@ -19,6 +20,7 @@ def suite() -> Iterator[Task]:
     yield from config_upgrade_tasks()
     yield from locales_tasks()
     yield from sql_order_tasks()
+    yield from flags_tasks()
 
 
 def encoded() -> bytes:

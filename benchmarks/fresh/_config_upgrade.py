@@ -83,7 +83,8 @@ CASES = (
     _Case("config_upgrade-oncall", "hard", "relay/settings.py", RELAY,
           {"config/production.toml": "listen_port = 25\nlegacy_tls = false\n"}),
     _Case("config_upgrade-scanners", "medium", "scanner/options.py", SCANNER,
-          {"office/hall.toml": 'cache = "/var/scans"\n', "office/lab.toml": '[scanner]\ncache = "/srv/lab"\ndpi = 600\n'},
+          {"office/hall.toml": 'cache = "/var/scans"\n',
+           "office/lab.toml": '[scanner]\ncache = "/srv/lab"\ndpi = 600\n'},
           {"office/hall.toml": 'cache_dir = "/var/scans"\n',
            "office/lab.toml": '[scanner]\ncache_dir = "/srv/lab"\ndpi = 600\n'},
           [[_rename("office/hall.toml", "cache", "cache_dir"), _rename("office/lab.toml", "cache", "cache_dir")]]),
@@ -113,4 +114,4 @@ def config_upgrade_tasks() -> Iterator[Task]:
     """Every task of the agent."""
     for case in CASES:
         files = {case.path: case.source, **case.before}
-        yield made(case.name, case.level, files, case.path, dict(case.after), list(case.way))
+        yield made(case.name, case.level, files, case.path, case.after, list(case.way))

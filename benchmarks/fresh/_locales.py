@@ -119,7 +119,7 @@ def locales_tasks() -> Iterator[Task]:
         files = {case.path: case.source, **_files(case.before)}
         if case.notes:
             files["locales/notes.json"] = _encoded(case.notes)
-        yield made(case.name, case.level, files, case.path, dict(_files(case.after)), list(case.way))
+        yield made(case.name, case.level, files, case.path, _files(case.after), list(case.way))
 
 
 def _files(languages: Mapping[str, Texts]) -> dict[str, str]:

@@ -50,8 +50,7 @@ async def find_uses():
     """Each key that any module asks for, with its former name or an empty text."""
     uses = {}
     for path in await search_files("**/*.py"):
-        for key, former in re.findall(USE, await read_file(path)):
-            uses[key] = former
+        uses.update(re.findall(USE, await read_file(path)))
     return uses
 
 
