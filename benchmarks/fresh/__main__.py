@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.fresh._config_upgrade import config_upgrade_tasks
+from benchmarks.fresh._dead_links import dead_links_tasks
 from benchmarks.fresh._flags import flags_tasks
 from benchmarks.fresh._locales import locales_tasks
 from benchmarks.fresh._sql_order import sql_order_tasks
@@ -21,6 +22,7 @@ def suite() -> Iterator[Task]:
     yield from locales_tasks()
     yield from sql_order_tasks()
     yield from flags_tasks()
+    yield from dead_links_tasks()
 
 
 def encoded() -> bytes:
