@@ -37,6 +37,8 @@ def made(
     path: str,
     after: Mapping[str, str | None],
     calls: list[Any],
+    *,
+    node: str = "",
     goal: str = "",
 ) -> Task:
     """A task: `name` begins with its agent's name. What `after` does not name must be as it was."""
@@ -48,6 +50,7 @@ def made(
         origin="hand",
         files=files,
         path=path,
+        node=node,
         goal=goal,
         check=FilesCheck(files={path: files[path], **after}),
         solution={"calls": calls},

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.fresh._config_upgrade import config_upgrade_tasks
+from benchmarks.fresh._crontab import crontab_tasks
 from benchmarks.fresh._dead_links import dead_links_tasks
 from benchmarks.fresh._flags import flags_tasks
 from benchmarks.fresh._locales import locales_tasks
@@ -23,6 +24,7 @@ def suite() -> Iterator[Task]:
     yield from sql_order_tasks()
     yield from flags_tasks()
     yield from dead_links_tasks()
+    yield from crontab_tasks()
 
 
 def encoded() -> bytes:

@@ -88,7 +88,7 @@ CASES = (
           [[_search("bisque"), _search("glaze"), _point("index.md", 3, "firing/bisque.md"),
             _point("index.md", 4, "firing/glaze.md")]]),
     _Case("dead_links-mixed", "hard", "docs/conf.py", LANTERN,
-          {"index.md": "# Lantern\n\nOften asked: [questions](faq.md).\n\nThe [lamp](api/lamp.md).\n\n[Costs](cost.md)\n"},
+          {"index.md": "# Lantern\n\nOften: [questions](faq.md).\n\n[The lamp](api/lamp.md)\n\n[Costs](cost.md)\n"},
           LANTERN_PAGES,
           {"index.md": [("(faq.md)", "(help/questions.md)"), ("[Costs](cost.md)", "Costs")]},
           [[_point("index.md", 3, "help/questions.md"), _search("cost")], _unlink("index.md", 7)]),

@@ -169,7 +169,7 @@ def flags_tasks() -> Iterator[Task]:
         files = {case.path: _source(case, case.before), **case.code}
         after = {path: _edited(text, case.edits) for path, text in case.code.items()}
         after[case.path] = _source(case, case.before if case.after is None else case.after)
-        yield made(case.name, case.level, files, case.path, after, list(case.way), case.goal)
+        yield made(case.name, case.level, files, case.path, after, list(case.way), goal=case.goal)
 
 
 def _source(case: _Case, flags: Flags) -> str:

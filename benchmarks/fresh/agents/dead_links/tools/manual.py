@@ -42,9 +42,7 @@ def find_dead(pages):
     dead = []
     for page, text in pages.items():
         for number, row in enumerate(text.split("\n"), start=1):
-            for words, address in re.findall(LINK, row):
-                if address not in pages:
-                    dead.append((page, number, address))
+            dead += [(page, number, link[1]) for link in re.findall(LINK, row) if link[1] not in pages]
     return dead
 
 
@@ -66,7 +64,7 @@ def matching(pages, words):
 def searches(dead):
     """A search for each of the first three dead links."""
     calls = []
-    for page, number, address in dead[:3]:
+    for page, _, address in dead[:3]:
         args = {"words": stem_of(address)}
         if args not in [call["args"] for call in calls]:
             calls.append({"tool": "search_pages", "args": args, "reason": f"{page} links to {address}"})
@@ -102,7 +100,7 @@ async def replace_link(conf, page, line, address):
         return f"There is no page {address}"
     rows = pages[page].split("\n")
     dead = here[0][2]
-    words = [text for text, found in re.findall(LINK, rows[line - 1]) if found == dead][0]
+    words = next(text for text, found in re.findall(LINK, rows[line - 1]) if found == dead)
     new = f"[{words}]({address})" if address else words
     rows[line - 1] = rows[line - 1].replace(f"[{words}]({dead})", new, 1)
     await write_file(folder_of(conf) + page, "\n".join(rows))
