@@ -104,7 +104,7 @@ CASES = (
           [_add("veg-boxes", 15, 6, "2")]),
     _Case("crontab-recount", "medium", "farm/jobs.py", FARM, "recount",
           "30 2 * * * run backup\n0 4 * * 1 run recount\n", "30 2 * * * run backup\n# 0 4 * * 1 run recount\n",
-          [call("comment_out", job="recount")]),
+          [call("disable_line", job="recount")]),
     _Case("crontab-sunday", "medium", "dome/nightly.py", OBSERVATORY, "weekly_report",
           "5 11 * * 1 run report\n20 18 * * * run darks\n", "5 11 * * 0 run report\n20 18 * * * run darks\n",
           [_change("report", 5, 11, "0")]),

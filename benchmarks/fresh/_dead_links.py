@@ -55,8 +55,8 @@ def _point(page: str, line: int, address: str) -> dict[str, Any]:
     return call("point_link", page=page, line=line, address=address)
 
 
-def _unlink(page: str, line: int) -> dict[str, Any]:
-    return call("unlink", page=page, line=line)
+def _remove(page: str, line: int) -> dict[str, Any]:
+    return call("remove_link", page=page, line=line)
 
 
 CASES = (
@@ -67,7 +67,7 @@ CASES = (
     _Case("dead_links-shop", "easy", "docs/conf.py", LANTERN,
           {"index.md": "# Lantern\n\nSpare parts are in our [shop](shop.md).\n"}, LANTERN_PAGES,
           {"index.md": [("[shop](shop.md)", "shop")]},
-          [_search("shop"), _unlink("index.md", 3)]),
+          [_search("shop"), _remove("index.md", 3)]),
     _Case("dead_links-moved", "medium", "docs/conf.py", LANTERN,
           {"index.md": "# Lantern\n\nBegin with [the installation](install.md).\n"}, LANTERN_PAGES,
           {"index.md": [("(install.md)", "(guide/setup.md)")]},
@@ -91,7 +91,7 @@ CASES = (
           {"index.md": "# Lantern\n\nOften: [questions](faq.md).\n\n[The lamp](api/lamp.md)\n\n[Costs](cost.md)\n"},
           LANTERN_PAGES,
           {"index.md": [("(faq.md)", "(help/questions.md)"), ("[Costs](cost.md)", "Costs")]},
-          [[_point("index.md", 3, "help/questions.md"), _search("cost")], _unlink("index.md", 7)]),
+          [[_point("index.md", 3, "help/questions.md"), _search("cost")], _remove("index.md", 7)]),
     _Case("dead_links-nested", "easy", "manual/conf.py", KILN,
           {"firing/log.md": "# The log\n\nWrite it down.\n\nThen see [the glaze](glazes/glaze.md) page.\n"}, KILN_PAGES,
           {"firing/log.md": [("(glazes/glaze.md)", "(firing/glaze.md)")]},

@@ -125,7 +125,7 @@ def sql_order_tasks() -> Iterator[Task]:
         files = {case.path: _source(case, case.before, ())}
         files |= {f"{folder}/sql/{name}.sql": _sql(name, *case.sql[name]) for name in case.files}
         after: dict[str, str | None] = {case.path: _source(case, case.after, case.postponed)}
-        yield made(case.name, case.level, files, case.path, after, [call("inspect_order"), *case.way])
+        yield made(case.name, case.level, files, case.path, after, [call("compare_order"), *case.way])
 
 
 def _source(case: _Case, order: Sequence[str], postponed: Sequence[str]) -> str:

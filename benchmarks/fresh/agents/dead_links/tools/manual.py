@@ -100,7 +100,7 @@ async def replace_link(conf, page, line, address):
         return f"There is no page {address}"
     rows = pages[page].split("\n")
     dead = here[0][2]
-    words = next(text for text, found in re.findall(LINK, rows[line - 1]) if found == dead)
+    words = {target: text for text, target in re.findall(LINK, rows[line - 1])}[dead]
     new = f"[{words}]({address})" if address else words
     rows[line - 1] = rows[line - 1].replace(f"[{words}]({dead})", new, 1)
     await write_file(folder_of(conf) + page, "\n".join(rows))
