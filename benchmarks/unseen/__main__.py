@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
-
+from benchmarks.making import encode_tasks
 from benchmarks.unseen._backlog import backlog_tasks
 from benchmarks.unseen._changelog import changelog_tasks
 from benchmarks.unseen._copyright import copyright_tasks
@@ -32,7 +31,7 @@ def suite() -> Iterator[Task]:
 
 def encoded() -> bytes:
     """The suite's file."""
-    return b"".join(orjson.dumps(task.model_dump(mode="json")) + b"\n" for task in suite())
+    return encode_tasks(suite())
 
 
 if __name__ == "__main__":

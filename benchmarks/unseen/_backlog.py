@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.unseen._making import Case, call, made
+from benchmarks.making import Case, call, made
 from remora_lab.bench.tasks import Task
 
 HOTEL = '''"""Bookings of a small hotel."""

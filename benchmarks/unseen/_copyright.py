@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.unseen._making import Case, call, made
+from benchmarks.making import Case, call, made
 from remora_lab.bench.tasks import Task
 
 LAMP = "def brightness(hour):\n    return 1.0 if 7 <= hour < 22 else 0.2\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.unseen._making import Case, call, made
+from benchmarks.making import Case, call, made
 from remora_lab.bench.tasks import Task
 
 EXAMPLE = ".env.example"

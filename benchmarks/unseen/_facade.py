@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.unseen._making import Case, call, made
+from benchmarks.making import Case, call, made
 from remora_lab.bench.tasks import Task
 
 GARDEN = '''"""Beds and what grows in them."""

@@ -33,6 +33,13 @@ def test_a_task_that_was_changed_is_another_one() -> None:
     assert task_digest(LINT) != task_digest(LINT.model_copy(update={"level": "hard"}))
 
 
+def test_a_goal_belongs_to_a_task_and_a_task_without_one_is_written_as_before_there_were_goals() -> None:
+    asked = LINT.model_copy(update={"goal": "Make it shorter"})
+    assert task_digest(asked) != task_digest(LINT)
+    assert asked.model_dump(mode="json")["goal"] == "Make it shorter"
+    assert "goal" not in LINT.model_dump(mode="json")
+
+
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [([LINT, LINT], "Two tasks"), ([task("../up")], "is no id of a task")],

@@ -61,6 +61,15 @@ async def test_a_wrong_turn_is_named_with_what_would_have_been_right(tmp_path: P
     assert result.right_tools == result.asked - 1
 
 
+@pytest.mark.parametrize("control", ["none", "withheld", "unfamiliar"])
+async def test_an_agent_is_asked_what_a_person_asks_in_the_task(control: str, tmp_path: Path) -> None:
+    asked = LINT.model_copy(update={"goal": "Use {no} braces in {node}, please"})
+    path = tmp_path / "r.jsonl"
+    (result,) = await tried(path, [asked], ["first-candidate"], [control])
+    (start,) = [one for one in opened(path, result).library.events(result.agent_id) if isinstance(one, AgentStartEvent)]
+    assert start.goal == "Use {no} braces in {node}, please"
+
+
 async def test_ruff_alone_may_mend_other_lines_of_the_file(tmp_path: Path) -> None:
     lint, *rest = await tried(tmp_path / "r.jsonl", [LINT, DOCS], ["ruff-fix"])
     assert rest == []  # there is no such tool for docstrings

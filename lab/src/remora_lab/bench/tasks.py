@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from remora.errors import DefinitionError
 from remora.validation import validate
@@ -92,9 +92,17 @@ class Task(_Strict):
     """The file that the agent is set on."""
     node: str = ""
     """The qualified name of the function, method or class in it; empty for the file itself."""
+    goal: str = ""
+    """What a person asks for, in place of the goal that the agent's definition has; empty for that one."""
     check: Check
     solution: dict[str, Any] = Field(default_factory=dict)
     """What a good answer says where text is asked for, or all its `calls`: for the oracle alone."""
+
+    @model_serializer(mode="wrap")
+    def _without_an_empty_goal(self, encode: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As tasks were before they could have goals, so that results of then still name them by their digest."""
+        told: dict[str, Any] = encode(self)
+        return told if self.goal else {name: value for name, value in told.items() if name != "goal"}
 
     @field_validator("solution")
     @classmethod

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from remora.analysis import RungRow
-from remora.app import Agents, Deciders, Project, deciders
+from remora.app import Agents, Deciders, Project, RunOverrides, deciders
 from remora.config import ServerConfig
 from remora.errors import (
     ConfigError,
@@ -192,9 +192,17 @@ async def _result(app: Project, trial: Trial, watched: _Watched) -> AgentResult:
         raise ConfigError(f"Task `{task.id}` is for `{wanted}`, where `{task.operation}` has {len(plan.jobs)} agents")
     async with watched.opened() as found:
         overrides = apply_control(trial.control, task, trial.seed, found, watched.names)
-        overrides = replace(overrides, rungs=watched.above)
+        overrides = _with_goal(replace(overrides, rungs=watched.above), task.goal)
         results = [result async for result in app.runs.run(plan, overrides=overrides)]
     return results[0]
+
+
+def _with_goal(overrides: RunOverrides, goal: str) -> RunOverrides:
+    """The agent is asked for `goal`, if there is one. Its braces are a person's, not places to fill."""
+    if not goal:
+        return overrides
+    own = {"goal": goal.replace("{", "{{").replace("}", "}}")}
+    return replace(overrides, definition=lambda given: overrides.definition(given).model_copy(update=own))
 
 
 class _Watched:
