@@ -8,8 +8,10 @@ from typing import Any
 
 import orjson
 import pytest
+from typer.testing import CliRunner
 
 from remora.app import Deciders
+from remora.cli._main import app
 from remora.errors import ConfigError
 from remora.events import Call
 from remora.inference import EstimatedCounter
@@ -17,8 +19,9 @@ from remora.ports import Decision, Prompt
 from remora_lab.bench._prompt_parts import read_prompt
 from remora_lab.bench.own_requests import OwnRequests
 from remora_lab.bench.requests import Asked, ask_requests, figures, request_of
-from remora_lab.cli._requests import _plain
+from remora_lab.cli._requests import _made, _plain
 from remora_lab.train import request_rows
+from remora_lab.train.synthetic._toolsets import toolsets
 
 
 class Knowing:
@@ -139,3 +142,19 @@ def test_a_file_that_is_missing_or_empty_is_told(tmp_path: Path) -> None:
         OwnRequests(tmp_path / "none.jsonl")
     with pytest.raises(ConfigError, match="holds no request"):
         own(tmp_path, "")
+
+
+def test_two_sources_of_requests_at_once_are_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["bench", "requests", "--spoken", "--from", str(tmp_path / "none.jsonl")])
+    assert done.exit_code == 3
+    assert "expected one of them" in done.output
+
+
+async def test_what_people_say_is_asked_with_tools_that_are_never_trained_on() -> None:
+    policy = Saying("any")
+    requests = [*_made(1, 40, spoken=True)]
+    await ask_requests(requests, [policy])
+    described = {tool.description for each in toolsets() if not each.is_unseen for tool in each.specs}
+    asked = {tool.description for prompt in policy.prompts for tool in prompt.tools}
+    assert len(policy.prompts) == 40
+    assert not asked & described

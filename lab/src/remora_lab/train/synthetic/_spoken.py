@@ -1,14 +1,14 @@
 """Rows in which a person asks for something in their own words, and a tool does it, or none does.
 
 Sentences, tools and calls were written by hand (`_toolsets`). What varies by row is which tools are offered: all of the
-set, fewer, some of other fields, or all but the right one, so that the model must decline; how they are named, and in
-what order their arguments stand.
+set, fewer, some of other fields, or all but the right one, so that the model must decline; how they are named, in
+what order their arguments stand, and which numbers are named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remora.context.contracts import ToolSpec
 from remora.context.render import list_tool
@@ -17,6 +17,7 @@ from remora.subagent import NO_TOOL_FITS
 from remora_lab.train._rows import SYNTHETIC, TrainingRow, answer_text
 from remora_lab.train.synthetic._dice import Dice
 from remora_lab.train.synthetic._naming import restyled, with_shuffled_arguments
+from remora_lab.train.synthetic._renumbering import renumbered
 from remora_lab.train.synthetic._requests import (
     DECLINED,
     REFUSAL,
@@ -49,6 +50,8 @@ BEFORE = ("Hi! ", "Hello, ", "Hey. ", "ok so ", "Quick one: ", "Good evening. ",
 AFTER = (" Thanks!", " thx", " Thank you.", " Nothing else.", " Please.", " That's all.", " Cheers")
 RENAMED, REORDERED = 0.4, 0.4
 """Shares of the rows whose names have another style than they were written in, or whose arguments another order."""
+RENUMBERED = 0.5
+"""Share of the rows whose order numbers, amounts and the like are others."""
 DECORATED, UNDOTTED = 0.12, 0.12
 
 
@@ -68,6 +71,8 @@ def spoken_rows(seed: int, rows: int, counter: TokenCounter, *, unseen: bool = F
     sets = [each for each in toolsets() if each.is_unseen == unseen]
     for number in range(rows):
         asked = _asked(dice, sets)
+        if dice.maybe(RENUMBERED):
+            asked = replace(asked, said=renumbered(dice, asked.said))
         declines = NO_TOOL_FITS if dice.maybe(TOOL) else None
         sentence = _spoken(dice, asked.said.say)
         tools, answer = _offered(dice, asked)
