@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
 from remora_lab.trainer.tensors import Gguf
 
 

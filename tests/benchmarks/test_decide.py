@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -14,12 +15,13 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # `benchmarks` is not installed
 
 from benchmarks.evidence.answers import call_key, read_call, score_answers  # noqa: E402
-from benchmarks.evidence.asking import answers, in_runs  # noqa: E402
+from benchmarks.evidence.asking import OPENING, answers, in_runs  # noqa: E402
 from benchmarks.evidence.messages import closed, message_text, newest  # noqa: E402
 from benchmarks.evidence.offered import derive_tools  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from inference.tiny import gguf  # noqa: E402
 from remora.analysis import AssistantTurn, Chat  # noqa: E402
 from remora.events import Call  # noqa: E402
 
@@ -139,6 +141,29 @@ def test_prompts_and_scores_go_from_logs_to_a_table(tmp_path: Path) -> None:
     scores = {row["memory"]: row["exact"] for row in json.loads(decide("score", "--json", str(prompts), str(answered)))}
     assert scores.pop("task only") == 0.5
     assert set(scores.values()) == {1.0}
+
+
+def test_prompts_are_written_as_text_by_a_models_own_template(tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "lookup", "arguments": '{"city": "Ulm"}'}}
+    row = {
+        "id": "desk#1",
+        "memory": "whole history",
+        "messages": [{"role": "user", "content": "Hi <b>"}, {"role": "assistant", "tool_calls": [call]}],
+        "tools": [{"type": "function", "function": {"name": "lookup"}}],
+    }
+    template = (
+        "{%- for message in messages %}[{{ message.role }}]{{ message.content }}"
+        "{%- for call in message.tool_calls or [] %}{{ call.function.arguments.city }}{%- endfor %}{%- endfor %}"
+        "{{ tools | tojson }}"
+    )
+    (tmp_path / "model.gguf").write_bytes(gguf({"tokenizer.chat_template": template}))
+    (tmp_path / "prompts.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    out = tmp_path / "texts.jsonl.gz"
+    decide("text", str(tmp_path / "prompts.jsonl"), "--template", str(tmp_path / "model.gguf"), "--out", str(out))
+    written = json.loads(gzip.decompress(out.read_bytes()))
+    assert written["text"].startswith("[user]Hi <b>[assistant]")
+    assert written["text"].endswith('Ulm[{"type": "function", "function": {"name": "lookup"}}]')
+    assert (written["id"], written["memory"], written["begin"]) == ("desk#1", "whole history", OPENING)
 
 
 def prompt(run: str, turn: int, memory: str) -> dict[str, Any]:

@@ -235,6 +235,44 @@ def test_an_adapter_of_the_last_blocks_has_no_tensors_of_the_others(tmp_path: Pa
     assert names == {"1"}
 
 
+# A run in which one gradient is not a number.
+SKIPPED = """
+import sys, torch
+from remora_lab.trainer.__main__ import Training, arguments
+training = Training(arguments(sys.argv[1:]))
+weight = next(training.model.parameters())
+weight.register_hook(lambda gradient: gradient * float("nan") if training.done == 1 else gradient)
+assert training.run() and training.done > 2
+assert all(bool(torch.isfinite(each).all()) for each in training.model.parameters())
+print(training.report()["skipped"])
+"""
+
+
+def test_a_step_whose_gradient_is_not_a_number_changes_no_weight(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.jsonl", [*synthetic_rows(5, 12, EstimatedCounter())])
+    words = ["--base", tiny_model(tmp_path / "tiny.gguf"), "--rows", tmp_path / "rows.jsonl", "--out", tmp_path]
+    words += ["--batch-tokens", "8000", "--max-tokens", "20000", "--threads", "1", "--device", "cpu"]
+    done = with_torch("-c", SKIPPED, *words)
+    assert (done.returncode, done.stdout.strip()) == (0, "1"), done.stderr
+    assert "step 2 is skipped: the gradient is nan" in done.stderr
+
+
+def test_prompts_of_a_file_are_answered_once_each(tmp_path: Path) -> None:
+    prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    rows = [{"id": str(number), "text": "say " * number, "begin": "{"} for number in (3, 1, 2)]
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows[:2]), encoding="utf-8")
+    words = ["--base", tiny_model(tmp_path / "tiny.gguf"), "--prompts", prompts, "--out", out, "--most", "4"]
+    answer = ["-m", "remora_lab.trainer.answer", *words, "--slots", "2", "--length", "64", "--device", "cpu"]
+    assert with_torch(*answer).returncode == 0
+    first = out.read_text(encoding="utf-8")
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert with_torch(*answer).returncode == 0
+    assert out.read_text(encoding="utf-8").startswith(first)
+    found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [row["id"] for row in found] == ["1", "3", "2"]
+    assert all(set(row) == {"id", "text"} and row["text"].startswith("{") for row in found)
+
+
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.jsonl", [*synthetic_rows(5, 12, EstimatedCounter())])
     base = tiny_model(tmp_path / "tiny.gguf")

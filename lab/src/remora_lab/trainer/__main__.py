@@ -90,6 +90,7 @@ class Training:
         self.settings = self._settings()
         self.done = 0
         self.seconds = 0.0
+        self.skipped = 0
         self.log: list[dict[str, float]] = []
 
     def run(self) -> bool:
@@ -120,8 +121,12 @@ class Training:
         logits = self.model.logits(hidden.flatten(0, 1)[batch.places])
         loss = F.cross_entropy(logits, batch.answers)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        if bool(torch.isfinite(norm)):
+            self.optimizer.step()
+        else:  # one such step would make every weight NaN
+            self.skipped += 1
+            _say(f"step {self.done + 1} is skipped: the gradient is {float(norm)}, the loss {float(loss):.4f}")
         self.optimizer.zero_grad(set_to_none=True)
         return loss.detach()
 
@@ -205,6 +210,7 @@ class Training:
             "settings": self.settings,
             "rows": {"learn": len(self.learn), "judge": len(self.judge), "left_out": self.left_out, "tokens": tokens},
             "done": self.done,
+            "skipped": self.skipped,
             "seconds": round(self.seconds, 1),
             "device": torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu",
             "judged": rates,

@@ -1,10 +1,10 @@
 """Answers a file of prompts at once on a GPU, greedily and without a grammar.
 
-    python -m remora_lab.trainer.answer --base MODEL.gguf --prompts texts.jsonl.gz --out answers.jsonl --stop "</tool_call>"
+    python -m remora_lab.trainer.answer --base MODEL.gguf --prompts texts.jsonl.gz --out answers.jsonl
 
-A prompt is a line of JSON with `text`, whole as the model reads it, `begin`, with which the answer is made to begin, and any
-other keys. Its answer has these other keys too, and in `text` the beginning and what the model wrote after it. A file of
-answers is continued.
+A prompt is a line of JSON: `text`, whole as the model reads it, `begin`, with which the answer is made to begin, and
+any other keys. Its answer has these other keys too, and in `text` the beginning and what the model wrote after it. A
+file of answers is continued.
 """
 
 from __future__ import annotations
