@@ -54,6 +54,18 @@ def test_the_same_events_give_the_same_evidence(whats: list[tuple[str, str]]) ->
     assert _after(entries) == _after([_made(seq, what) for seq, what in enumerate(whats)])
 
 
+@given(st.lists(_ENTRIES, max_size=12), st.integers(1, 8))
+def test_evidence_that_grew_knows_what_the_same_evidence_does_when_it_is_built_anew(
+    whats: list[tuple[str, str]], times: int
+) -> None:
+    evidence = Evidence()
+    for seq, what in enumerate(whats * times):
+        evidence = remember(evidence, _made(seq, what))
+        anew = Evidence(evidence.entries, evidence.ledger, evidence.dropped)
+        for name in ("encoded", "height", "size"):
+            assert getattr(evidence, name) == getattr(anew, name), name
+
+
 def test_a_thousand_turns_take_no_more_than_a_hundred() -> None:
     short, long = (_after([_order(seq, 40) for seq in range(turns)]) for turns in (100, 1000))
     assert long.size <= max(short.size, MAX_BYTES)
