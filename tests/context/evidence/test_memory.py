@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remora.context.evidence import Entry, Evidence, agent_said, called, person_said, read_output, remember, words_of
@@ -55,6 +55,7 @@ def test_the_same_events_give_the_same_evidence(whats: list[tuple[str, str]]) ->
 
 
 @given(st.lists(_ENTRIES, max_size=12), st.integers(1, 8))
+@example([("call", "a line\n" * 4000)], 2)
 def test_evidence_that_grew_knows_what_the_same_evidence_does_when_it_is_built_anew(
     whats: list[tuple[str, str]], times: int
 ) -> None:
