@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remora.context.evidence import Entry, Evidence, agent_said, called, person_said, read_output, remember, words_of
@@ -52,6 +52,19 @@ def test_evidence_stays_within_its_bytes(whats: list[tuple[str, str]], times: in
 def test_the_same_events_give_the_same_evidence(whats: list[tuple[str, str]]) -> None:
     entries = [_made(seq, what) for seq, what in enumerate(whats)]
     assert _after(entries) == _after([_made(seq, what) for seq, what in enumerate(whats)])
+
+
+@given(st.lists(_ENTRIES, max_size=12), st.integers(1, 8))
+@example([("call", "a line\n" * 4000)], 2)
+def test_evidence_that_grew_knows_what_the_same_evidence_does_when_it_is_built_anew(
+    whats: list[tuple[str, str]], times: int
+) -> None:
+    evidence = Evidence()
+    for seq, what in enumerate(whats * times):
+        evidence = remember(evidence, _made(seq, what))
+        anew = Evidence(evidence.entries, evidence.ledger, evidence.dropped)
+        for name in ("encoded", "height", "size"):
+            assert getattr(evidence, name) == getattr(anew, name), name
 
 
 def test_a_thousand_turns_take_no_more_than_a_hundred() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remora.context.evidence import read_output
-from remora.context.evidence._reading import MAX_BYTES, MAX_LINE
+from remora.context.evidence._reading import ERROR_LINE, MAX_BYTES, MAX_LINE, error_lines
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\nValueError: no such key\n'
 FAILED_EDIT = (
@@ -212,3 +212,8 @@ def test_a_url_that_ends_with_a_name_is_no_further_identifier_and_a_number_is_on
     )  # fmt: skip
     named = [{"name": f"rule-{at}", "url": f"https://example.com/rule-{at}"} for at in range(3)]
     assert [key for key, _ in read_output({"rules": named}).identifiers] == ["name"] * 3
+
+
+@given(st.lists(st.from_regex(ERROR_LINE) | st.text(), max_size=5))
+def test_every_line_that_reports_an_error_is_found(lines: list[str]) -> None:
+    assert error_lines(lines) == [at for at, line in enumerate(lines) if ERROR_LINE.search(line)]

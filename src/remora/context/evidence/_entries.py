@@ -14,7 +14,7 @@ import orjson
 from remora.context.evidence._cached import cached
 from remora.context.evidence._calls import call_json, call_line
 from remora.context.evidence._identifiers import Identifiers, by_key
-from remora.context.evidence._reading import ERROR_LINE, Reading, visible_line
+from remora.context.evidence._reading import Reading, error_lines, visible_line
 from remora.context.evidence._words import Index, Split, all_words, index, split, weigh, words_of
 
 BRIEF = 80
@@ -151,7 +151,7 @@ class Entry:
     @cached
     def error_lines(self) -> list[int]:
         """The lines that report an error. A numbered line is code."""
-        return [at for at, text in enumerate(self.texts) if ERROR_LINE.search(text) and not LINE_NUMBER.match(text)]
+        return [at for at in error_lines(self.texts) if not LINE_NUMBER.match(self.texts[at])]
 
     @cached
     def tool(self) -> str:

@@ -125,11 +125,12 @@ def _words_with_signs(text: str) -> Iterable[str]:
 
 
 def _of_text(text: str, kind: str) -> Iterator[tuple[str, str]]:
-    for word in _words_with_signs(text) if "/" in text or "." in text else ():
+    words = _words_with_signs(text) if "/" in text or "." in text else ()
+    for word in [word for word in words if "/" in word or "." in word]:
         if "://" in word:
             yield "url", word.rstrip(".:")
             continue
-        for part in word.split(":") if "/" in word or "." in word else ():
+        for part in word.split(":"):
             if (match := _PATH.fullmatch(part.rstrip("."))) and match[0].strip(_NO_PATH):
                 yield "path", match[0]
     if any(word in text for word in _WORDS_OF_DEFINITIONS):

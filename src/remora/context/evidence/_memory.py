@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from typing import Annotated
 
@@ -181,7 +182,8 @@ def _shorter(entry: Entry, focus: frozenset[str], rank: Rank) -> Entry | None:
     clipped, call = clip(entry.text, most), entry.call if len(entry.call) <= most else ""
     if entry.speaker == "call" and entry.level == 1:
         return entry.shortened(clipped, (), (), call=call, omitted=entry.omitted + len(entry.lines), identifiers=())
-    ranks, start = rank(entry, focus), len(entry.given)
+    ranks = cache(lambda: rank(entry, focus))
+    start = len(entry.given)
     if entry.speaker != "call":
         return entry.shortened(entry.text, (), _kept(entry.lines, ranks, start, most))
     given = _kept(entry.given, ranks, 0, SHORT_OUTPUT // 2)
@@ -189,9 +191,9 @@ def _shorter(entry: Entry, focus: frozenset[str], rank: Rank) -> Entry | None:
     return entry.shortened(clipped, given, lines, call=call, omitted=entry.omitted + len(entry.lines) - len(lines))
 
 
-def _kept(lines: Sequence[str], ranks: Mapping[int, int], start: int, limit: int) -> list[int]:
+def _kept(lines: Sequence[str], ranks: Callable[[], Mapping[int, int]], start: int, limit: int) -> list[int]:
     end = start + len(lines)
-    return bounded(lines, limit, lambda: {at - start: rank for at, rank in ranks.items() if start <= at < end})
+    return bounded(lines, limit, lambda: {at - start: rank for at, rank in ranks().items() if start <= at < end})
 
 
 def _mark_used(ledger: tuple[Known, ...], text: str) -> tuple[Known, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Collection, Iterable, Sequence
+from itertools import filterfalse
 from typing import NamedTuple
 
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z_]+[0-9]\w*|[0-9]+[A-Za-z_]\w*|[a-z0-9]+[A-Z]\w*|[A-Za-z0-9]+_\w+|_\w+)\b")
@@ -131,7 +132,7 @@ def index(lines: Sequence[str], words: Sequence[str]) -> Index:
             else:
                 places.append(at)
     humped = _humped("\n".join(lines).encode("ascii", "replace"))
-    names = [word for word in first if not word.isalpha() and not word.isdigit() and len(word) > 2]
+    names = [word for word in filterfalse(str.isalpha, first) if not word.isdigit() and len(word) > 2]
     names += [word for word in humped if word in first and (word.isalpha() or len(word) <= 2)]
     fresh = [0] * len(words)
     for name in names:
