@@ -267,6 +267,24 @@ async def test_a_writer_that_slept_past_its_lease_is_fenced(postgres: Server, ur
     proxy.close()
 
 
+async def test_a_writer_that_reconnected_holds_its_streams_when_the_server_drops_its_former_session(
+    url: str, clock: Any
+) -> None:
+    async with PostgresTrace(url, clock=clock, lease_s=0.3) as trace:
+        await trace.append(STREAM, [note("a")])
+        committer = trace._committer
+        assert committer is not None
+        former, committer._connection = committer._connection, None  # cut, and the server has not noticed
+        await trace.append(STREAM, [note("b")])
+        assert former is not None
+        await former.close()
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND classid::bigint = "
+        held += "(hashtext('@')::bigint & 4294967295)"
+        async with asyncio.timeout(60):
+            while ask(url, held, committer.writer) != [(1,)]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
 async def test_a_claim_takes_a_stream_over_that_was_opened_and_never_written(url: str, clock: Any) -> None:
     async with PostgresTrace(url, clock=clock) as first, PostgresTrace(url, clock=clock) as second:
         assert await first.claim(STREAM) == -1
