@@ -290,6 +290,15 @@ def test_an_address_where_nobody_listens_is_refused_before_ray_is_asked() -> Non
             _connect(ray, wrong)
 
 
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "http://127.0.0.1:8265"])
+def test_the_address_of_another_service_of_ray_is_refused_with_what_to_name(address: str) -> None:
+    def init(**_: object) -> None:
+        raise AssertionError("Ray was asked")
+
+    with pytest.raises(ConfigError, match="expected `auto` or HOST:PORT of its head"):
+        _connect(SimpleNamespace(is_initialized=lambda: False, init=init), address)
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_cluster_that_refuses_is_named_with_what_ray_said(known: bool) -> None:
     class RayError(Exception):

@@ -47,6 +47,7 @@ from remora.trace import (
 )
 from remora.trace.postgres.committer import Committer
 from remora.trace.postgres.connection import connect_bare, driver, store_error
+from remora.trace.postgres.schema import VERSION
 
 STREAM = "traces/01TEST"
 NO_TLS = "sslmode=disable&gssencmode=disable"
@@ -452,7 +453,7 @@ def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
     for thread in threads:
         thread.join()
     assert sorted(before for before, _ in found) == [0, 3, 3, 3]
-    assert make_store(url) == (3, 3)
+    assert make_store(url) == (VERSION, VERSION)
     assert describe_store(url).problems == ()
 
 
@@ -472,10 +473,10 @@ def test_a_store_of_another_version_is_refused_with_what_to_do(url: str, tmp_pat
         describe_store(url)
     make_store(url)
     ask(url, "INSERT INTO @.migrations (version) VALUES (99)")
-    with pytest.raises(ConfigError, match="knows up to 3"):
+    with pytest.raises(ConfigError, match=f"knows up to {VERSION}"):
         library.agents()
     ask(url, "DELETE FROM @.migrations WHERE version > 1")
-    with pytest.raises(ConfigError, match="has version 1: expected 3"):
+    with pytest.raises(ConfigError, match=f"has version 1: expected {VERSION}"):
         library.agents()
 
 

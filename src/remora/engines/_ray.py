@@ -209,9 +209,17 @@ def _connect(ray: Any, address: str) -> bool:
 
 
 def _check_address(address: str) -> None:
-    """Raises `ConfigError` if nobody listens at `HOST:PORT`: Ray itself would try for about a quarter of an hour."""
+    """Raises `ConfigError` for the address of another service, or if nobody listens at `HOST:PORT`.
+
+    Ray itself would try for about a quarter of an hour.
+    """
+    if "://" in address:
+        raise ConfigError(
+            f"The Ray cluster at `{address:.200}` cannot be used: expected `auto` or HOST:PORT of its head",
+            hint="Run the command on a node of the cluster: `ray start --address=HOST:PORT` makes this machine one",
+        )
     host, _, port = address.rpartition(":")
-    if "://" in address or not (host and port.isdigit()):
+    if not (host and port.isdigit()):
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
