@@ -61,3 +61,20 @@ async def test_long_values_are_found_by_the_same_words_on_either_store(
     ):
         assert stored.search(words) == files.search(words), words
     assert files.search("zulu first") and files.search("Übung"), "nothing was compared"
+
+
+SIGNS = "“quoted” ten→four one—two │cell│ …cut •point a×b «said» 10€each 日本、語 ½half"
+"""Signs that stand beside words without a space."""
+
+
+async def test_signs_divide_words_on_either_store(
+    postgres: Server, state_dir: Path, tmp_path: Path, clock: Any
+) -> None:
+    async with FileTrace(state_dir, clock=clock, sync="off") as trace:
+        await trace.append("traces/01SIGNS", [result(raw=SIGNS)])
+    url = postgres.new_url()
+    copy_store(str(state_dir), url, lambda _done, _total: None)
+    files, stored = Library(state_dir), PostgresStore(parse_address(url), tmp_path / "cache").library()
+    for words in ("quoted", "four", "two", "cell", "cut", "point", "b", "said", "each", "10", "日本", "half"):
+        assert stored.search(words) == files.search(words), words
+    assert files.search("four") and files.search("cell"), "nothing was compared"

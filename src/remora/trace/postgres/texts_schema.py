@@ -1,7 +1,7 @@
 """The fourth migration: the index of a store has the text that the index of a folder has.
 
-Before it, the beginning of a raw value was taken from `jsonb`, which orders keys anew, and a text whose beginning ended
-within a character had only its ASCII. The index is built again.
+Before it, the beginning of a raw value was taken from `jsonb`, which orders keys anew, a text whose beginning ended
+within a character had only its ASCII, and only ASCII divided words in some locales. The index is built again.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
     RETURN '{}'::jsonb;
 END $$;
+
+-- Words are runs of letters and digits, as SQLite has them: quotes, dashes, arrows, lines and symbols divide them too.
+CREATE OR REPLACE FUNCTION @.divided(p_text text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT regexp_replace(lower(p_text), '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7'
+        '\u2000-\u206f\u20a0-\u20cf\u2190-\u245f\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufeff-\uff0f'
+        '\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+', ' ', 'g')
+$$;
 
 TRUNCATE @.index_events, @.index_streams;
 """
