@@ -353,5 +353,8 @@ def test_the_run_says_who_did_what_where() -> None:
     event = describe_placement(Placement({"a:1": ["X", "Y"], "b:2": ["Z"]}, ["Y"]), "R")
     assert event is not None
     assert event.message == "ray: a:1 ran 2 agents, b:2 ran 1 agent; 1 agent went on elsewhere after a fault"
+    event = describe_placement(Placement({"a:1": ["X"]}, left_out={"c": "no sandbox", "d": "no weights"}), "R")
+    assert event is not None
+    assert event.message == "ray: a:1 ran 1 agent; 2 nodes could not run agents: no sandbox"
     assert describe_placement(Placement(), "R") is None
     assert _fleet.FREE_S > 30

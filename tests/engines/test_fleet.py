@@ -175,6 +175,7 @@ async def test_a_node_that_cannot_open_the_project_is_left_out_and_alone_it_is_a
     cluster.starting = lambda node_id: ConfigError("no sandbox here") if node_id == "a" else None
     results, engine = await run(cluster, 4)
     assert list(engine.placed.agents) == ["b:1"] and len(results) == 4
+    assert engine.placed.left_out == {"a": "no sandbox here"}, "nobody learns that a node ran nothing"
     cluster.alive = ["a"]
     with pytest.raises(ConfigError, match="No node of the Ray cluster can run agents: no sandbox here"):
         await run(cluster, 1)

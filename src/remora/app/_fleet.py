@@ -172,7 +172,7 @@ async def ray_engine(session: Session, plan: Plan) -> AsyncIterator[FleetEngine]
 
 
 def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
-    """How many agents each worker ran, as an event of the run's stream; None if nothing ran.
+    """How many agents each worker ran, and why nodes ran none, as an event of the run's stream; None if nothing ran.
 
     Which ones is in the `agent_finished` of each.
     """
@@ -180,7 +180,9 @@ def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
         return None
     counts = ", ".join(f"{name} ran {number(len(agents), 'agent')}" for name, agents in placed.agents.items())
     moved = f"; {number(len(placed.moved), 'agent')} went on elsewhere after a fault" if placed.moved else ""
-    return NoticeEvent(code="placement", message=f"ray: {counts}{moved}", run_id=run_id)
+    why = next(iter(placed.left_out.values()), "")
+    left_out = f"; {number(len(placed.left_out), 'node')} could not run agents: {why:.300}" if why else ""
+    return NoticeEvent(code="placement", message=f"ray: {counts}{moved}{left_out}", run_id=run_id)
 
 
 async def pack_sources(project: Project) -> bytes:

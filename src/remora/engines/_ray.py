@@ -205,7 +205,17 @@ def _connect(ray: Any, address: str) -> bool:
             f"The Ray cluster at `{address or 'this machine'}` cannot be used: {str(error).strip()[:500]}",
             hint="Start one with `ray start --head`, or leave `--address` out",
         ) from error
+    _silence(ray)
     return True
+
+
+def _silence(ray: Any) -> None:
+    """Keep Ray from printing to stdout what happens to its nodes: data goes there, and a lost node is no error of ours.
+
+    `log_to_driver` does not turn that off, and no other setting does.
+    """
+    if (worker := getattr(getattr(ray, "_private", None), "worker", None)) is not None:
+        worker._worker_logs_enabled = False
 
 
 def _check_address(address: str) -> None:
