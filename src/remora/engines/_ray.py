@@ -96,6 +96,7 @@ async def open_ray_engine(
     finally:
         if started:
             await asyncio.to_thread(ray.shutdown)
+            _let_print(ray, True)  # whoever uses Ray next in this process decides for themselves
 
 
 class RayCluster:
@@ -205,17 +206,17 @@ def _connect(ray: Any, address: str) -> bool:
             f"The Ray cluster at `{address or 'this machine'}` cannot be used: {str(error).strip()[:500]}",
             hint="Start one with `ray start --head`, or leave `--address` out",
         ) from error
-    _silence(ray)
+    _let_print(ray, False)
     return True
 
 
-def _silence(ray: Any) -> None:
-    """Keep Ray from printing to stdout what happens to its nodes: data goes there, and a lost node is no error of ours.
+def _let_print(ray: Any, allowed: bool) -> None:
+    """Whether Ray prints to stdout what happens to its nodes: data goes there, and a lost node is no error of ours.
 
     `log_to_driver` does not turn that off, and no other setting does.
     """
     if (worker := getattr(getattr(ray, "_private", None), "worker", None)) is not None:
-        worker._worker_logs_enabled = False
+        worker._worker_logs_enabled = allowed
 
 
 def _check_address(address: str) -> None:
