@@ -104,6 +104,7 @@ def _measure(url: str, server: int | None, chosen: argparse.Namespace) -> dict[s
 
 def _about(url: str) -> dict[str, Any]:
     """When and where something was measured."""
+    make_store(url)  # only a store says which server it is on
     known = {name: version(name) for name in ("psycopg", "ray") if importlib.util.find_spec(name)}
     return {
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

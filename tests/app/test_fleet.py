@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib.util
+import io
 import os
 import shutil
+import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +65,36 @@ def test_sources_arrive_as_they_were_and_are_unpacked_once(shop: Path) -> None:
     assert (unpack(packed) / "mark").exists()
     with pytest.raises(ConfigError, match="not those that were sent"):
         unpack(packed, "0" * 64)
+
+
+def test_sources_are_unpacked_also_by_a_python_whose_tarfile_has_no_filters(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.11.2, as in Debian 12."""
+
+    def extractall(
+        self: tarfile.TarFile, path: str = ".", members: object = None, *, numeric_owner: bool = False
+    ) -> None:
+        raise AssertionError("it would follow links and absolute paths")
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
+    place = unpack(asyncio.run(pack_sources(open_project(shop))))
+    assert (place / "shop" / "cart.py").read_bytes() == (shop / "shop" / "cart.py").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["/etc/x", "../x", "shop/../../x", "link", "folder"])
+def test_sources_with_anything_but_files_below_the_project_are_refused(shop: Path, kind: str) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo(kind)
+        entry.type, entry.linkname = (
+            {"link": tarfile.SYMTYPE, "folder": tarfile.DIRTYPE}.get(kind, tarfile.REGTYPE),
+            "/",
+        )
+        archive.addfile(entry)
+    with pytest.raises(ConfigError, match="expected only files below the project"):
+        unpack(packed.getvalue())
+    assert not list((_fleet.cache_dir(os.environ) / "sources").iterdir()), "a part of them is left"
 
 
 def test_sources_that_a_node_has_do_not_travel_again_and_are_on_disk_before_they_have_a_name(
@@ -321,5 +353,8 @@ def test_the_run_says_who_did_what_where() -> None:
     event = describe_placement(Placement({"a:1": ["X", "Y"], "b:2": ["Z"]}, ["Y"]), "R")
     assert event is not None
     assert event.message == "ray: a:1 ran 2 agents, b:2 ran 1 agent; 1 agent went on elsewhere after a fault"
+    event = describe_placement(Placement({"a:1": ["X"]}, left_out={"c": "no sandbox", "d": "no weights"}), "R")
+    assert event is not None
+    assert event.message == "ray: a:1 ran 1 agent; 2 nodes could not run agents: no sandbox"
     assert describe_placement(Placement(), "R") is None
     assert _fleet.FREE_S > 30

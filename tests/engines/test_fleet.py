@@ -175,6 +175,7 @@ async def test_a_node_that_cannot_open_the_project_is_left_out_and_alone_it_is_a
     cluster.starting = lambda node_id: ConfigError("no sandbox here") if node_id == "a" else None
     results, engine = await run(cluster, 4)
     assert list(engine.placed.agents) == ["b:1"] and len(results) == 4
+    assert engine.placed.left_out == {"a": "no sandbox here"}, "nobody learns that a node ran nothing"
     cluster.alive = ["a"]
     with pytest.raises(ConfigError, match="No node of the Ray cluster can run agents: no sandbox here"):
         await run(cluster, 1)
@@ -288,6 +289,15 @@ def test_an_address_where_nobody_listens_is_refused_before_ray_is_asked() -> Non
     for wrong in ("127.0.0.1:70000", f"{'a' * 70}.example:6379"):
         with pytest.raises(ConfigError, match="cannot be reached"):
             _connect(ray, wrong)
+
+
+@pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "http://127.0.0.1:8265"])
+def test_the_address_of_another_service_of_ray_is_refused_with_what_to_name(address: str) -> None:
+    def init(**_: object) -> None:
+        raise AssertionError("Ray was asked")
+
+    with pytest.raises(ConfigError, match="expected `auto` or HOST:PORT of its head"):
+        _connect(SimpleNamespace(is_initialized=lambda: False, init=init), address)
 
 
 @pytest.mark.parametrize("known", [True, False])

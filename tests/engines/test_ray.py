@@ -15,7 +15,7 @@ from remora.nodes import CodeNode, LineRange, NodeType
 from remora.values import AgentResult, Job
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # ray leaves files and processes open
-pytest.importorskip("ray", reason="ray is not installed: no small run on it")
+ray = pytest.importorskip("ray", reason="ray is not installed: no small run on it")
 LINES = LineRange(first=1, last=1)
 
 
@@ -51,3 +51,4 @@ def test_ray_runs_every_agent_once_and_resumes_those_of_a_lost_worker(
     assert set(asked.values()) == {1}, "an agent was repeated"
     assert "E" in placed.moved and {agent for ran in placed.agents.values() for agent in ran} == set("ACDE")
     assert (tmp_path / "sources").read_bytes() == b"packed" and (tmp_path / "closed").exists()
+    assert ray._private.worker._worker_logs_enabled, "Ray stays silent for whoever uses it next in this process"

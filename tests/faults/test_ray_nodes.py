@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -84,6 +86,30 @@ def test_every_agent_ends_once_though_nodes_are_killed(
         run_id = run_during(posts, kill, moments)
         kills += len(moments)
         record_property("row 35", f"{kills} nodes killed: {posts.check(run_id)}")
+
+
+DRIVER = """
+import sys
+import ray
+from remora.engines._ray import _connect
+_connect(ray, sys.argv[1])
+print("connected", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_lost_node_prints_nothing_where_the_data_of_a_run_goes(
+    cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [sys.executable, "-c", DRIVER, cluster.address]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "connected\n"
+        cluster.kill_node(0)
+        cluster.add_node()
+        while "raylet" not in capsys.readouterr().out:  # this process is a driver too, as Ray makes them
+            time.sleep(0.1)
+        assert driver.communicate("\n")[0] == ""
 
 
 def test_a_run_goes_on_though_the_head_is_restarted(

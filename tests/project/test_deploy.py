@@ -44,6 +44,15 @@ def test_a_node_installs_extras_that_there_are() -> None:
     assert set(extras.split(",")) <= set(declared) and "fleet" in extras
 
 
+def test_the_image_has_the_weights_and_the_library_that_the_embedded_model_needs() -> None:
+    """The smallest images of Python have no OpenMP, and a node may have no network."""
+    model = pytest.importorskip("xllamacpp", reason="the embedded model is not installed")
+    image = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    needs = any(b"libgomp.so.1" in path.read_bytes() for path in Path(model.__file__).parent.glob("*.so"))
+    assert "libgomp1" in image or not needs
+    assert "RUN remora model pull" in image
+
+
 def test_the_store_is_made_for_the_roles_that_the_server_has() -> None:
     compose = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
     program, *command = shlex.split(services(ROOT / "deploy" / "cluster.yaml")["store"]["command"])

@@ -47,6 +47,7 @@ from remora.trace import (
 )
 from remora.trace.postgres.committer import Committer
 from remora.trace.postgres.connection import connect_bare, driver, store_error
+from remora.trace.postgres.schema import VERSION
 
 STREAM = "traces/01TEST"
 NO_TLS = "sslmode=disable&gssencmode=disable"
@@ -267,6 +268,24 @@ async def test_a_writer_that_slept_past_its_lease_is_fenced(postgres: Server, ur
     proxy.close()
 
 
+async def test_a_writer_that_reconnected_holds_its_streams_when_the_server_drops_its_former_session(
+    url: str, clock: Any
+) -> None:
+    async with PostgresTrace(url, clock=clock, lease_s=0.3) as trace:
+        await trace.append(STREAM, [note("a")])
+        committer = trace._committer
+        assert committer is not None
+        former, committer._connection = committer._connection, None  # cut, and the server has not noticed
+        await trace.append(STREAM, [note("b")])
+        assert former is not None
+        await former.close()
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND classid::bigint = "
+        held += "(hashtext('@')::bigint & 4294967295)"
+        async with asyncio.timeout(60):
+            while ask(url, held, committer.writer) != [(1,)]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
 async def test_a_claim_takes_a_stream_over_that_was_opened_and_never_written(url: str, clock: Any) -> None:
     async with PostgresTrace(url, clock=clock) as first, PostgresTrace(url, clock=clock) as second:
         assert await first.claim(STREAM) == -1
@@ -433,8 +452,8 @@ def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(before for before, _ in found) == [0, 3, 3, 3]
-    assert make_store(url) == (3, 3)
+    assert sorted(before for before, _ in found) == [0, *[VERSION] * 3]
+    assert make_store(url) == (VERSION, VERSION)
     assert describe_store(url).problems == ()
 
 
@@ -454,10 +473,10 @@ def test_a_store_of_another_version_is_refused_with_what_to_do(url: str, tmp_pat
         describe_store(url)
     make_store(url)
     ask(url, "INSERT INTO @.migrations (version) VALUES (99)")
-    with pytest.raises(ConfigError, match="knows up to 3"):
+    with pytest.raises(ConfigError, match=f"knows up to {VERSION}"):
         library.agents()
     ask(url, "DELETE FROM @.migrations WHERE version > 1")
-    with pytest.raises(ConfigError, match="has version 1: expected 3"):
+    with pytest.raises(ConfigError, match=f"has version 1: expected {VERSION}"):
         library.agents()
 
 

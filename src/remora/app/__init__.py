@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from remora.app._runs import sandbox_name, sandbox_report
     from remora.app._settings import user_config_dir
     from remora.app._speed import ModelHere, best_fit, free_memory, measure_models, models_here
-    from remora.app._stores import copy_store, describe_store, make_store
+    from remora.app._stores import copy_store, describe_store, make_store, reindex_store
     from remora.app._tools import ToolRun
     from remora.app._viewing import Brief, OutputWindow, Prompt, Sightings, TurnEvents, Viewing, outputs_of
     from remora.app._what_if import OtherRules, WhatIfRuns
@@ -111,6 +111,7 @@ __all__ = [
     "outputs_of",
     "project_root",
     "pull_model",
+    "reindex_store",
     "sandbox_name",
     "sandbox_report",
     "send_spans",
@@ -140,7 +141,7 @@ _MODULES = {
     "_project": "STATE_DIR Project SystemClock counter_of default_state_dir project_root",
     "_review": "Accepted AgentDiff Rejected",
     "_runs": "sandbox_name sandbox_report",
-    "_stores": "copy_store describe_store make_store",
+    "_stores": "copy_store describe_store make_store reindex_store",
     "_settings": "user_config_dir",
     "_speed": "ModelHere best_fit free_memory measure_models models_here",
     "_tools": "ToolRun",

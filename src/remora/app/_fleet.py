@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from remora.app._catalogue import cache_dir
@@ -172,7 +172,7 @@ async def ray_engine(session: Session, plan: Plan) -> AsyncIterator[FleetEngine]
 
 
 def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
-    """How many agents each worker ran, as an event of the run's stream; None if nothing ran.
+    """How many agents each worker ran, and why nodes ran none, as an event of the run's stream; None if nothing ran.
 
     Which ones is in the `agent_finished` of each.
     """
@@ -180,7 +180,9 @@ def describe_placement(placed: Placement, run_id: str) -> NoticeEvent | None:
         return None
     counts = ", ".join(f"{name} ran {number(len(agents), 'agent')}" for name, agents in placed.agents.items())
     moved = f"; {number(len(placed.moved), 'agent')} went on elsewhere after a fault" if placed.moved else ""
-    return NoticeEvent(code="placement", message=f"ray: {counts}{moved}", run_id=run_id)
+    why = next(iter(placed.left_out.values()), "")
+    left_out = f"; {number(len(placed.left_out), 'node')} could not run agents: {why:.300}" if why else ""
+    return NoticeEvent(code="placement", message=f"ray: {counts}{moved}{left_out}", run_id=run_id)
 
 
 async def pack_sources(project: Project) -> bytes:
@@ -224,9 +226,8 @@ def _unpack(sources: bytes, place: Path) -> Path:
     aside = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
     try:
         with tarfile.open(fileobj=io.BytesIO(sources)) as archive:
-            archive.extractall(aside, filter="data")
-            for entry in archive.getmembers():  # the filter leaves out bits that others may have set on purpose
-                (aside / entry.name).chmod(entry.mode)
+            for entry in archive:
+                _unpack_file(archive, entry, aside)
         os.sync()  # else a power cut could leave empty files under a digest that is not theirs
         aside.rename(place)
     except OSError:
@@ -235,6 +236,19 @@ def _unpack(sources: bytes, place: Path) -> Path:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return place
+
+
+def _unpack_file(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: Path) -> None:
+    """Write one file of an archive, with its mode. `extractall` has no safe filter in Python 3.11.0 to 3.11.3."""
+    path = PurePosixPath(entry.name)
+    data = archive.extractfile(entry) if entry.isreg() else None
+    if data is None or path.is_absolute() or ".." in path.parts:
+        raise ConfigError(f"The sources have `{entry.name:.200}`: expected only files below the project")
+    place = folder / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with data, place.open("xb") as file:
+        shutil.copyfileobj(data, file)
+    place.chmod(entry.mode & 0o777)
 
 
 def _delete_unused(folder: Path) -> None:

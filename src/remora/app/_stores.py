@@ -35,6 +35,11 @@ def describe_store(url: str) -> StoreStatus:
     return store_status(parse_address(url))
 
 
+def reindex_store(url: str, progress: Callable[[int, int], None]) -> int:
+    """Build a store's index again from its records. Returns how many it has. Only the store's owner may."""
+    return PostgresStore(parse_address(url), cache_dir(os.environ)).rebuild_index(progress)
+
+
 def copy_store(source: str, target: str, progress: Callable[[int, int], None]) -> Copied:
     """Copy all streams and blobs between a state folder and a store. Raises `ConfigError` for two of a kind."""
     if is_store_url(source) == is_store_url(target):

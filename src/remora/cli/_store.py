@@ -78,6 +78,21 @@ def status(url: Url, json: JsonFlag = False) -> None:
 
 
 @store.command()
+def reindex(url: Url, json: JsonFlag = False) -> None:
+    """Build the index of a store again from its records. Connect as the store's owner.
+
+    No stream is changed. A search meanwhile first indexes what is missing.
+
+    \b
+    Example:
+      remora store reindex postgres://owner@db/traces
+    """
+    with errors_as_sentences(), slow_progress("indexing", quiet=json) as progress:
+        indexed = app.reindex_store(url, progress)
+    print_json({"indexed": indexed}) if json else say(f"Indexed {number(indexed, 'event')}")
+
+
+@store.command()
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A state folder, or the URL of a store")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="The other of the two")],

@@ -111,6 +111,8 @@ class Placement:
     """Agents by worker, in the order of their ends."""
     moved: list[str] = field(default_factory=list)
     """Agents that went on elsewhere after their worker was lost or could not record their end."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Nodes that could not open the project, and why."""
 
 
 class Workers:
@@ -131,7 +133,8 @@ class Workers:
         self._touching: dict[str, asyncio.Task[None]] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._starts: dict[str, int] = {}
-        self._unfit: set[str] = set()
+        self.unfit: dict[str, str] = {}
+        """Nodes that were left out, and why."""
         self._problem = "no node is alive"
         self._watching: asyncio.Task[None] | None = None
         self.ready: dict[str, _Ready] = {}
@@ -176,13 +179,13 @@ class Workers:
 
     def _hopeless(self) -> bool:
         """Whether every node that is known has said that it cannot open the project."""
-        return bool(self._unfit) and not self._starting
+        return bool(self.unfit) and not self._starting
 
     async def _watch(self) -> None:
         while True:
             with contextlib.suppress(WorkerLost):
                 for node_id in await self._cluster.nodes():
-                    if not (node_id in self.ready or node_id in self._starting or node_id in self._unfit):
+                    if not (node_id in self.ready or node_id in self._starting or node_id in self.unfit):
                         self._starting[node_id] = asyncio.create_task(self._start(node_id))
             await asyncio.sleep(self._look_s)
 
@@ -201,10 +204,10 @@ class Workers:
             self._problem = str(error) or f"a worker did not open the project within {START_S:g} s"
             self._starts[node_id] = self._starts.get(node_id, 0) + 1
             if self._starts[node_id] >= STARTS:
-                self._unfit.add(node_id)
+                self.unfit[node_id] = self._problem
         except Exception as error:  # noqa: BLE001 - it would be the same again; if no node is left, the error says why
             self._problem = error.message if isinstance(error, RemoraError) else f"{type(error).__name__}: {error}"
-            self._unfit.add(node_id)
+            self.unfit[node_id] = self._problem
         finally:
             del self._starting[node_id]
             self.changed.set()
@@ -231,7 +234,7 @@ class FleetEngine:
         self._workers = workers
         self._at_once = at_once
         self._resumed = resumed
-        self.placed = Placement()
+        self.placed = Placement(left_out=workers.unfit)
 
     async def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
         """Yield the result of every job as it ends. Stopping early cancels the rest and waits for them to seal."""

@@ -96,6 +96,7 @@ async def open_ray_engine(
     finally:
         if started:
             await asyncio.to_thread(ray.shutdown)
+            _let_print(ray, True)  # whoever uses Ray next in this process decides for themselves
 
 
 class RayCluster:
@@ -205,13 +206,31 @@ def _connect(ray: Any, address: str) -> bool:
             f"The Ray cluster at `{address or 'this machine'}` cannot be used: {str(error).strip()[:500]}",
             hint="Start one with `ray start --head`, or leave `--address` out",
         ) from error
+    _let_print(ray, False)
     return True
 
 
+def _let_print(ray: Any, allowed: bool) -> None:
+    """Whether Ray prints to stdout what happens to its nodes: data goes there, and a lost node is no error of ours.
+
+    `log_to_driver` does not turn that off, and no other setting does.
+    """
+    if (worker := getattr(getattr(ray, "_private", None), "worker", None)) is not None:
+        worker._worker_logs_enabled = allowed
+
+
 def _check_address(address: str) -> None:
-    """Raises `ConfigError` if nobody listens at `HOST:PORT`: Ray itself would try for about a quarter of an hour."""
+    """Raises `ConfigError` for the address of another service, or if nobody listens at `HOST:PORT`.
+
+    Ray itself would try for about a quarter of an hour.
+    """
+    if "://" in address:
+        raise ConfigError(
+            f"The Ray cluster at `{address:.200}` cannot be used: expected `auto` or HOST:PORT of its head",
+            hint="Run the command on a node of the cluster: `ray start --address=HOST:PORT` makes this machine one",
+        )
     host, _, port = address.rpartition(":")
-    if "://" in address or not (host and port.isdigit()):
+    if not (host and port.isdigit()):
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()

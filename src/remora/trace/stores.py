@@ -56,6 +56,12 @@ class PostgresStore:
 
         return PostgresLibrary(self.mirror, self.blobs, workspaces=workspaces, progress=progress)
 
+    def rebuild_index(self, progress: Progress | None = None) -> int:
+        """Build the index again from the records. Returns how many there are. Only the store's owner may."""
+        from remora.trace.postgres.index import StoreIndex
+
+        return StoreIndex(self.reader(), self.blobs, progress).rebuild()
+
     def writer(self, clock: Clock, sync: SyncMode) -> PostgresTrace:
         """Writes streams into the store."""
         return PostgresTrace(self.address, clock=clock, sync=sync)

@@ -71,6 +71,7 @@ class Append:
 Group = Sequence[Append] | Sequence[Statement]
 _NOTIFY = """SELECT set_config('synchronous_commit', 'off', true),
     (SELECT count(pg_notify(%s, grown)) FROM unnest(%s::text[]) AS streams (grown))"""
+_LOCK = "SELECT pg_try_advisory_lock(hashtext(%s), %s)"
 _APPEND = "SELECT @.append(%b, %b, %b, %b, %b, %b, %b)"
 _APPEND_ALL = f"SELECT @.append_all({', '.join(['%b'] * 13)})"
 
@@ -101,6 +102,8 @@ class Committer:
         """How long the last commit took."""
         self._is_committing = self._is_quiet = False
         self._timer: asyncio.TimerHandle | None = None
+        self._holds = False
+        """Whether our connection has the lock of our number."""
         self.writer = 0
         """Our number among the store's writers; 0 before the first statement."""
 
@@ -120,7 +123,7 @@ class Committer:
         """Become a writer of the store. Raises `ConfigError` if `other` shares our session: then it holds no lock."""
         label = f"{socket.gethostname()}:{os.getpid()}"
         self.writer = await self.run("SELECT @.enter(%s, make_interval(secs => %s))", [label, self._lease_s])
-        await self.run("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [self._address.schema, self.writer])
+        self._holds = await self.run(_LOCK, self._lock)
         mine = await self.run("SELECT pg_backend_pid()", [])
         if await asyncio.to_thread(lambda: other.execute("SELECT pg_backend_pid()").fetchone()) == (mine,):
             raise ConfigError(f"The trace store at {self._address} gives no session of its own", hint=POOLED)
@@ -196,6 +199,8 @@ class Committer:
                 with contextlib.suppress(driver().Error, TraceError, TimeoutError, OSError):
                     values = [self.writer, self._lease_s]
                     await self.run("SELECT @.renew(%s, make_interval(secs => %s))", values)
+                    if not self._holds:
+                        self._holds = await self.run(_LOCK, self._lock)
 
     def _take(self) -> Group:
         """The next statement, or the appends to commit together, by stream: no two groups wait for each other."""
@@ -263,11 +268,18 @@ class Committer:
         return self._connection
 
     async def _hold(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Lock our number for as long as the connection lives. A connection that was cut may still hold it."""
+        """Lock our number for as long as the connection lives.
+
+        A former connection that was cut may still hold it. Then we try again with each renewal: once the server drops
+        that one, nobody holds the lock, and our streams would count as free.
+        """
         if self.writer:
-            await connection.execute(
-                "SELECT pg_try_advisory_lock(hashtext(%s), %s)", [self._address.schema, self.writer]
-            )
+            row = await (await connection.execute(_LOCK, self._lock)).fetchone()
+            self._holds = bool(row and row[0])
+
+    @property
+    def _lock(self) -> list[Any]:
+        return [self._address.schema, self.writer]
 
     async def _notify(self) -> None:
         """Tell listeners which streams have grown. Outside of the appends: a commit with a notice excludes others."""

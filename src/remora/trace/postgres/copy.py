@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remora.errors import TraceError
+from remora.errors import StoreUnreachable, TraceError
 from remora.events import digest
 from remora.trace.files.blobs import FileBlobs
 from remora.trace.files.disk import Disk
@@ -22,7 +22,9 @@ from remora.trace.files.heads import Ledger, Note
 from remora.trace.files.lines import SEAL
 from remora.trace.files.reader import Position, Record, read_lines, read_records
 from remora.trace.files.state import KINDS, Folders, find_streams
+from remora.trace.postgres.connection import reason
 from remora.trace.postgres.mirror import StoredStream, StoreReader
+from remora.trace.postgres.schema import OWN_STATES
 from remora.trace.retention.scan import digests_in, scan_blobs
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def copy_in(state_dir: Path, reader: StoreReader, blobs: PostgresBlobs, progress
                     _copy_blob(name, own, blobs, done)
             _append_lines(reader, writer, stream_id, path, done)
         except TraceError as error:
-            done.refused[stream_id] = error.message
+            done.refused[stream_id] = _refusal(error)
     reader.ask("SELECT @.renew(%s, interval '0')", [writer])
     progress(len(paths), len(paths))
     return done
@@ -115,7 +117,7 @@ def copy_out(reader: StoreReader, blobs: PostgresBlobs, state_dir: Path, progres
             lines = _Copying(reader, stream, path)
             added = lines.write(disk, lambda found: _get_blobs(found, stored, blobs, own, done))
         except TraceError as error:
-            done.refused[stream.stream_id] = error.message
+            done.refused[stream.stream_id] = _refusal(error)
             continue
         if added:
             disk.sync_dir(path.parent)
@@ -182,12 +184,22 @@ def _copy_blob(name: str, source: StoredBlobs, target: StoredBlobs, done: Copied
     try:
         found, _ = target.write_chunks(source.chunks(name))
     except TraceError as error:
-        done.refused[name] = error.message
+        done.refused[name] = _refusal(error)
         return
     if found == name:
         done.blobs += 1
     else:
         done.refused[name] = "the blob is damaged: it has other bytes"
+
+
+def _refusal(error: TraceError) -> str:
+    """Why one stream or blob was not copied. Raises `StoreUnreachable` if no other one could be."""
+    cause = error.__cause__
+    if cause is not None and str(getattr(cause, "sqlstate", "")).startswith(OWN_STATES):
+        return reason(cause)
+    if isinstance(error, StoreUnreachable):
+        raise error
+    return error.message
 
 
 def _count(done: Copied, stream_id: str, added: int) -> None:

@@ -29,6 +29,7 @@ _FROM = "@.index_streams s JOIN @.streams t ON t.id = s.stream"
 _ORDER = 's.sort_key, t.stream_id COLLATE "C"'
 _LAST = 's.sort_key DESC, t.stream_id COLLATE "C" DESC'
 READ_ONLY = "25006"
+OWNER_ONLY = "Only the store's owner may: connect as that role"
 
 
 class StoreIndex:
@@ -60,7 +61,7 @@ class StoreIndex:
 
     def rebuild(self) -> int:
         """Build the index from the records again. Only the store's owner may."""
-        self._reader.ask("SELECT @.forget_index()")
+        self._reader.ask("SELECT @.forget_index()", hint=OWNER_ONLY)
         return self.catch_up()
 
     def streams(self, wanted: Filter, kind: StreamKind) -> list[StreamInfo]:

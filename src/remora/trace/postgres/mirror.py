@@ -51,8 +51,8 @@ class StoreReader:
         self.address = address
         self._held = Held()
 
-    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query. Raises `TraceError` or `ConfigError`."""
+    def ask(self, sql: str, values: Sequence[Any] = (), *, hint: str = "") -> list[tuple[Any, ...]]:
+        """All rows of a query. Raises `TraceError` or `ConfigError`, with `hint` if a right is missing."""
         for attempt in range(2):
             try:
                 cursor = self.connection().execute(query(sql, self.address.schema), values, binary=True)
@@ -60,7 +60,7 @@ class StoreReader:
             except driver().Error as error:
                 self.close()
                 if attempt or not is_passing(error):
-                    raise store_error(error, self.address) from error
+                    raise store_error(error, self.address, hint) from error
         return []
 
     def connection(self, *, create: bool = False) -> psycopg.Connection[Any]:

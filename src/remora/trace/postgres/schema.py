@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from remora.errors import ConfigError
 from remora.trace.postgres.checks_schema import CHECKS
 from remora.trace.postgres.index_schema import INDEX
+from remora.trace.postgres.texts_schema import TEXTS
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LOCKED, FENCED, SEALED, MISPLACED, GONE = "RM001", "RM002", "RM003", "RM004", "RM005"
 """SQLSTATEs of our own functions."""
+OWN_STATES = "RM"
+"""How they all begin."""
 
 _STREAMS: str = """
 CREATE TABLE @.writers (
@@ -210,7 +213,7 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @ FROM PUBLIC;
 """
 
-MIGRATIONS: tuple[str, ...] = (_STREAMS, INDEX, CHECKS)
+MIGRATIONS: tuple[str, ...] = (_STREAMS, INDEX, CHECKS, TEXTS)
 """In order. A released one is never changed."""
 VERSION = len(MIGRATIONS)
 _PLACE = re.compile("(?<!@)@(?!@)")
