@@ -314,12 +314,12 @@ async def test_a_writer_that_was_fenced_goes_on_only_after_it_claimed_the_stream
 async def test_a_process_that_was_stopped_longer_than_its_patience_asks_again_when_it_wakes(
     url: str, clock: Any
 ) -> None:
-    async with PostgresTrace(url, clock=clock, patience_s=0.5, attempt_s=0.5) as trace:
+    async with PostgresTrace(url, clock=clock, patience_s=3, attempt_s=3) as trace:
         await trace.append(STREAM, [note("a")])
         late = asyncio.create_task(trace.append(STREAM, [note("b")]))
         while not trace._committer._is_committing:  # type: ignore[union-attr] # noqa: ASYNC110
             await asyncio.sleep(0)
-        time.sleep(0.7)  # noqa: ASYNC251 - like a stopped process, the loop sees neither answers nor the time
+        time.sleep(3.3)  # noqa: ASYNC251 - like a stopped process, the loop sees neither answers nor the time
         (event,) = await late
         assert event.seq == 1
         texts = [event.message async for event in trace.read(STREAM) if isinstance(event, NoticeEvent)]
