@@ -16,7 +16,7 @@ import pytest
 Remora = Callable[..., subprocess.CompletedProcess[str]]
 
 TOKEN = "ghp_abcdefghij1234567890ABCDEFGH"
-PASSWORD = "correct-horse-battery"
+PASSWORD = "correct-horse-battery-7"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowSecretBody12345678\n" * 20 + "-----END RSA PRIVATE KEY-----"
 SECRETS = (TOKEN[4:], PASSWORD, "MIIEowSecretBody12345678")
 RESULT = f'deploy host\npostgres://admin:{PASSWORD}@db/x\n{KEY}\npassword = "{PASSWORD}"\nafterwards ' + "x " * 3000

@@ -53,6 +53,8 @@ def test_there_is_an_example_of_every_pattern() -> None:
         "skip-this-one",
         "https://example.com/a:b",
         "import secrets",
+        "hf_transfer and hf_telemetry",
+        "npm_lifecycle_event=build npm_package_name",
         "the bearer of bad news",
         "sha256:0a1b2c3d",
         "password=",
@@ -104,7 +106,7 @@ def test_a_secret_whose_end_was_cut_is_recognized(text: str, shown: str) -> None
 
 def test_a_secret_is_redacted_also_where_it_stands_without_what_it_was_recognized_by() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow12345678AB\nQUJDREVGR0hJSktM\n-----END RSA PRIVATE KEY-----"
-    shown = redact_values(["QUJDREVGR0hJSktM", "was correct-horse", {"url": "postgres://me:correct-horse@db/x"}, key])
+    shown = redact_values(["QUJDREVGR0hJSktM", "was right-horse-1", {"url": "postgres://me:right-horse-1@db/x"}, key])
     assert shown[:2] == ["[redacted:private-key]", "was [redacted:url-password]"]
     assert shown[2:] == [{"url": "postgres://[redacted:url-password]@db/x"}, "[redacted:private-key]"]
 
@@ -117,8 +119,9 @@ def test_the_lines_of_a_key_in_a_list_are_redacted_to_its_end() -> None:
 
 
 def test_an_ordinary_word_that_stands_for_a_secret_is_not_redacted_elsewhere() -> None:
-    text = 'secret = "configuration"'
-    assert redact_values([text, "the configuration"]) == ['secret = "[redacted:assignment]"', "the configuration"]
+    for word in ("configuration", "new_password", "Forgot-Password"):
+        text = f'secret = "{word}"'
+        assert redact_values([text, f"the {word}"]) == ['secret = "[redacted:assignment]"', f"the {word}"]
 
 
 class Model(BaseModel):

@@ -29,8 +29,8 @@ _PATTERNS = {
     "google-key": r"\bAIza[A-Za-z0-9_-]{20,100}",
     "google-oauth": r"\bya29\.[A-Za-z0-9_-]{8,2048}",
     "stripe-key": r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{8,255}",
-    "huggingface-token": r"\bhf_[A-Za-z0-9]{8,255}",
-    "npm-token": r"\bnpm_[A-Za-z0-9]{8,255}",
+    "huggingface-token": r"\bhf_(?:(?=[a-z]{0,255}[A-Z0-9])[A-Za-z0-9]{8,255}|[a-z]{16,255})",
+    "npm-token": r"\bnpm_(?:(?=[a-z]{0,255}[A-Z0-9])[A-Za-z0-9]{8,255}|[a-z]{16,255})",
     "pypi-token": r"\bpypi-[A-Za-z0-9_-]{16,2048}",
     "sendgrid-key": r"\bSG\.[A-Za-z0-9_-]{8,255}\.[A-Za-z0-9_-]{8,255}",
     "jwt": r"\beyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{4,8192}\.[A-Za-z0-9_-]{4,4096}",
@@ -106,7 +106,7 @@ class Redactor:
         if not secret.startswith(_MARK):  # what an earlier pattern has found
             self._found.add(secret)
             if len(self._parts) < MAX_PARTS:
-                self._parts |= dict.fromkeys(filter(_is_telling, _parts(name, secret)), name)
+                self._parts |= dict.fromkeys(_parts(name, secret), name)
                 self._known = None
         return f"{opens}{_MARK}{name}]"
 
@@ -151,13 +151,18 @@ class Redactor:
 
 
 def _parts(name: str, secret: str) -> list[str]:
-    """What of a secret may stand alone: the password without its user, the lines of a key."""
-    return _SEPARATORS.split(secret.partition(":")[2] if name == "url-password" else secret)
+    """What of a secret is looked for by itself: the password without its user, the lines of a key.
+
+    Not what may stand anywhere: a word, or a name such as `new_password` that was assigned to something called so.
+    """
+    found = _SEPARATORS.split(secret.partition(":")[2] if name == "url-password" else secret)
+    long = [part for part in found if len(part) >= LEAST_PART and not part.startswith("-----")]
+    return [part for part in long if not _is_name(part) or (name != "assignment" and not part.islower())]
 
 
-def _is_telling(part: str) -> bool:
-    """Whether a part of a secret is one by itself, and not a word that may stand anywhere."""
-    return len(part) >= LEAST_PART and not (part.isalpha() and part.islower()) and not part.startswith("-----")
+def _is_name(part: str) -> bool:
+    word = part.strip("${}<>%[]").replace("-", "_")
+    return word.isidentifier() and not any(letter.isdigit() for letter in word)
 
 
 def _like(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
