@@ -274,3 +274,28 @@ def test_a_planted_path_of_a_file_outside_is_not_read_for_a_report(remora: Remor
     done = remora("trace", "report", "--format", "sarif")
     assert done.returncode == 0, done.stderr
     assert hashlib.sha256(b"secret\n").hexdigest() not in done.stdout
+
+
+def test_where_the_version_that_an_agent_saw_is_not_stored_sarif_names_it_and_has_its_lines(
+    remora: Remora, shop: Path
+) -> None:
+    source = shop / "shop" / "bare.py"
+    source.write_text("try:\n    x = 1\nexcept:\n    x = 2\n")
+    assert remora("analyze", "shop/bare.py", "-o", "lint", "--policy", "first-candidate").returncode == 0
+    seen = hashlib.sha256(source.read_bytes()).hexdigest()
+    assert sarif_lines(remora, shop, "E722") == ["except:"]
+    source.write_text("# above\n" + source.read_text())
+    (log,) = json.loads(remora("trace", "report", "--format", "sarif").stdout)["runs"]
+    (found,) = log["results"]
+    assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+    assert [each["hashes"]["sha-256"] for each in log["artifacts"]] == [seen]
+
+
+def test_a_problem_in_a_file_that_is_gone_is_no_result_but_is_counted(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any]
+) -> None:
+    analyzed("shop/cart.py")
+    (shop / "shop" / "cart.py").unlink()
+    (log,) = json.loads(remora("trace", "report", "--format", "sarif").stdout)["runs"]
+    assert all(each["ruleId"] == "remora/lint/proposed" for each in log["results"])
+    assert "not listed" in log["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]

@@ -86,7 +86,7 @@ class RowFile:
             self._part.replace(self.path)
 
     def add(self, row: TrainingRow) -> None:
-        """The row is in the file, unless its prompt was there already. What looks like a secret in a run is redacted."""
+        """The row is in the file, unless its prompt was there already. Secrets that a run showed are redacted."""
         known = digest(canonical(row.messages))
         if known in self._seen:
             self.counts.repeated += 1
