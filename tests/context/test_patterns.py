@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -144,3 +144,17 @@ def test_different_secrets_are_counted_once_each() -> None:
     redactor = Redactor()
     redactor.values([SECRETS["github-token"], SECRETS["github-token"], {"a": SECRETS["npm-token"]}])
     assert redactor.count == 2
+
+
+def test_a_value_of_thousands_of_levels_is_shown_as_it_is_or_not_at_all() -> None:
+    def nested(inside: Any) -> Any:
+        for level in range(5000):
+            inside = [inside] if level % 2 else {"k": inside}
+        return inside
+
+    shown: Any = nested("harmless")
+    assert redact_values(shown) is shown
+    shown = redact_values(nested(SECRETS["github-token"]))
+    for level in range(100):
+        shown = shown[0] if level % 2 == 0 else shown["k"]
+    assert shown == "[redacted:nested]"

@@ -43,6 +43,8 @@ _PATTERNS = {
 }
 PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for name, pattern in _PATTERNS.items()}
 """Regular expressions of well-known secrets, by name. Every repetition is bounded. `…` ends a text that was cut."""
+MAX_DEPTH = 100
+"""Levels of a value that are redacted text by text."""
 MAX_PARTS = 1000
 """Parts of secrets that are looked for by themselves."""
 LEAST_PART = 12
@@ -76,6 +78,7 @@ class Redactor:
         self._found: set[str] = set()
         self._parts: dict[str, str] = {}
         self._known: re.Pattern[str] | None = None
+        self._depth = 0
 
     @property
     def count(self) -> int:
@@ -122,6 +125,30 @@ class Redactor:
             return value
         if isinstance(value, str):
             return self.text(value)
+        if self._depth >= MAX_DEPTH:
+            return self._deep(value)
+        self._depth += 1
+        try:
+            return self._inside(value)
+        finally:
+            self._depth -= 1
+
+    def _deep(self, value: Any) -> Any:
+        """A value that is nested too deep to be walked: as it is, or not at all if a secret is in it."""
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, str) and self.text(each) != each:
+                return f"{_MARK}nested]"
+            if isinstance(each, Mapping):
+                waiting += [*each.keys(), *each.values()]
+            elif isinstance(each, list | tuple):
+                waiting += each
+        return value
+
+    def _inside(self, value: Any) -> Any:
+        """A redacted list, mapping, model or dataclass."""
+        kind = type(value)
         if isinstance(value, list | tuple):
             items = list(self._items(value))
             return value if all(map(is_, items, value)) else _like(value, items)
