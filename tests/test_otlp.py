@@ -12,6 +12,7 @@ import pytest
 
 from remora.errors import ConfigError, ExportRefused
 from remora.otlp import send_spans, traces_url
+from remora.otlp_protobuf import encode
 
 
 class Receiver(ThreadingHTTPServer):
@@ -20,7 +21,7 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.taken: list[tuple[str, dict[str, str], Any]] = []
-        self.status, self.reply, self.location = 200, b"{}", ""
+        self.status, self.reply, self.kind, self.location = 200, b"", "application/x-protobuf", ""
 
     @property
     def url(self) -> str:
@@ -33,8 +34,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.taken.append((self.path, headers, json.loads(body)))
+        self.server.taken.append((self.path, headers, body))
         self.send_response(self.server.status)
+        self.send_header("Content-Type", self.server.kind)
         if self.server.location:
             self.send_header("Location", self.server.location)
         self.end_headers()
@@ -55,15 +57,22 @@ def receiver() -> Iterator[Receiver]:
     server.server_close()
 
 
-SPANS = {"resourceSpans": [{"resource": {}, "scopeSpans": []}]}
+SPAN = {"traceId": "0" * 31 + "1", "spanId": "0" * 15 + "2", "name": "chat", "kind": 3, "startTimeUnixNano": "1"}
+SPANS = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": [SPAN]}]}]}
 
 
 def test_spans_arrive_at_the_traces_path_with_the_users_headers(receiver: Receiver) -> None:
     assert send_spans(receiver.url, SPANS, {"x-api-key": "k"}) == f"{receiver.url}/v1/traces"
     ((path, headers, body),) = receiver.taken
-    assert (path, body) == ("/v1/traces", SPANS)
-    assert headers["content-type"] == "application/json"
+    assert (path, body) == ("/v1/traces", encode(SPANS))
+    assert headers["content-type"] == "application/x-protobuf"
     assert headers["x-api-key"] == "k"
+
+
+def test_spans_are_sent_as_json_if_that_is_wanted(receiver: Receiver) -> None:
+    send_spans(receiver.url, SPANS, encoding="json")
+    ((_, headers, body),) = receiver.taken
+    assert (json.loads(body), headers["content-type"]) == (SPANS, "application/json")
 
 
 def test_an_endpoint_with_a_path_is_taken_as_it_is(receiver: Receiver) -> None:
@@ -89,10 +98,22 @@ def test_a_refusal_is_told_in_the_endpoints_own_words(receiver: Receiver) -> Non
 
 
 def test_spans_that_were_taken_only_in_part_are_an_error(receiver: Receiver) -> None:
+    receiver.reply = b"\x0a\x0b\x08\x03\x12\x07too old"
+    with pytest.raises(ExportRefused, match="refused 3 spans: too old"):
+        send_spans(receiver.url, SPANS)
+    receiver.reply = b"\x0a\x00"
+    send_spans(receiver.url, SPANS)
+    receiver.kind = "application/json"
     receiver.reply = b'{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'
     with pytest.raises(ExportRefused, match="refused 3 spans: too old"):
         send_spans(receiver.url, SPANS)
     receiver.reply = b'{"partialSuccess":{}}'
+    send_spans(receiver.url, SPANS)
+
+
+@pytest.mark.parametrize("reply", [b"thanks", b"\x0a", b"\x0a\xff\xff", b"\xff" * 20, b"\x0b\x0c"])
+def test_a_reply_that_is_no_protobuf_is_no_refusal(receiver: Receiver, reply: bytes) -> None:
+    receiver.reply = reply
     send_spans(receiver.url, SPANS)
 
 

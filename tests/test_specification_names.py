@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import remora
-from remora.context import PacketBuilder
+from remora.context import PacketBuilder, models
+from remora.context.builder import build_system_prompt
 from remora.context.projection import project
 from remora.context.summarizers import distill
 from remora.events import Call
@@ -30,6 +31,20 @@ def test_a_packet_builder_builds_the_packet_of_a_stream_and_a_prompt_within_the_
     small, large = builder.prompt(250), builder.prompt(4000)
     assert len(small) < len(large)
     assert "Fix lint errors" in small
+
+
+def test_the_system_prompt_of_the_concept_review_shows_the_whole_packet() -> None:
+    packet = models.DecisionPacket(agent_id="a", goal="Fix it", operation="lint", node_id="a.py:f", turn=3)
+    assert "## Last Error" not in build_system_prompt(packet)
+    packet.add_action("run_linter", "Found 2 errors", "partial")
+    packet.update_knowledge("errors", ["E1", "E2"])
+    packet.record_error("No such file")
+    prompt = build_system_prompt(packet, ["run_linter"])
+    assert "- Goal: Fix it\n- Target: a.py:f\n- Turn: 3\n" in prompt
+    assert "- Turn 3: run_linter (partial): Found 2 errors" in prompt
+    assert '- errors: ["E1","E2"]' in prompt
+    assert "## Last Error\nNo such file" in prompt
+    assert prompt.endswith("## Available Tools\n- run_linter\n")
 
 
 class Hub:

@@ -1,4 +1,4 @@
-"""Sends OTLP/JSON to an OpenTelemetry endpoint that the user names."""
+"""Sends spans to an OpenTelemetry endpoint that the user names, as OTLP/HTTP in protobuf or in JSON."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
 from remora.errors import ConfigError, ExportRefused
+from remora.otlp_protobuf import encode, rejected
 
 PATH = "/v1/traces"
 TIMEOUT_S = 30.0
 MAX_REPLY = 2000
+Encoding = Literal["protobuf", "json"]
+JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -25,19 +28,32 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def send_spans(endpoint: str, request: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> str:
-    """Send one export request and return the URL that took it. Raises `ConfigError` or `ExportRefused`."""
+def send_spans(
+    endpoint: str,
+    request: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+    *,
+    encoding: Encoding = "protobuf",
+) -> str:
+    """Send one export request and return the URL that took it. Raises `ConfigError` or `ExportRefused`.
+
+    By the specification every endpoint reads protobuf; some do not read JSON.
+    """
     url = traces_url(endpoint)
     message = urllib.request.Request(  # noqa: S310 - `traces_url` allows only http and https
         url,
-        data=orjson.dumps(request),
-        headers={**(headers or {}), "Content-Type": "application/json", "User-Agent": "remora"},
+        data=encode(request) if encoding == "protobuf" else orjson.dumps(request),
+        headers={
+            **(headers or {}),
+            "Content-Type": PROTOBUF if encoding == "protobuf" else JSON,
+            "User-Agent": "remora",
+        },
         method="POST",
     )
     opener = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
     try:
         with opener.open(message, timeout=TIMEOUT_S) as reply:
-            _check_reply(url, reply.read(MAX_REPLY))
+            _check_reply(url, reply.headers.get_content_type(), reply.read(MAX_REPLY))
     except urllib.error.HTTPError as error:
         said = error.read(MAX_REPLY).decode(errors="replace")
         raise ExportRefused(f"`{url}` answered {error.code} {error.reason}: {said}".rstrip(": ")) from error
@@ -56,13 +72,19 @@ def traces_url(endpoint: str) -> str:
     return urlunsplit(parts._replace(path=PATH if parts.path in ("", "/") else parts.path, fragment=""))
 
 
-def _check_reply(url: str, data: bytes) -> None:
+def _check_reply(url: str, kind: str, data: bytes) -> None:
     """Raises `ExportRefused` if the endpoint took only a part of the spans."""
     try:
-        found = orjson.loads(data) if data else {}
-    except orjson.JSONDecodeError:
+        count, why = rejected(data) if kind == PROTOBUF else _rejected_json(data)
+    except ValueError:
         return  # some endpoints answer in other formats; the status says that they took it
+    if count:
+        raise ExportRefused(f"`{url}` refused {count} spans: {why or 'no reason given'}")
+
+
+def _rejected_json(data: bytes) -> tuple[int, str]:
+    found = orjson.loads(data) if data else {}
     partial = found.get("partialSuccess") if isinstance(found, dict) else None
-    rejected = partial.get("rejectedSpans") if isinstance(partial, dict) else None
-    if isinstance(partial, dict) and rejected and str(rejected) != "0":
-        raise ExportRefused(f"`{url}` refused {rejected} spans: {partial.get('errorMessage', 'no reason given')}")
+    if not isinstance(partial, dict):
+        return 0, ""
+    return int(partial.get("rejectedSpans") or 0), str(partial.get("errorMessage", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import shutil
@@ -236,3 +237,65 @@ def test_code_scanning_gets_every_problem_once_and_at_its_line_in_the_project(
     analyzed("shop/cart.py")  # agents of functions begin with the fixes of the file's agent, which remove lines
     assert sarif_lines(remora, shop, "E722") == ["except:"]
     assert sarif_lines(remora, shop, "E741") == ["for l in self.items:"]
+
+
+def test_after_an_accept_and_an_edit_problems_are_at_their_lines_in_the_file_as_it_is_now(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any]
+) -> None:
+    agents = analyzed("shop/cart.py")["agents"]
+    before = {rule: sarif_lines(remora, shop, rule) for rule in ("E722", "E741", "B006", "E711")}
+    assert before["E722"] == ["except:"]
+    whole = next(agent["agent_id"] for agent in agents if agent["node_id"] == "shop/cart.py" and agent["files"])
+    assert remora("accept", whole).returncode == 0
+    assert {rule: sarif_lines(remora, shop, rule) for rule in before} == before
+    source = shop / "shop" / "cart.py"
+    source.write_text("# One line\n# more\n" + source.read_text())
+    assert {rule: sarif_lines(remora, shop, rule) for rule in before} == before
+
+
+def test_sarif_names_the_version_of_the_file_and_leaves_out_a_problem_whose_line_was_edited(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any]
+) -> None:
+    analyzed("shop/cart.py")
+    source = shop / "shop" / "cart.py"
+    source.write_text(source.read_text().replace("except:", "except ValueError:"))
+    (log,) = json.loads(remora("trace", "report", "--format", "sarif").stdout)["runs"]
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    assert [each["hashes"]["sha-256"] for each in log["artifacts"]] == [digest]
+    assert not [each for each in log["results"] if each["ruleId"] == "remora/lint/E722"]
+    assert "not listed" in log["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    assert "changed since: E722" in remora("trace", "report").stdout
+
+
+def test_a_planted_path_of_a_file_outside_is_not_read_for_a_report(remora: Remora, shop: Path, run: Any) -> None:
+    (shop.parent / "outside.py").write_text("secret\n")
+    for path in (shop / ".agentfs" / "traces").glob("*.jsonl"):
+        path.write_bytes(path.read_bytes().replace(b'"file":"shop/pricing.py"', b'"file":"../outside.py"'))
+    done = remora("trace", "report", "--format", "sarif")
+    assert done.returncode == 0, done.stderr
+    assert hashlib.sha256(b"secret\n").hexdigest() not in done.stdout
+
+
+def test_where_the_version_that_an_agent_saw_is_not_stored_sarif_names_it_and_has_its_lines(
+    remora: Remora, shop: Path
+) -> None:
+    source = shop / "shop" / "bare.py"
+    source.write_text("try:\n    x = 1\nexcept:\n    x = 2\n")
+    assert remora("analyze", "shop/bare.py", "-o", "lint", "--policy", "first-candidate").returncode == 0
+    seen = hashlib.sha256(source.read_bytes()).hexdigest()
+    assert sarif_lines(remora, shop, "E722") == ["except:"]
+    source.write_text("# above\n" + source.read_text())
+    (log,) = json.loads(remora("trace", "report", "--format", "sarif").stdout)["runs"]
+    (found,) = log["results"]
+    assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+    assert [each["hashes"]["sha-256"] for each in log["artifacts"]] == [seen]
+
+
+def test_a_problem_in_a_file_that_is_gone_is_no_result_but_is_counted(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any]
+) -> None:
+    analyzed("shop/cart.py")
+    (shop / "shop" / "cart.py").unlink()
+    (log,) = json.loads(remora("trace", "report", "--format", "sarif").stdout)["runs"]
+    assert all(each["ruleId"] == "remora/lint/proposed" for each in log["results"])
+    assert "not listed" in log["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]

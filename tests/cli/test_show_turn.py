@@ -15,6 +15,7 @@ from remora import TwoTrack
 from remora.app import Viewing, open_project
 from remora.cli import _render_turn
 from remora.cli._render_turn import find_turn, one_turn
+from remora.context.patterns import redact_values
 from remora.errors import ConfigError
 
 LOG = [f"line {n}: the cache of worker-{n} was rebuilt from /var/lib/store/{n}" for n in range(400)]
@@ -49,7 +50,7 @@ def show(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[s
         viewing = Viewing(open_project(project))
         stream = next((project / ".agentfs" / "traces").glob("*.jsonl")).stem
         outline = viewing.open(stream)
-        one_turn(viewing, outline, find_turn(outline, turn), full=full)
+        one_turn(viewing, outline, find_turn(outline, turn), redact_values, full=full)
         return shown.getvalue().splitlines()
 
     return run

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from remora.context.patterns import PATTERNS, redact_patterns, redact_values
+from remora.context.patterns import PATTERNS, Redactor, redact_patterns, redact_values
 
 SECRETS = {
     "private-key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----",
@@ -51,6 +53,8 @@ def test_there_is_an_example_of_every_pattern() -> None:
         "skip-this-one",
         "https://example.com/a:b",
         "import secrets",
+        "hf_transfer and hf_telemetry",
+        "npm_lifecycle_event=build npm_package_name",
         "the bearer of bad news",
         "sha256:0a1b2c3d",
         "password=",
@@ -85,3 +89,72 @@ def test_values_are_redacted_at_any_depth() -> None:
     assert found["a"][1][1] == 3
     kept = Inner("plain")
     assert redact_values(kept) is kept
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('password = "hunter2hunter2…', 'password = "[redacted:assignment]…'),
+        ("postgres://user:hunter2hun…", "postgres://[redacted:url-password]…"),
+        ("http://localhost:8080…", "http://localhost:8080…"),
+        ("docker://alpine:latest", "docker://alpine:latest"),
+    ],
+)
+def test_a_secret_whose_end_was_cut_is_recognized(text: str, shown: str) -> None:
+    assert redact_patterns(text) == shown
+
+
+def test_a_secret_is_redacted_also_where_it_stands_without_what_it_was_recognized_by() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow12345678AB\nQUJDREVGR0hJSktM\n-----END RSA PRIVATE KEY-----"
+    shown = redact_values(["QUJDREVGR0hJSktM", "was right-horse-1", {"url": "postgres://me:right-horse-1@db/x"}, key])
+    assert shown[:2] == ["[redacted:private-key]", "was [redacted:url-password]"]
+    assert shown[2:] == [{"url": "postgres://[redacted:url-password]@db/x"}, "[redacted:private-key]"]
+
+
+def test_the_lines_of_a_key_in_a_list_are_redacted_to_its_end() -> None:
+    lines = ["before", "-----BEGIN RSA PRIVATE KEY-----", "QUJDREVGR0hJSktM", "-----END RSA PRIVATE KEY-----", "after"]
+    shown = redact_values(lines)
+    assert "QUJDREVGR0hJSktM" not in shown
+    assert (shown[0], shown[-1]) == ("before", "after")
+
+
+def test_an_ordinary_word_that_stands_for_a_secret_is_not_redacted_elsewhere() -> None:
+    for word in ("configuration", "new_password", "Forgot-Password"):
+        text = f'secret = "{word}"'
+        assert redact_values([text, f"the {word}"]) == ['secret = "[redacted:assignment]"', f"the {word}"]
+
+
+class Model(BaseModel):
+    text: str
+    inner: tuple[str, ...] = ()
+
+
+class Pair(NamedTuple):
+    one: str
+    other: int
+
+
+def test_models_and_named_tuples_stay_what_they_are() -> None:
+    token = SECRETS["github-token"]
+    assert redact_values(Model(text=token, inner=("a",))) == Model(text="[redacted:github-token]", inner=("a",))
+    assert redact_values(Pair(token, 1)) == Pair("[redacted:github-token]", 1)
+
+
+def test_different_secrets_are_counted_once_each() -> None:
+    redactor = Redactor()
+    redactor.values([SECRETS["github-token"], SECRETS["github-token"], {"a": SECRETS["npm-token"]}])
+    assert redactor.count == 2
+
+
+def test_a_value_of_thousands_of_levels_is_shown_as_it_is_or_not_at_all() -> None:
+    def nested(inside: Any) -> Any:
+        for level in range(5000):
+            inside = [inside] if level % 2 else {"k": inside}
+        return inside
+
+    shown: Any = nested("harmless")
+    assert redact_values(shown) is shown
+    shown = redact_values(nested(SECRETS["github-token"]))
+    for level in range(100):
+        shown = shown[0] if level % 2 == 0 else shown["k"]
+    assert shown == "[redacted:nested]"

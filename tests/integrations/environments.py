@@ -19,7 +19,11 @@ FRAMEWORKS = {
     "openai_agents": ("openai-agents==0.24.*",),
     "smolagents": ("smolagents==1.26.*",),
 }
-TOOLS = {"otel": ("opentelemetry-sdk>=1.30", "opentelemetry-proto>=1.30")}
+TOOLS = {
+    "otel": ("opentelemetry-sdk>=1.30", "opentelemetry-proto>=1.30"),
+    "phoenix": ("arize-phoenix==20.26.*",),
+    "mlflow": ("mlflow==3.17.*",),
+}
 """What else is tested in an environment of its own."""
 EXAMPLES = {
     "rag": (*FRAMEWORKS["pydantic_ai"], "openai>=3", "logfire[asyncpg,httpx]>=4", "asyncpg>=0.31", "httpx>=0.28"),

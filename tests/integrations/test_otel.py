@@ -9,6 +9,7 @@ import pytest
 
 from integrations.environments import python_with
 from remora.analysis import CompleteStream, otlp
+from remora.otlp_protobuf import encode
 from remora.trace import read_events
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,8 @@ def test_an_export_is_what_the_schema_of_the_collector_reads(tmp_path: Path) -> 
     export = tmp_path / "spans.jsonl"
     golden = sorted((ROOT / "tests" / "golden").glob("format-1-agent-*.jsonl"))
     streams = [CompleteStream(list(read_events(path))) for path in golden]
-    export.write_text("".join(json.dumps(otlp([stream], content=True)) + "\n" for stream in streams))
+    requests = [otlp([stream], content=True) for stream in streams]
+    export.write_text("".join(f"{json.dumps(each)}\t{encode(each).hex()}\n" for each in requests))
     script = ROOT / "tests" / "integrations" / "scenarios" / "otlp.py"
     done = subprocess.run([python_with("otel"), script, export], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -61,6 +61,20 @@ def test_all_turns_are_listed_with_what_was_chosen_and_what_came_back(project: a
     assert "later turns" not in page
 
 
+def test_a_report_page_lists_what_a_check_still_found(project: app.Project, write: Any) -> None:
+    error = {"code": "E741", "message": "Ambiguous name", "location": {"row": 3, "column": 1}}
+    check = ToolResultEvent(
+        call_id="check-after",
+        tool="run_linter",
+        outcome="success",
+        raw={"result": {"errors": [error]}},
+        purpose="check",
+    )
+    ended = AgentEndEvent(outcome="success", check={"before": 1, "after": 1})
+    agent = write(AgentStartEvent(format=1, goal="g"), check, ended)
+    assert "line 3: E741 Ambiguous name" in Pages(project).report(agent)
+
+
 def test_a_turn_that_a_rule_decided_says_so_on_both_tracks(project: app.Project, write: Any) -> None:
     decided = ModelResponseEvent(turn=1, rule="no problem is left")
     agent = write(AgentStartEvent(format=1, goal="g"), TurnStartEvent(turn=1), decided, AgentEndEvent(turn=1))

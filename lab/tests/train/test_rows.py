@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -50,3 +51,12 @@ def test_a_prompt_is_written_once_and_the_same_rows_are_the_same_bytes(tmp_path:
     lines = gzip.decompress((tmp_path / "one.jsonl.gz").read_bytes()).splitlines()
     assert [orjson.loads(line)["id"] for line in lines] == ["a/1", "b/2"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.jsonl.gz", "two.jsonl.gz"]
+
+
+def test_what_looks_like_a_secret_in_a_run_is_redacted_in_its_row(tmp_path: Path) -> None:
+    token = "ghp_abcdefghij1234567890"
+    answer = f'{{"tool":"a","args":{{"key":"{token}"}}}}'
+    write_rows(tmp_path / "rows.jsonl", [replace(row("a/1", f"Use {token}"), answer=answer)])
+    (read,) = map(orjson.loads, (tmp_path / "rows.jsonl").read_bytes().splitlines())
+    assert read["messages"][0]["content"] == "Use [redacted:github-token]"
+    assert orjson.loads(read["answer"])["args"] == {"key": "[redacted:github-token]"}

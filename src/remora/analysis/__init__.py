@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from remora.analysis.reporting.agent import REPORTED, AgentReport, FileReport, ModelUse, Refusal, Step, report_agent
     from remora.analysis.reporting.html import html
     from remora.analysis.reporting.markdown import markdown
+    from remora.analysis.reporting.places import Place, node_lines
     from remora.analysis.reporting.sarif import sarif
     from remora.analysis.reporting.totals import (
         Failure,
@@ -79,6 +80,7 @@ __all__ = [
     "LogProblem",
     "Losses",
     "ModelUse",
+    "Place",
     "Price",
     "PromptFigures",
     "PromptItem",
@@ -126,6 +128,7 @@ __all__ = [
     "is_telling",
     "mark_new",
     "markdown",
+    "node_lines",
     "otlp",
     "prompt_parts",
     "read_chats",
@@ -170,6 +173,7 @@ _MODULES = {
     "reporting.agent": "REPORTED AgentReport FileReport ModelUse Refusal Step report_agent",
     "reporting.html": "html",
     "reporting.markdown": "markdown",
+    "reporting.places": "Place node_lines",
     "reporting.sarif": "sarif",
     "reporting.totals": "Failure Group Losses Price Report ToolTotals build_report report_json",
 }

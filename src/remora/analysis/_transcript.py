@@ -58,18 +58,19 @@ class Entry:
 class LlmConversationLogger:
     """The specification's name for the transcript of a stream. Large values are read from `blobs`.
 
-    With `full`, results are complete.
+    With `full`, results are complete. `clean` is called with each whole text.
     """
 
-    def __init__(self, blobs: Blobs, *, full: bool = False) -> None:
-        self._blobs = blobs
+    def __init__(self, blobs: Blobs, *, full: bool = False, clean: Callable[[str], str] = str) -> None:
+        self._blobs, self._clean = blobs, clean
         self._limit = None if full else MAX_SHOWN
         self._system: str | None = None
 
     async def entries(self, events: Iterable[Event]) -> AsyncIterator[Entry]:
         """Yield the entries in order. A prompt's system text is shown only where it changes."""
         for event in events:
-            async for kind, who, text in self._of(event):
+            async for kind, who, whole in self._of(event):
+                text = self._clean(whole)
                 shown = text if kind in ("prompt", "reply", "user") else text[: self._limit]
                 yield Entry(event.turn, event.seq, kind, who, shown, len(text) - len(shown))
 
@@ -140,9 +141,11 @@ def describe_fit(fit: Mapping[str, Any]) -> str:
     return f"does {tool} do what was asked? {fit.get('answer')}{odds}"
 
 
-async def transcript(events: Iterable[Event], blobs: Blobs, *, full: bool = False) -> list[Entry]:
-    """The stream as a conversation. Pruned values are named in their place."""
-    return [entry async for entry in LlmConversationLogger(blobs, full=full).entries(events)]
+async def transcript(
+    events: Iterable[Event], blobs: Blobs, *, full: bool = False, clean: Callable[[str], str] = str
+) -> list[Entry]:
+    """The stream as a conversation, each text as `clean` returns it. Pruned values are named in their place."""
+    return [entry async for entry in LlmConversationLogger(blobs, full=full, clean=clean).entries(events)]
 
 
 def _plain(event: Event) -> Iterable[tuple[Kind, str, str]]:

@@ -9,7 +9,7 @@ import orjson
 
 from remora.analysis import markdown
 from remora.app._project import Project
-from remora.context.patterns import redact_values
+from remora.context.patterns import redact_patterns, redact_values
 from remora.context.text import one_line
 from remora.errors import ConfigError, TraceError
 from remora.events import AgentFinishedEvent, Event, RunEndEvent, RunStartEvent, short_id
@@ -68,7 +68,7 @@ class Answers:
     def search(self, words: str, *, tool: str = "", outcome: str = "", since: str = "", limit: int = 20) -> str:
         """The newest events that contain every word, one line of JSON each."""
         wanted = Filter(tool=tool or None, outcome=outcome or None, since=since or None)
-        hits = self._project.library.search(words, wanted, limit=_most(limit))
+        hits = self._project.library.search(words, wanted, limit=_most(limit), clean=redact_patterns)
         rows = [
             {"agent": short_id(hit.stream_id.rpartition("/")[2]), "turn": hit.event.turn, "seq": hit.event.seq,
              "type": hit.event.type, "text": one_line(hit.excerpt, CELL)}

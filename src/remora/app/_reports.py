@@ -155,14 +155,14 @@ class Reports:
             return ""  # pruned or unreadable: no word can be found in it
 
     async def _with_changes(self, agents: Sequence[AgentReport]) -> list[AgentReport]:
-        """The agents with their diffs. Of many, only those have one that left problems: it gives them their lines."""
-        accepted = {(a.run_id, file.path) for a in agents for file in a.files if file.decision == "accepted"}
+        """The agents with their places in the project, and the first of them with their diffs."""
+        from remora.app._places import Places
+
         began, contents, shown = self._began({agent.run_id for agent in agents}), Contents(self._project.blobs), []
-        for place, agent in enumerate(agents):
-            change = began.get((agent.agent_id, str(agent.node.get("file"))))
-            if change and (agent.run_id, change.path) not in accepted:
-                agent = replace(agent, began_with=await self._diff(contents, change))
-            if place < MAX_DIFFS or agent.problems:
+        places = Places(self._project.root, self._project.blobs)
+        for at, agent in enumerate(agents):
+            agent = await places.locate(agent, began.get((agent.agent_id, str(agent.node.get("file")))))
+            if at < MAX_DIFFS:
                 files = [replace(file, diff=await self._diff(contents, file.change)) for file in agent.files]
                 agent = replace(agent, files=tuple(files))
             shown.append(agent)

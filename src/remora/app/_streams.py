@@ -129,11 +129,11 @@ class Streams:
         events, system, raws = await self._load(fragment, UnrecordedPrompts(self._project, counter, budget))
         return token_report(events, system, lambda e: raws[e.seq], counter)
 
-    async def transcript(self, fragment: str, *, full: bool = False) -> list[Entry]:
-        """One agent's run as a conversation: prompts as sent, replies, calls and results."""
+    async def transcript(self, fragment: str, *, full: bool = False, clean: Callable[[str], str] = str) -> list[Entry]:
+        """One agent's run as a conversation: prompts as sent, replies, calls and results, as `clean` returns them."""
         prompts = UnrecordedPrompts(self._project, counter_of(None))
         events = [event async for event in prompts.of(self._project.library.events(fragment))]
-        return await transcript(events, self._project.blobs.get, full=full)
+        return await transcript(events, self._project.blobs.get, full=full, clean=clean)
 
     def what_if(self, other: OtherRules) -> WhatIfRuns:
         """Compare recorded runs with what other rules make of them. No tool runs, and no model is asked."""

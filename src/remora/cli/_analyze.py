@@ -43,6 +43,7 @@ from remora.cli._console import (
 from remora.cli._live import LiveRun
 from remora.cli._model import fetching
 from remora.cli._render_review import UNSAFE, diffs
+from remora.cli._showing import Clean, showing
 from remora.errors import ConfigError
 from remora.orchestrator import LAST, Plan
 from remora.ports import AgentResult
@@ -243,6 +244,15 @@ def _run_and_print(
         render.heading(plan, shlex.join(["remora", *map(without_passwords, sys.argv[1:])]), sandbox_name())
     results = asyncio.run(_run_with_progress(project, plan, running, quiet=json or quiet))
     tell(project.runs.notices)
+    with showing(flag=False) as clean:
+        _print_run(project, plan, clean(results), clean, quiet=quiet, json=json)
+    return results
+
+
+def _print_run(
+    project: Project, plan: Plan, results: Sequence[AgentResult], clean: Clean, *, quiet: bool, json: bool
+) -> None:
+    """Print the results as the flags say."""
     if json:
         decisions = sum_rungs(row for result in results for row in result.decisions)
         agents = [vars(result) | {"why": result.why} for result in results]
@@ -252,8 +262,7 @@ def _run_and_print(
             if _is_failed(result):
                 say(render.agent_line(result))
     else:
-        asyncio.run(_print_results(project, results, named=plan.parent is not None))
-    return results
+        asyncio.run(_print_results(project, results, clean, named=plan.parent is not None))
 
 
 def fetch_weights(project: Project, *, quiet: bool) -> None:
@@ -274,20 +283,20 @@ async def _run_with_progress(
     return plan.in_order(results)
 
 
-async def _print_results(project: Project, results: Sequence[AgentResult], *, named: bool) -> None:
+async def _print_results(project: Project, results: Sequence[AgentResult], clean: Clean, *, named: bool) -> None:
     """Print one agent on both tracks, one line for each agent, the verdicts, a diff and the next steps."""
     if not results:
         say("No code found that these operations work on")
         return
     example = max(results, key=_worth_showing)
     if example.last_seq >= 0:
-        summary = project.streams.show(example.agent_id)
+        summary = clean(project.streams.show(example.agent_id))
         tell(summary.notices)
         render.both_tracks(summary, *await project.streams.chat_history(example.agent_id))
     render.agent_lines(results)
     render.verdicts(results)
     if example.files:
-        diffs(await project.review.diff(example.agent_id), limit=16)
+        diffs(clean(await project.review.diff(example.agent_id)), limit=16)
         say("")
     changed = any(result.files for result in results)
     unfinished = sum(not result.has_ended for result in results)

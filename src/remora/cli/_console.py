@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
+from remora.context.patterns import redact_patterns
 from remora.context.text import escaped_json, visible
 from remora.errors import ConfigError, DefinitionError, MissingExtra, RemoraError
 
@@ -98,7 +99,7 @@ def errors_as_sentences() -> Iterator[None]:
 
 
 def _say_problem(kind: str, style: str, text: str) -> None:
-    shown = Text(folded(visible(f"{kind}{text}"), err, 2))
+    shown = Text(folded(visible(f"{kind}{redact_patterns(text)}"), err, 2))
     shown.stylize(style, 0, len(kind))
     err.print(shown)
 
@@ -213,7 +214,7 @@ def say(text: str, style: str = "", *, hang: int | None = None) -> None:
 def tell(notices: Iterable[str]) -> None:
     """Print notices on stderr."""
     for notice in notices:
-        err.print(Text(folded(visible(f"notice: {notice}"), err, 2)))
+        err.print(Text(folded(visible(f"notice: {redact_patterns(notice)}"), err, 2)))
 
 
 def folded(text: str, console: Console, hang: int) -> str:

@@ -22,6 +22,7 @@ from remora.cli._console import (
 )
 from remora.cli._filters import StreamId
 from remora.cli._opening import open_to_read
+from remora.cli._showing import ShowSecrets, showing
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def escalate(
         str | None,
         typer.Option(metavar="MODEL", help="Ask this model: a rung of your ladder, ollama#MODEL or URL#MODEL"),
     ] = None,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -56,14 +58,14 @@ def escalate(
       remora trace escalate 7GX2KQF --tokens 2000 > stuck.md
       remora trace escalate 7GX2KQF --to ollama#qwen3:30b
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets) as clean:
         escalations = open_to_read(project, state_dir).escalations
         if to is None:
-            document = asyncio.run(escalations.document(stream, tokens))
+            document = clean(asyncio.run(escalations.document(stream, tokens)))
             print_json(document) if json else _print_document(document)
             return
         with slow_progress("asking the model", quiet=json):
-            answer = asyncio.run(escalations.ask(stream, to, tokens))
+            answer = clean(asyncio.run(escalations.ask(stream, to, tokens)))
         print_json(answer) if json else _print_answer(answer)
 
 

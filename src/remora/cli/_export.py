@@ -8,8 +8,9 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
 import orjson
@@ -25,7 +26,7 @@ from remora.context.text import number
 from remora.errors import ConfigError
 from remora.trace import Filter
 
-HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+HEADERS, PROTOCOL = "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_PROTOCOL"
 
 
 class Format(StrEnum):
@@ -60,8 +61,8 @@ def export(
     otel: OpenTelemetry GenAI spans, one OTLP/JSON request a line. atif: one trajectory a line. openai: one chat a line,
     as `remora trace import` reads it. csv: one row for each call.
 
-    With `--endpoint`, spans are sent there and nowhere else. Headers, such as a key, are taken from the environment
-    variable OTEL_EXPORTER_OTLP_HEADERS.
+    With `--endpoint`, spans are sent there and nowhere else, as protobuf; with OTEL_EXPORTER_OTLP_PROTOCOL=http/json in
+    the environment as JSON. Headers, such as a key, are taken from OTEL_EXPORTER_OTLP_HEADERS.
 
     \b
     Examples:
@@ -94,10 +95,16 @@ async def _write(parts: AsyncIterator[str], output: Path | None) -> int:
 
 async def _send(parts: AsyncIterator[str], endpoint: str) -> int:
     headers, done = endpoint_headers(os.environ), 0
+    send = partial(app.send_spans, endpoint, headers=headers, encoding=endpoint_encoding(os.environ))
     async for part in parts:
-        await asyncio.to_thread(app.send_spans, endpoint, orjson.loads(part), headers)
+        await asyncio.to_thread(send, orjson.loads(part))
         done += 1
     return done
+
+
+def endpoint_encoding(environment: Mapping[str, str]) -> Literal["protobuf", "json"]:
+    """JSON if the standard variable asks for it, else protobuf, which every collector reads."""
+    return "json" if environment.get(PROTOCOL, "").strip().lower() == "http/json" else "protobuf"
 
 
 def endpoint_headers(environment: Mapping[str, str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from remora.cli._console import (
     slow_progress,
     tell,
 )
+from remora.cli._showing import showing
 from remora.config import setting_paths
 from remora.errors import ConfigError
 from remora.ports import AgentResult
@@ -91,7 +92,9 @@ def fork(
                 result = asyncio.run(_run(each, plan))
                 comparison = each.streams.compare(agent, result.agent_id)
                 done.append(Forked(result, _agents(comparison)))
-        print_json([_as_json(item) for item in done]) if json else _print(opened, done)
+        with showing(flag=False) as clean:
+            shown = clean(done)
+            print_json([_as_json(item) for item in shown]) if json else _print(opened, shown)
     failed = [item for item in done if item.result.outcome in ("error", "degraded")]
     raise typer.Exit(SOME_FAILED if failed else 0)
 

@@ -23,6 +23,7 @@ from remora.cli._console import (
 )
 from remora.cli._filters import Tokenizer
 from remora.cli._progress import delayed_progress
+from remora.cli._showing import showing
 from remora.context.text import number, one_line
 from remora.events import short_id
 
@@ -73,7 +74,7 @@ def import_(
       remora trace import ~/.claude/projects
       remora trace import runs/*.traj --tokenizer model.gguf --budget 1000
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(flag=False) as clean:
         streams = app.open_project(project, state_dir=state_dir).streams
         with delayed_progress(quiet=json, unit="bytes") as progress:
             work = streams.import_chats(
@@ -90,7 +91,8 @@ def import_(
         if len(done.problems) > SHOWN:
             tell([f"{len(done.problems) - SHOWN:,} more were skipped; `--json` names them all"])
         tell(done.notices)
-        print_json(done) if json else _print(done)
+        shown = clean(done)
+        print_json(shown) if json else _print(shown)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
 
 

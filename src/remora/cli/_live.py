@@ -16,6 +16,7 @@ from rich.text import Text
 from remora.app import AgentNow, StoreNow, agents_now
 from remora.cli._console import err
 from remora.cli._progress import time_left
+from remora.context.patterns import redact_patterns
 from remora.context.text import number, one_line
 from remora.orchestrator import Plan
 from remora.ports import AgentResult
@@ -128,7 +129,7 @@ class LiveRun:
         turn = f"turn {now.turn}" if now.turn else ""
         room = max(width - 7 - DOING - 18, 16)
         who = _with_end(now.job.operation, one_line(now.job.node.node_id, 1000), room)
-        return f"{who:<{room}}  {turn:<7} {one_line(now.doing, DOING):<{DOING}} {since:>6}"
+        return f"{who:<{room}}  {turn:<7} {one_line(redact_patterns(now.doing), DOING):<{DOING}} {since:>6}"
 
 
 def _with_end(operation: str, node: str, room: int) -> str:

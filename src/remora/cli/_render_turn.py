@@ -21,6 +21,7 @@ from remora.events import short_id
 if TYPE_CHECKING:
     from remora.analysis import PromptItem, PromptPart
     from remora.app import Prompt, Viewing
+    from remora.cli._showing import Clean
     from remora.trace import Outline
     from remora.view import Card, Cards, Output
     from remora.view import Line as OutputLine
@@ -60,16 +61,16 @@ def find_turn(outline: Outline, turn: int) -> int:
     raise ConfigError(f"{agent} has no turn {turn}: {known}" if last else f"{agent} has no turns")
 
 
-def one_turn(viewing: Viewing, outline: Outline, index: int, *, full: bool) -> None:
-    """Print both tracks of one turn, side by side where the terminal is wide enough."""
+def one_turn(viewing: Viewing, outline: Outline, index: int, clean: Clean, *, full: bool) -> None:
+    """Print both tracks of one turn, side by side where the terminal is wide enough. `clean` redacts what is shown."""
     from remora.view import Cards
 
     following = viewing.next_prompt(outline, index)
-    cards = Cards(viewing, Shown(following.parts) if following else None)
+    cards = Cards(viewing, Shown(clean(following.parts)) if following else None, clean)
     is_wide = out.width >= WIDE
     width = (out.width - len(GAP)) // 2 if is_wide else out.width
-    view = _TurnView(viewing, outline, cards, width, full)
-    prompt = viewing.prompt(outline, index)
+    view = _TurnView(viewing, outline, cards, clean, width, full)
+    prompt = clean(viewing.prompt(outline, index))
     saw = "all that the model saw" if prompt is None or prompt.is_recorded else "what a packet would have shown"
     short = [Line(f"SHORT TRACK  {saw}", "bold"), *view.short_track(prompt)]
     long = [Line("LONG TRACK  what really happened", "bold"), *view.long_track(index)]
@@ -90,6 +91,7 @@ class _TurnView:
     viewing: Viewing
     outline: Outline
     cards: Cards
+    clean: Clean
     width: int
     full: bool
 
@@ -135,7 +137,7 @@ class _TurnView:
 
     def long_track(self, index: int) -> Iterator[Line]:
         found = self.viewing.turn(self.outline, index)
-        for card in self.cards.make(found.events):
+        for card in map(self.clean, self.cards.make(found.events)):
             yield Line()
             yield from self._card(card)
         if found.more:

@@ -18,6 +18,7 @@ from remora.cli._console import (
     ProjectDir,
     StateDir,
     errors_as_sentences,
+    out,
     print_json,
     say,
     tell,
@@ -25,6 +26,7 @@ from remora.cli._console import (
 from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
 from remora.cli._progress import delayed_progress
+from remora.cli._showing import ShowSecrets, showing
 from remora.errors import ConfigError
 
 review = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -44,13 +46,15 @@ def diff(
     agent: AgentId = None,
     file: Files = None,
     by_agent: Annotated[bool, typer.Option("--by-agent", help="One diff for each agent, not merged")] = False,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
     """Show open changes: those that are neither accepted nor rejected.
 
-    The changes of all agents are merged into one diff of your files as they are now, which `git apply` accepts.
+    The changes of all agents are merged into one diff of your files as they are now, which `git apply` accepts. On a
+    terminal, what looks like a secret is redacted; a patch in a file or a pipe is exact.
     An agent whose changes conflict with the others is left out and named. `--json` has each agent's own changes.
 
     \b
@@ -60,7 +64,7 @@ def diff(
       remora diff 7GX2KQF --file src/cart.py
       remora diff --by-agent
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets or not _is_shown(json)) as clean:
         opened = open_to_read(project, state_dir)
         with indexing_progress(opened, quiet=json), delayed_progress(quiet=json) as progress:
             if by_agent or json:
@@ -71,10 +75,10 @@ def diff(
         if json:
             print_json([_as_json(item) for item in found])
         elif by_agent:
-            render.diffs(found)
+            render.diffs(clean(found))
         else:
             tell(merged.left_out)
-            render.merged_diff(merged)
+            render.merged_diff(clean(merged))
 
 
 @review.command()
@@ -82,6 +86,7 @@ def accept(
     agent: AgentId = None,
     file: Files = None,
     interactive: Interactive = False,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -96,13 +101,13 @@ def accept(
       remora accept 7GX2KQF --file src/cart.py
       remora accept -i
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets) as clean:
         if interactive and json:
             raise ConfigError("`--interactive` and `--json` cannot be combined: expected one of them")
         opened = open_to_read(project, state_dir)
-        chosen = _choose(asyncio.run(opened.review.diff(agent, file or ()))) if interactive else None
+        chosen = _choose(clean(asyncio.run(opened.review.diff(agent, file or ())))) if interactive else None
         with delayed_progress(quiet=json) as progress:
-            done = asyncio.run(opened.review.accept(agent, file or (), chosen=chosen, progress=progress))
+            done = clean(asyncio.run(opened.review.accept(agent, file or (), chosen=chosen, progress=progress)))
         tell(opened.changes.notices)
         print_json(done) if json else render.accepted(done)
     raise typer.Exit(_exit_code(done))
@@ -153,6 +158,11 @@ def undo(
         tell(opened.changes.notices)
         print_json(done) if json else render.undone(done)
     raise typer.Exit(_exit_code(done))
+
+
+def _is_shown(json: bool) -> bool:
+    """Whether a person reads the changes. A patch that a program reads stays exact, so that it can be applied."""
+    return out.is_terminal and not json
 
 
 def _as_json(item: AgentDiff) -> dict[str, object]:

@@ -28,11 +28,13 @@ from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
 from remora.cli._render_transcript import transcript as render_transcript
 from remora.cli._show import show
+from remora.cli._showing import ShowSecrets, showing
 from remora.cli._what_if import what_if
 from remora.errors import ConfigError
 from remora.trace import Filter, Retention
 
 if TYPE_CHECKING:
+    from remora.cli._showing import Clean
     from remora.trace import TraceEntry
 
 trace = typer.Typer(
@@ -62,6 +64,7 @@ def ls(
         int | None, typer.Option(min=1, help=f"Show this many of the newest; default: {SHOWN}, or all with --json")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show all streams")] = False,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -74,7 +77,7 @@ def ls(
       remora trace ls --outcome error --since 2026-11-15
       remora trace ls --all
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets) as clean:
         if every and limit is not None:
             raise ConfigError("`--all` and `--limit` cannot be combined: expected one of them")
         wanted = Filter(run, node, operation, tool, outcome, since, until)
@@ -86,7 +89,7 @@ def ls(
                 total = len(rows)
             else:
                 rows, total = library.newest_agents(wanted, limit=limit or SHOWN)
-            rows = sorted(rows, key=lambda row: (row.started, row.stream_id))
+            rows = clean(sorted(rows, key=lambda row: (row.started, row.stream_id)))
         tell(library.notices)
         print_json(rows) if json else render.streams(rows, older=total - len(rows))
 
@@ -98,6 +101,7 @@ trace.command()(show)
 def tail(
     stream: StreamId,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new events")] = False,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -109,12 +113,12 @@ def tail(
       remora trace tail 7GX2KQF -f
     """
 
-    async def follow_it() -> None:
+    async def follow_it(clean: Clean) -> None:
         async for event in open_to_read(project, state_dir).library.tail(stream, follow=follow):
-            render.event_json(event) if json else render.event_line(event)
+            render.event_json(clean(event)) if json else render.event_line(clean(event))
 
-    with errors_as_sentences():
-        asyncio.run(follow_it())
+    with errors_as_sentences(), showing(show_secrets) as clean:
+        asyncio.run(follow_it(clean))
 
 
 @trace.command()
@@ -128,6 +132,7 @@ def search(
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of results")] = 50,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -139,12 +144,12 @@ def search(
       remora trace search unused import
       remora trace search timeout --tool run_linter --outcome error
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets) as clean:
         wanted = Filter(run, node, operation, tool, outcome, since, until)
         opened = open_to_read(project, state_dir)
         with indexing_progress(opened, quiet=json):
             library = opened.library
-            hits = library.search(" ".join(words), wanted, limit=limit)
+            hits = clean(library.search(" ".join(words), wanted, limit=limit, clean=clean))
         tell(library.notices)
         print_json(hits) if json else render.hits(hits)
 
@@ -152,6 +157,7 @@ def search(
 @trace.command()
 def get(
     key: Annotated[str, typer.Argument(help="trace:RUN:OPERATION:NODE:TURN, or index:node:NODE, index:run:RUN, …")],
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -170,8 +176,8 @@ def get(
         async with open_to_read(project, state_dir).trace_store() as store:
             return await store.read(key)
 
-    with errors_as_sentences():
-        found = asyncio.run(read_key())
+    with errors_as_sentences(), showing(show_secrets) as clean:
+        found = clean(asyncio.run(read_key()))
         print_json(found) if json else render.trace_entries(found)
     raise typer.Exit(0 if found else SOME_FAILED)
 
@@ -182,6 +188,7 @@ def replay(
     to: Annotated[
         int | None, typer.Option("--to", min=0, help="The packet after this turn; default: after the last")
     ] = None,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -194,10 +201,11 @@ def replay(
     Examples:
       remora trace replay 7GX2KQF --to 2
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets) as clean:
         result = analysis.replay(open_to_read(project, state_dir).library.events(stream), to)
         _check_turn(to, result.packet.turn)
-        print_json(result) if json else render.replayed(result)
+        shown = clean(result)
+        print_json(shown) if json else render.replayed(shown)
     raise typer.Exit(0 if result.first_difference is None else SOME_FAILED)
 
 
@@ -212,6 +220,7 @@ def explain(
     key: Annotated[str, typer.Argument(help="A knowledge key, an extension, or a field such as last_error")],
     stream: StreamId,
     at: Annotated[int | None, typer.Option("--at", min=0, help="At this turn; default: the last")] = None,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -222,8 +231,8 @@ def explain(
     Examples:
       remora trace explain lint_errors_remaining 7GX2KQF --at 2
     """
-    with errors_as_sentences():
-        found, raw = asyncio.run(open_to_read(project, state_dir).streams.explain(key, stream, at))
+    with errors_as_sentences(), showing(show_secrets) as clean:
+        found, raw = clean(asyncio.run(open_to_read(project, state_dir).streams.explain(key, stream, at)))
         _check_turn(at, found.turn)
         print_json({"explanation": found, "raw": raw}) if json else render.explained(found, raw)
     raise typer.Exit(0 if found.known else SOME_FAILED)
@@ -322,6 +331,7 @@ def tokens(
 def transcript(
     stream: StreamId,
     full: Annotated[bool, typer.Option("--full", help="Print results in full")] = False,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -335,8 +345,8 @@ def transcript(
       remora trace transcript 7GX2KQF
       remora trace transcript 7GX2KQF --full --json
     """
-    with errors_as_sentences():
-        entries = asyncio.run(open_to_read(project, state_dir).streams.transcript(stream, full=full))
+    with errors_as_sentences(), showing(show_secrets) as clean:
+        entries = asyncio.run(open_to_read(project, state_dir).streams.transcript(stream, full=full, clean=clean))
         print_json(entries) if json else render_transcript(entries)
 
 

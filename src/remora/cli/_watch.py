@@ -23,6 +23,7 @@ from remora.cli._analyze import (
     run_flags,
 )
 from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, print_json_line, say, tell
+from remora.context.patterns import redact_values
 from remora.context.text import visible
 from remora.events import short_id
 from remora.orchestrator import Plan
@@ -74,9 +75,9 @@ async def _run(project: Project, plan: Plan, *, json: bool) -> None:
     async for result in project.runs.run(plan):
         changed += bool(result.files)
         if json:
-            print_json_line({"run_id": plan.run_id, **vars(result)})
+            print_json_line({"run_id": plan.run_id, **vars(redact_values(result))})
         else:
-            say(render.agent_line(result))
+            say(render.agent_line(redact_values(result)))
     if changed and not json:
         options = f" {review_options(project)}".rstrip()
         run = short_id(plan.run_id)

@@ -24,6 +24,7 @@ from remora.cli._console import (
 )
 from remora.cli._filters import Node, Operation, Outcome, Since, Tokenizer, Tool, Until
 from remora.cli._opening import open_to_read
+from remora.cli._showing import Clean, ShowSecrets, showing
 from remora.errors import ConfigError
 from remora.trace import Filter
 
@@ -66,6 +67,7 @@ def what_if(
     since: Since = None,
     until: Until = None,
     tokenizer: Tokenizer = None,
+    show_secrets: ShowSecrets = False,
     json: JsonFlag = False,
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
@@ -86,7 +88,7 @@ def what_if(
     """
     from remora.twotrack import Rules  # loads the fold, which no other command here needs
 
-    with errors_as_sentences():
+    with errors_as_sentences(), showing(show_secrets) as clean:
         other = app.OtherRules(
             rules=Rules(style=_style(style), budget=budget, only_render=only_render),
             summarizers=_summarizers(summarizer or ()),
@@ -94,7 +96,9 @@ def what_if(
             diffs=diff,
         )
         wanted = Filter(None, node, operation, tool, outcome, since, until)
-        total, failed = asyncio.run(_compare(open_to_read(project, state_dir), other, streams or [], wanted, json=json))
+        total, failed = asyncio.run(
+            _compare(open_to_read(project, state_dir), other, streams or [], wanted, clean, json=json)
+        )
         limits = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth)
         breaches = limits.breaches(total)
         for breach in breaches:
@@ -103,7 +107,7 @@ def what_if(
 
 
 async def _compare(
-    project: app.Project, other: app.OtherRules, names: list[str], wanted: Filter, *, json: bool
+    project: app.Project, other: app.OtherRules, names: list[str], wanted: Filter, clean: Clean, *, json: bool
 ) -> tuple[analysis.WhatIf, int]:
     """Compare and print. Returns the totals, and how many runs could not be compared."""
     from remora.cli import _render_what_if as render
@@ -115,7 +119,7 @@ async def _compare(
             async for row in found:
                 total = total.plus(row)
                 problems += [f"{row.agent_id} was not compared: {row.problem}"] if row.problem else []
-                rows += [row] if json or row.changed else []
+                rows += [clean(row)] if json or row.changed else []
     tell((*runs.notices, *problems))
     if json:
         print_json({"total": render.figures(total), "agents": [render.figures(row) for row in rows]})

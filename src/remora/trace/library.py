@@ -21,7 +21,7 @@ from remora.trace.files.reader import Position, after, read_events, read_records
 from remora.trace.files.skim import pick_events, read_changes
 from remora.trace.files.state import find_streams, new_stream_id, resolve
 from remora.trace.index.index import StreamInfo, TraceIndex
-from remora.trace.index.query import Filter, Hit
+from remora.trace.index.query import Clean, Filter, Hit
 from remora.trace.index.update import Progress as Indexing
 from remora.trace.retention.plan import PrunePlan, Retention, plan_prune
 from remora.trace.retention.prune import PruneResult, prune
@@ -141,11 +141,11 @@ class Library:
         with self._index() as index:
             return index.newest_streams(wanted, limit=limit)
 
-    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """The newest events that contain every word of `text`."""
+    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50, clean: Clean = str) -> list[Hit]:
+        """The newest events that contain every word of `text`. Excerpts are taken from what `clean` returns."""
         wanted = self._named(wanted)
         with self._index() as index:
-            return index.search(text, wanted, limit=limit)
+            return index.search(text, wanted, limit=limit, clean=clean)
 
     def verify(
         self, fragment: str | None = None, *, quick: bool = False, progress: Progress | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from remora.analysis import Shown, describe_fit, is_telling, words_of
 from remora.app import OutputWindow, Viewing, outputs_of
+from remora.context.patterns import redact_patterns
 from remora.context.text import one_line
 from remora.events import (
     AgentEndEvent,
@@ -31,7 +32,7 @@ from remora.events import (
     UserInputEvent,
     readable,
 )
-from remora.view._words import bytes_text, clean, clean_after
+from remora.view._words import Redact, bytes_text, clean, clean_after
 
 FOLD = 6 * 1024
 """Bytes of an output that a card shows at first."""
@@ -95,8 +96,8 @@ class Card:
 class Cards:
     """Makes cards of events. `next_shown` is the prompt that follows, to mark what the model saw of an output."""
 
-    def __init__(self, viewing: Viewing, next_shown: Shown | None) -> None:
-        self._viewing = viewing
+    def __init__(self, viewing: Viewing, next_shown: Shown | None, redact: Redact = redact_patterns) -> None:
+        self._viewing, self._redact = viewing, redact
         self._next = next_shown
 
     def make(self, events: Sequence[Event]) -> list[Card]:
@@ -185,11 +186,11 @@ class Cards:
     def output(self, event: Event, part: int, at: int, length: int, *, mark: bool = True) -> Output:
         """A window of an output, with the lines that the next prompt contains marked."""
         window = self._viewing.output(event, part, at, length)
-        text = clean(window.text)
+        text = clean(window.text, self._redact)
         if window.start > 0:
             begin = max(window.start - LEAD, 0)
             lead = self._viewing.output(event, part, begin, window.start - begin, exact=True)
-            text = clean_after(lead.text, window.text)
+            text = clean_after(lead.text, window.text, self._redact)
         lines = tuple(self._line(line, mark=mark) for line in text.split("\n"))
         if lines and not lines[-1].text:
             lines = lines[:-1]

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from remora.analysis import AgentComparison, PromptItem, PromptPart, RunComparison, Shown, summarize
 from remora.analysis.reporting import words
 from remora.app import Project, Viewing
+from remora.context.patterns import redact_patterns
 from remora.errors import RemoraError, TraceNotFound
 from remora.events import ModelRequestEvent, ModelResponseEvent, short_id
 from remora.trace import Filter, Outline, StreamInfo, is_locked, read_picked
@@ -97,7 +98,7 @@ class Pages:
         hits, problem = [], ""
         if text.strip():
             try:
-                hits = self._project.library.search(text, limit=100)
+                hits = self._project.library.search(text, limit=100, clean=redact_patterns)
             except RemoraError as error:
                 problem = error.message
         return self.render("search.html", text=text, hits=hits, problem=problem)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from remora.context.patterns import redact_patterns
 from remora.context.text import visible
 
+Redact = Callable[[str], str]
 MAX_TEXT = 200_000
 """Characters of one text. Longer ones are outputs, which are shown by windows."""
 
 
-def clean(text: str) -> str:
+def clean(text: str, redact: Redact = redact_patterns) -> str:
     """Text as it is shown: what looks like a secret is redacted, control characters are visible."""
-    return visible(redact_patterns(text[:MAX_TEXT].replace("\r\n", "\n")))
+    return visible(redact(text[:MAX_TEXT].replace("\r\n", "\n")))
 
 
-def clean_after(lead: str, text: str) -> str:
+def clean_after(lead: str, text: str, redact: Redact = redact_patterns) -> str:
     """`text` as it is shown after `lead`: a secret that begins in `lead` is redacted too."""
-    before, whole = clean(lead), clean(lead + text)
+    before, whole = clean(lead, redact), clean(lead + text, redact)
     same = next((at for at, pair in enumerate(zip(before, whole, strict=False)) if pair[0] != pair[1]), len(before))
     return whole[min(same, len(whole)) :]
 

@@ -4,6 +4,7 @@ from remora.workspaces._batch import Batch, Part
 from remora.workspaces._door import Door
 from remora.workspaces._files import Clash
 from remora.workspaces._journal import forget, load, locked
+from remora.workspaces._lines import LineMap
 from remora.workspaces._merge import YOU, Collision, Made, made, merge
 from remora.workspaces._overlay import OverlayWorkspace, workspace_folder
 from remora.workspaces._review import Change, unified
@@ -17,6 +18,7 @@ __all__ = [
     "Clash",
     "Collision",
     "Door",
+    "LineMap",
     "Made",
     "OverlayWorkspace",
     "Part",

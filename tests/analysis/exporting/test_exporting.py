@@ -171,3 +171,59 @@ def test_a_table_has_a_row_for_each_call_and_no_cell_that_a_spreadsheet_runs() -
     for text in ('=HYPERLINK("x")', "+1", "-1", "@a", "\tx"):
         ((cell,),) = csv.reader(io.StringIO(csv_text([[text]])))
         assert cell == f"'{text}"
+
+
+def imported(*, with_packets: bool = False) -> CompleteStream:
+    """An imported conversation of two replies."""
+    packets = [ModelRequestEvent(seq=2, turn=1, tokens={"total": 9})] if with_packets else []
+    events: list[Event] = [
+        AgentStartEvent(
+            seq=0, ts="2026-11-18T10:00:00Z", agent_id="A", operation="import", goal="Find it",
+            parent={"sha256": "x", "started": "2026-03-01T09:00:00Z"},
+        ),
+        *packets,
+        ModelResponseEvent(
+            seq=3, ts="2026-11-18T10:00:01Z", turn=1, text="I look", calls=(Call(call_id="1", tool="look"),),
+            usage={"input_tokens": 5, "cache_read_input_tokens": 2, "output_tokens": 3},
+        ),
+        ToolCallEvent(seq=4, ts="2026-11-18T10:00:02Z", turn=1, call_id="1", tool="look"),
+        ToolResultEvent(seq=5, ts="2026-11-18T10:00:02Z", turn=1, call_id="1", tool="look", outcome="success"),
+        ModelResponseEvent(seq=6, ts="2026-11-18T10:00:03Z", turn=2, text="There is none"),
+    ]  # fmt: skip
+    return CompleteStream(events, "", {5: "nothing"})
+
+
+def spans_of(stream: CompleteStream) -> list[tuple[str, dict[str, str]]]:
+    """Name and attributes of each span."""
+    spans = otlp([stream], content=True)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    return [
+        (span["name"], {each["key"]: next(iter(each["value"].values())) for each in span["attributes"]})
+        for span in spans
+    ]
+
+
+def test_a_reply_without_a_recorded_prompt_is_a_span_with_what_was_said_since_the_one_before() -> None:
+    for stream in (imported(), imported(with_packets=True)):  # the prompts of packets were never sent
+        (_, agent), (_, first), (name, _), (_, second) = spans_of(stream)
+        assert name == "execute_tool look"
+        assert "Find it" in agent["gen_ai.input.messages"]
+        assert "There is none" in agent["gen_ai.output.messages"]
+        assert "Find it" in first["gen_ai.input.messages"]
+        assert (first["gen_ai.usage.input_tokens"], first["gen_ai.usage.output_tokens"]) == ("7", "3")
+        assert "Find it" not in second["gen_ai.input.messages"]
+        assert "nothing" in second["gen_ai.input.messages"]
+        assert "There is none" in second["gen_ai.output.messages"]
+
+
+def test_the_spans_of_an_imported_log_begin_when_it_took_place() -> None:
+    spans = otlp([imported()])["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert int(spans[0]["startTimeUnixNano"]) == nanoseconds("2026-03-01T09:00:00Z")
+    assert int(spans[-1]["endTimeUnixNano"]) == nanoseconds("2026-03-01T09:00:03Z")
+
+
+def test_a_reply_that_a_rule_made_is_no_span_of_a_model() -> None:
+    events: list[Event] = [
+        AgentStartEvent(seq=0, agent_id="A", goal="g"),
+        ModelResponseEvent(seq=1, turn=1, rule="no problem is left"),
+    ]
+    assert [name for name, _ in spans_of(CompleteStream(events))] == ["invoke_agent agent"]

@@ -237,6 +237,13 @@ def test_a_result_that_is_a_json_object_is_kept_as_one() -> None:
     assert (first.results, last.text, found.unknown) == ({0: {"sky": "grey"}}, "Grey.", {})
 
 
+def test_a_result_that_is_an_empty_list_is_kept_as_its_text() -> None:
+    tool = {"gen_ai.tool.name": "get_weather", "gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "[]"}
+    asked = {"gen_ai.operation.name": "execute_tool", **tool}
+    (turn,) = turns(only(read(chat("a", 1, [ASKED], [CALLED]), span("t", "agent", 2, asked))))
+    assert turn.results == {0: "[]"}
+
+
 def flat(own: str, parent: str | None, start: int, given: dict[str, Any], **more: Any) -> Span:
     """A span as evaluation tools store it: with plain attributes, and its ids beside them."""
     ids = {"trace_id": "t", "span_id": own, "parent_span_id": parent, "start_time": start}

@@ -26,7 +26,7 @@ from remora.analysis import (
 )
 from remora.analysis.reporting.lost import LostWord
 from remora.analysis.reporting.markdown import MAX_CHARACTERS, code, fenced
-from remora.analysis.reporting.places import line_before
+from remora.analysis.reporting.places import Place
 from remora.events import FileChange
 from remora.trace import read_events
 
@@ -168,20 +168,13 @@ def test_a_report_over_many_agents_fits_a_comment() -> None:
     assert "250 more agents" in text
 
 
-def test_sarif_has_each_problem_at_its_line_before_the_agents_change() -> None:
-    diff = "--- a/x.py\n+++ b/x.py\n@@ -2,3 +2,5 @@\n a\n+new\n+new\n b\n-c\n+d\n"
-    assert [line_before(diff, line) for line in (1, 2, 3, 5, 6, 7, 10)] == [1, 2, 3, 3, 4, 5, 8]
-    assert line_before("", 7) == 7
-    problem = {"code": "E501", "message": "Line too long", "row": 10, "column": 4}
-    agent = AgentReport(
-        agent_id="A", operation="lint", node_id="x.py:f", node={"file": "x.py", "lines": [1, 20]}, outcome="success",
-        check={"before": 2, "after": 1, "key": "errors"}, verdict="partial", problems=(problem,),
-        files=(FileReport("x.py", FileChange(path="x.py"), diff=diff),),
-    )  # fmt: skip
+def test_sarif_has_each_problem_at_its_line_as_the_agent_saw_it_if_nobody_looked_at_the_file() -> None:
+    agent = lint_agent("A", 10, files=(FileReport("x.py", FileChange(path="x.py")),))
     found, proposed = sarif(build_report("x", [agent]))["runs"][0]["results"]
-    assert found["ruleId"] == "remora/lint/E501"
-    assert found["locations"][0]["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 4}
+    assert found["ruleId"] == "remora/lint/E741"
+    assert found["locations"][0]["physicalLocation"]["region"] == {"startLine": 10, "startColumn": 4}
     assert (proposed["level"], proposed["ruleId"]) == ("note", "remora/lint/proposed")
+    assert proposed["locations"][0]["physicalLocation"]["region"] == {"startLine": 1, "endLine": 20}
 
 
 def lint_agent(agent_id: str, row: int, **values: Any) -> AgentReport:
@@ -193,11 +186,14 @@ def lint_agent(agent_id: str, row: int, **values: Any) -> AgentReport:
     )  # fmt: skip
 
 
-SHORTER = "--- a/x.py\n+++ b/x.py\n@@ -1,4 +1,2 @@\n-import os\n-import sys\n a\n b\n"
+def moved(agent: AgentReport, line: int | None, sha256: str = "") -> AgentReport:
+    """The agent with its problem at another line of the file as it is now."""
+    problems = tuple({**item, "line": line} for item in agent.problems)
+    return replace(agent, problems=problems, place=Place(sha256, (3, 22)))
 
 
-def test_a_problem_of_an_agent_that_began_with_changes_of_others_has_its_line_in_the_project() -> None:
-    report = build_report("x", [lint_agent("A", 10, began_with=SHORTER)])
+def test_a_problem_has_its_line_in_the_file_as_it_is_now() -> None:
+    report = build_report("x", [moved(lint_agent("A", 10), 12)])
     (found,) = sarif(report)["runs"][0]["results"]
     assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == 12
     assert "line 12: E741" in markdown(report)
@@ -205,11 +201,27 @@ def test_a_problem_of_an_agent_that_began_with_changes_of_others_has_its_line_in
     assert [(item["row"], item["line"]) for item in report_json(report)["agents"][0]["problems"]] == [(10, 12)]
 
 
+def test_a_problem_whose_line_changed_since_is_counted_in_sarif_and_told_with_its_old_line() -> None:
+    report = build_report("x", [moved(lint_agent("A", 10), None)])
+    (log,) = sarif(report)["runs"]
+    assert (log["results"], log["artifacts"]) == ([], [])
+    (told,) = log["invocations"][0]["toolExecutionNotifications"]
+    assert told["message"]["text"].startswith("1 problem not listed")
+    assert "line 10 when it was checked, changed since: E741" in markdown(report)
+
+
+def test_sarif_names_the_version_of_each_file_by_its_digest() -> None:
+    agents = [moved(lint_agent("A", 10), 12, "aa"), moved(lint_agent("B", 10), 14, "bb"), lint_agent("C", 19)]
+    (log,) = sarif(build_report("x", agents))["runs"]
+    indexes = [each["locations"][0]["physicalLocation"]["artifactLocation"]["index"] for each in log["results"]]
+    assert [log["artifacts"][index].get("hashes") for index in indexes] == [{"sha-256": "aa"}, {"sha-256": "bb"}, None]
+
+
 def test_a_problem_that_two_agents_found_is_one_result_of_the_later_one() -> None:
-    same_line = [lint_agent("A", 12), lint_agent("B", 10, began_with=SHORTER)]
+    same_line = [lint_agent("A", 12), moved(lint_agent("B", 10), 12)]
     (found,) = sarif(build_report("x", same_line))["runs"][0]["results"]
     assert found["properties"]["agent"] == "B"
-    other_lines = [lint_agent("A", 12), lint_agent("B", 12, began_with=SHORTER)]
+    other_lines = [lint_agent("A", 12), moved(lint_agent("B", 12), 14)]
     assert len(sarif(build_report("x", other_lines))["runs"][0]["results"]) == 2
     twice = replace(lint_agent("A", 12), problems=lint_agent("A", 12).problems * 2)
     assert len(sarif(build_report("x", [twice]))["runs"][0]["results"]) == 2

@@ -1,4 +1,7 @@
-"""Reads OTLP JSON with OpenTelemetry's own schema, which refuses unknown fields, and names the spans."""
+"""Reads OTLP JSON with OpenTelemetry's own schema, which refuses unknown fields, and names the spans.
+
+Beside each line of JSON there is the same request as protobuf, in hexadecimal digits.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,10 @@ def _bytes(digits: str) -> str:
     return base64.b64encode(bytes.fromhex(digits)).decode()
 
 
-for line in Path(sys.argv[1]).read_text().splitlines():
+for row in Path(sys.argv[1]).read_text().splitlines():
+    line, _, binary = row.rpartition("\t")
     request = ParseDict(with_bytes(json.loads(line)), ExportTraceServiceRequest())
+    assert ExportTraceServiceRequest.FromString(bytes.fromhex(binary)) == request
     for resource in request.resource_spans:
         for scope in resource.scope_spans:
             for span in scope.spans:

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Self
 import orjson
 
 from remora.context.contracts import ToolSpec
+from remora.context.patterns import redact_values
 from remora.context.schema import problems
 from remora.events import canonical, digest
 
@@ -85,13 +86,14 @@ class RowFile:
             self._part.replace(self.path)
 
     def add(self, row: TrainingRow) -> None:
-        """The row is in the file, unless its prompt was there already."""
+        """The row is in the file, unless its prompt was there already. Secrets that a run showed are redacted."""
         known = digest(canonical(row.messages))
         if known in self._seen:
             self.counts.repeated += 1
             return
         self._seen.add(known)
-        self._file.write(orjson.dumps(asdict(row)) + b"\n")
+        values = asdict(row)
+        self._file.write(orjson.dumps(redact_values(values) if row.origin == "trace" else values) + b"\n")
         self.counts.rows += 1
         self.counts.by_operation[SYNTHETIC if row.origin == SYNTHETIC else row.operation] += 1
 

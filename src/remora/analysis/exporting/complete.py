@@ -39,6 +39,11 @@ class CompleteStream:
         model = self.start.model
         return shared_model_name(str(model.get("name") or model.get("model") or model.get("policy") or ""))
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether it is the log of another program. Prompts in it were built by us and never sent."""
+        return self.start.operation == "import" and "sha256" in (self.start.parent or {})
+
     def model_of(self, reply: ModelResponseEvent) -> str:
         """The model of a reply, without a weights file's folders; empty if the reply names none."""
         return shared_model_name(reply.model)

@@ -1,14 +1,15 @@
 """A stream as OpenTelemetry spans, by the semantic conventions for generative AI, as OTLP/JSON.
 
-One span `invoke_agent` for the agent; in it one span `chat` for each request to a model and one span `execute_tool` for
-each tool call. Ids are derived from the stream, so that a second export gives the same spans. The agents of one run
-share a trace. A fork links to its parent.
+One span `invoke_agent` for the agent; in it one span `chat` for each reply of a model and one span `execute_tool` for
+each tool call. A reply whose prompt is not recorded, as in an imported log, has what was said since the reply before as
+its input. An imported log begins when it took place; how long its steps took is not known. Ids are derived from the
+stream, so that a second export gives the same spans. The agents of one run share a trace. A fork links to its parent.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,11 +23,17 @@ from remora.events import (
     NoticeEvent,
     ToolCallEvent,
     ToolResultEvent,
+    UserInputEvent,
+    is_check,
 )
 
 INTERNAL, CLIENT = 1, 3
 ERROR = 2
 Json = dict[str, Any]
+Clock = Callable[[str], int]
+"""The nanoseconds since 1970 at a timestamp of an event."""
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+"""Tokens of a prompt as Anthropic counts them: the cached ones beside the others."""
 
 
 def otlp(streams: Iterable[CompleteStream], *, content: bool = False) -> Json:
@@ -44,7 +51,9 @@ def agent_spans(stream: CompleteStream, *, content: bool = False) -> list[Json]:
         return []
     trace_id = trace_id_of(stream.start.run_id or stream.start.agent_id)
     agent_id = span_id_of(stream.start.agent_id, 0)
-    return [_agent_span(stream, own, trace_id, agent_id), *_Spans(stream, trace_id, agent_id, content=content).of(own)]
+    clock = _clock(stream)
+    inner = _Spans(stream, trace_id, agent_id, clock, content=content)
+    return [_agent_span(stream, own, trace_id, agent_id, clock, content=content), *inner.of(own)]
 
 
 def trace_id_of(name: str) -> str:
@@ -57,7 +66,16 @@ def span_id_of(agent_id: str, seq: int) -> str:
     return hashlib.sha256(f"remora span {agent_id} {seq}".encode()).hexdigest()[:16]
 
 
-def _agent_span(stream: CompleteStream, own: Sequence[Event], trace_id: str, span_id: str) -> Json:
+def _clock(stream: CompleteStream) -> Clock:
+    """The clock of a stream. That of an imported log begins when the log did, if the log says when."""
+    began = nanoseconds(str((stream.start.parent or {}).get("started") or "")) if stream.is_imported else 0
+    shift = began - nanoseconds(stream.start.ts) if began else 0
+    return lambda ts: max(0, nanoseconds(ts) + shift)
+
+
+def _agent_span(
+    stream: CompleteStream, own: Sequence[Event], trace_id: str, span_id: str, clock: Clock, *, content: bool
+) -> Json:
     start, end = stream.start, stream.end
     failed = end is not None and end.outcome in ("error", "degraded", "cancelled")
     attributes = {
@@ -73,9 +91,12 @@ def _agent_span(stream: CompleteStream, own: Sequence[Event], trace_id: str, spa
         "remora.verdict": end.verdict if end else "",
         "error.type": (end.reason or end.outcome) if end and failed else "",
     }
-    span = _span(trace_id, span_id, "", f"invoke_agent {start.operation or 'agent'}", INTERNAL, own[0].ts, own[-1].ts)
+    if content:
+        attributes |= _conversation(stream, own)
+    times = clock(own[0].ts), clock(own[-1].ts)
+    span = _span(trace_id, span_id, "", f"invoke_agent {start.operation or 'agent'}", INTERNAL, *times)
     span["attributes"] = _attributes(attributes)
-    span["events"] = [_span_event(event) for event in own if isinstance(event, NoticeEvent | AgentErrorEvent)]
+    span["events"] = [_span_event(event, clock) for event in own if isinstance(event, NoticeEvent | AgentErrorEvent)]
     if failed and end:
         span["status"] = {"code": ERROR, "message": end.summary or end.reason}
     parent = start.parent or {}
@@ -90,77 +111,114 @@ def _agent_span(stream: CompleteStream, own: Sequence[Event], trace_id: str, spa
     return span
 
 
+def _conversation(stream: CompleteStream, own: Sequence[Event]) -> Json:
+    """What people asked of an agent, and its last words."""
+    said = [stream.text(event) for event in own if isinstance(event, UserInputEvent)]
+    replies = [event for event in own if isinstance(event, ModelResponseEvent) and event.text]
+    ended = stream.end.summary if stream.end else ""
+    last = stream.text(replies[-1]) if replies and not (ended and replies[-1].calls) else ended
+    asked = [_message("user", text) for text in (stream.start.goal, *said) if text]
+    answer = {"role": "assistant", "parts": [_text_part(last)], "finish_reason": "stop"}
+    return {
+        "gen_ai.input.messages": json_text(asked) if asked else "",
+        "gen_ai.output.messages": json_text([answer]) if last else "",
+    }
+
+
+def _message(role: str, text: str) -> Json:
+    return {"role": role, "parts": [_text_part(text)]}
+
+
+def _text_part(text: str) -> Json:
+    return {"type": "text", "content": text}
+
+
 class _Spans:
     """The spans inside an agent's."""
 
-    def __init__(self, stream: CompleteStream, trace_id: str, parent: str, *, content: bool) -> None:
+    def __init__(self, stream: CompleteStream, trace_id: str, parent: str, clock: Clock, *, content: bool) -> None:
         self._stream = stream
         self._trace_id = trace_id
         self._parent = parent
+        self._clock = clock
         self._content = content
 
     def of(self, own: Sequence[Event]) -> list[Json]:
         asked: ModelRequestEvent | None = None
         calls: dict[str, ToolCallEvent] = {}
-        spans = []
+        news = [_message("user", self._stream.start.goal)] if self._stream.start.goal else []
+        spans, before = [], own[0]
         for event in own:
             match event:
-                case ModelRequestEvent():
+                case UserInputEvent():
+                    news.append(_message("user", self._stream.text(event)))
+                case ModelRequestEvent() if not self._stream.is_imported:
                     asked = event
-                case ModelResponseEvent() if asked is not None:
-                    spans.append(self._chat(asked, event))
-                    asked = None
+                case ModelResponseEvent(rule=""):
+                    spans.append(self._chat(asked, event, news, (asked or before).ts))
+                    asked, news = None, []
                 case ToolCallEvent(call_id=call_id):
                     calls[call_id] = event
                 case ToolResultEvent(call_id=call_id) if call_id in calls:
                     spans.append(self._tool(calls.pop(call_id), event))
+                    news += [] if is_check(event) else [self._returned(event)]
                 case _:
                     pass
+            before = event
         return spans
 
-    def _chat(self, asked: ModelRequestEvent, reply: ModelResponseEvent) -> Json:
+    def _chat(self, asked: ModelRequestEvent | None, reply: ModelResponseEvent, news: list[Json], began: str) -> Json:
+        """The span of a reply. Without a recorded request, its input is the `news`: what was said since the last."""
         model = self._stream.model_of(reply) or self._stream.model
-        usage = reply.usage
-        span = self._inner(asked.seq, f"chat {model}".strip(), CLIENT, asked.ts, reply.ts)
+        usage, seq = reply.usage, asked.seq if asked else reply.seq
+        span = self._inner(seq, f"chat {model}".strip(), CLIENT, began, reply.ts)
+        counted = [usage[name] for name in _INPUT if isinstance(usage.get(name), int)]
+        sent = sum(counted) if counted else asked.tokens.get("total") if asked else None
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _provider(self._stream),
             "gen_ai.request.model": self._stream.model,
             "gen_ai.response.model": self._stream.model_of(reply),
             "gen_ai.response.finish_reasons": [reply.finish] if reply.finish else None,
-            "gen_ai.usage.input_tokens": usage.get("prompt_tokens", asked.tokens.get("total")),
-            "gen_ai.usage.output_tokens": usage.get("completion_tokens"),
-            "remora.turn": asked.turn,
-            "remora.prompt_limit": asked.limit or None,
-            "remora.prompt_sha256": asked.prompt_sha256,
+            "gen_ai.usage.input_tokens": usage.get("prompt_tokens", sent),
+            "gen_ai.usage.output_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+            "remora.turn": reply.turn,
+            "remora.prompt_limit": asked.limit or None if asked else None,
+            "remora.prompt_sha256": asked.prompt_sha256 if asked else "",
             "error.type": reply.error,
         }
         if self._content:
-            attributes |= self._messages(asked, reply)
+            attributes |= self._prompt(asked) if asked else self._heard(news)
+            attributes["gen_ai.output.messages"] = json_text([self._answer(reply)])
         span["attributes"] = _attributes(attributes)
         if reply.error:
             span["status"] = {"code": ERROR, "message": reply.error}
         return span
 
-    def _messages(self, asked: ModelRequestEvent, reply: ModelResponseEvent) -> Json:
+    def _heard(self, news: list[Json]) -> Json:
+        system = self._stream.system
+        return {
+            "gen_ai.system_instructions": json_text([_text_part(system)]) if system else "",
+            "gen_ai.input.messages": json_text(news) if news else "",
+        }
+
+    def _prompt(self, asked: ModelRequestEvent) -> Json:
         prompt = self._stream.prompt(asked)
-        system = [{"type": "text", "content": item["content"]} for item in prompt if item["role"] == "system"]
-        shown = [
-            {"role": item["role"], "parts": [{"type": "text", "content": item["content"]}]}
-            for item in prompt
-            if item["role"] != "system"
-        ]
+        system = [_text_part(item["content"]) for item in prompt if item["role"] == "system"]
+        shown = [_message(item["role"], item["content"]) for item in prompt if item["role"] != "system"]
+        return {"gen_ai.system_instructions": json_text(system), "gen_ai.input.messages": json_text(shown)}
+
+    def _answer(self, reply: ModelResponseEvent) -> Json:
         text = self._stream.text(reply)
-        parts: list[Json] = [{"type": "text", "content": text}] if text else []
+        parts = [_text_part(text)] if text else []
         parts += [
             {"type": "tool_call", "id": call.call_id, "name": call.tool, "arguments": call.args} for call in reply.calls
         ]
-        answer = [{"role": "assistant", "parts": parts, "finish_reason": reply.finish or "stop"}]
-        return {
-            "gen_ai.system_instructions": json_text(system),
-            "gen_ai.input.messages": json_text(shown),
-            "gen_ai.output.messages": json_text(answer),
-        }
+        return {"role": "assistant", "parts": parts, "finish_reason": reply.finish or "stop"}
+
+    def _returned(self, result: ToolResultEvent) -> Json:
+        response = self._stream.raws.get(result.seq, "")
+        return {"role": "tool", "parts": [{"type": "tool_call_response", "id": result.call_id, "response": response}]}
 
     def _tool(self, call: ToolCallEvent, result: ToolResultEvent) -> Json:
         failed = result.outcome in ("error", "unknown")
@@ -186,11 +244,10 @@ class _Spans:
 
     def _inner(self, seq: int, name: str, kind: int, start: str, end: str) -> Json:
         span_id = span_id_of(self._stream.start.agent_id, seq)
-        return _span(self._trace_id, span_id, self._parent, name, kind, start, end)
+        return _span(self._trace_id, span_id, self._parent, name, kind, self._clock(start), self._clock(end))
 
 
-def _span(trace_id: str, span_id: str, parent: str, name: str, kind: int, start: str, end: str) -> Json:
-    first = nanoseconds(start)
+def _span(trace_id: str, span_id: str, parent: str, name: str, kind: int, first: int, last: int) -> Json:
     span: Json = {"traceId": trace_id, "spanId": span_id}
     if parent:
         span["parentSpanId"] = parent
@@ -198,13 +255,13 @@ def _span(trace_id: str, span_id: str, parent: str, name: str, kind: int, start:
         "name": name,
         "kind": kind,
         "startTimeUnixNano": str(first),
-        "endTimeUnixNano": str(max(first, nanoseconds(end))),
+        "endTimeUnixNano": str(max(first, last)),
     }
 
 
-def _span_event(event: NoticeEvent | AgentErrorEvent) -> Json:
+def _span_event(event: NoticeEvent | AgentErrorEvent, clock: Clock) -> Json:
     attributes = _attributes({"remora.code": event.code, "remora.message": event.message})
-    return {"timeUnixNano": str(nanoseconds(event.ts)), "name": event.type, "attributes": attributes}
+    return {"timeUnixNano": str(clock(event.ts)), "name": event.type, "attributes": attributes}
 
 
 def nanoseconds(ts: str) -> int:

@@ -101,7 +101,9 @@ class GenSpan:
     def result(self) -> tuple[bool, Any]:
         """Whether a tool's span has its result, and the result."""
         found = next((name for name in _RESULTS if name in self.given), "")
-        return bool(found), json_of(self.given.get(found))
+        value = self.given.get(found)
+        read = json_of(value)
+        return bool(found), value if read == [] else read  # an empty list is a result, not a message without parts
 
     @property
     def arguments(self) -> Any:

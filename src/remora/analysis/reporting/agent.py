@@ -12,7 +12,7 @@ from remora.analysis._model_names import shared_model_name
 from remora.analysis._rungs import BY_RULE
 from remora.analysis._turns import fold_files
 from remora.analysis.reporting.lost import LostWord, LostWords
-from remora.analysis.reporting.places import listed_problems
+from remora.analysis.reporting.places import Place, listed_problems
 from remora.context.text import one_line
 from remora.events import (
     AgentEndEvent,
@@ -126,7 +126,9 @@ class AgentReport:
     check: Mapping[str, Any] = field(default_factory=dict)
     """The counts of its check, and `evidence`: the seqs of the results that prove them."""
     problems: tuple[Mapping[str, Any], ...] = ()
-    """What the last check still found, if its result lists it: `code`, `message`, `row`, `column`."""
+    """What the last check still found, if its result lists it: `code`, `message`, `row`, `column`.
+
+    With a place also `line`: the line in the file as it is now, None if it changed since."""
     turns: int = 0
     inherited: int = 0
     """Turns that it inherited from its parent. They are not counted in steps, tokens or time."""
@@ -136,8 +138,8 @@ class AgentReport:
     by_rule: int = 0
     """Decisions that rules made."""
     files: tuple[FileReport, ...] = ()
-    began_with: str = ""
-    """The open changes of earlier agents that its file began with, as a unified diff."""
+    place: Place | None = None
+    """Where its node is now. None if nobody looked: lines are then those that it saw."""
     lost: tuple[LostWord, ...] = ()
     notices: tuple[str, ...] = ()
     damage: str = ""

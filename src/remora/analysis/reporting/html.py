@@ -218,7 +218,7 @@ def _facts(agent: AgentReport) -> Iterator[tuple[str, str]]:
     if parent := words.parent_text(agent):
         yield "origin", parent
     yield "verdict", words.verdict_text(agent)
-    left = "; ".join(words.problem_text(agent, item) for item in agent.problems[:10])
+    left = "; ".join(words.problem_text(item) for item in agent.problems[:10])
     own = ("its own words", agent.summary)
     optional = (("evidence", words.evidence_text(agent)), ("left", left), ("why not more", agent.why), own)
     yield from ((name, value) for name, value in optional if value)

@@ -174,7 +174,7 @@ def _facts(agent: AgentReport) -> Iterator[str]:
     if evidence := words.evidence_text(agent):
         yield f"- evidence of the verdict: {code(evidence)}"
     for item in agent.problems[:10]:
-        yield f"- left: {code(words.problem_text(agent, item))}"
+        yield f"- left: {code(words.problem_text(item))}"
     if agent.why:
         yield f"- why not more: {code(agent.why, 400)}"
     if agent.summary:

@@ -1,17 +1,22 @@
-"""The places of problems: what a check lists, and its lines in the project's files."""
+"""The places of problems: what a check lists, and its lines in the file."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from remora.context.text import one_line
 
-if TYPE_CHECKING:
-    from remora.analysis.reporting.agent import AgentReport
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The version of an agent's file to which its lines refer."""
+
+    sha256: str = ""
+    """Digest of that version; empty if it is not known, or if the file is gone."""
+    lines: tuple[int, int] | None = None
+    """The first and last line of the agent's node."""
 
 
 def listed_problems(raw: Any) -> tuple[Mapping[str, Any], ...]:
@@ -34,36 +39,19 @@ def listed_problems(raw: Any) -> tuple[Mapping[str, Any], ...]:
     return tuple(found)
 
 
-def project_line(agent: AgentReport, line: int) -> int:
-    """The line of the project's file that became `line` of the file as the agent left it."""
-    file = agent.node.get("file")
-    own = next((each.diff for each in agent.files if each.path == file and each.decision == "open"), "")
-    return first_line(agent, line_before(own, line))
+def line_now(problem: Mapping[str, Any]) -> int | None:
+    """The line of a problem in the file as it is now; None if that line changed since the check.
 
-
-def first_line(agent: AgentReport, line: int) -> int:
-    """The line of the project's file that became `line` of the file as the agent began with it."""
-    return line_before(agent.began_with, max(1, line))
-
-
-def line_before(diff: str, line: int) -> int:
-    """The line of the old file that became `line` of the new one, by a unified diff.
-
-    Of lines that were replaced, the first is the first. An added line is where it was added.
+    The line as the check saw it if the file was not looked at.
     """
-    shift = old = new = inside = removed = 0
-    for text in diff.split("\n"):
-        if inside <= 0 and (hunk := _HUNK.match(text)):
-            old, new = int(hunk[1]), int(hunk[3])
-            inside = int(hunk[2] or 1) + int(hunk[4] or 1)
-            removed = 0
-            if line < new:
-                break
-        elif inside > 0 and text[:1] in (" ", "+", "-"):
-            inside -= 2 if text[0] == " " else 1
-            if text[0] != "-" and new == line:
-                return max(1, old - (removed if text[0] == "+" else 0))
-            removed = {"-": removed + 1, "+": max(0, removed - 1), " ": 0}[text[0]]
-            old, new = old + (text[0] != "+"), new + (text[0] != "-")
-            shift = old - new
-    return max(1, line + shift)
+    line: int | None = problem.get("line", problem["row"])
+    return line
+
+
+def node_lines(node: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The first and last line of a recorded node; None if they are not lines."""
+    lines = node.get("lines")
+    if not isinstance(lines, Sequence) or len(lines) != 2 or not all(isinstance(line, int) for line in lines):
+        return None
+    first = max(1, lines[0])
+    return first, max(first, lines[1])

@@ -1,8 +1,10 @@
 """A report as SARIF 2.1.0, for code scanning and for editors.
 
 Each problem that an agent left is a result: those that its last check lists with a line, else one for the node. An
-agent that failed or was interrupted is a result too. Proposed changes are results of level `note`. Lines are those of
-the project's files, also for an agent that began with the changes of others.
+agent that failed or was interrupted is a result too. Proposed changes are results of level `note`.
+
+Lines are those of the project's files as they were when the report was made; `artifacts` names those versions by their
+digests. A problem whose line changed since its check is no result: it is counted in a notification.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from urllib.parse import quote
 from remora._version import __version__
 from remora.analysis.reporting import words
 from remora.analysis.reporting.agent import AgentReport
-from remora.analysis.reporting.places import first_line, project_line
+from remora.analysis.reporting.places import line_now, node_lines
 from remora.analysis.reporting.totals import Report
+from remora.context.text import number
 from remora.events import short_id
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -29,6 +32,7 @@ def sarif(report: Report) -> Json:
     rules = sorted({str(result["ruleId"]) for result in results})
     for result in results:
         result["ruleIndex"] = rules.index(str(result["ruleId"]))
+    artifacts = _artifacts(results, report.agents)
     driver = {
         "name": "Remora",
         "version": __version__,
@@ -43,7 +47,8 @@ def sarif(report: Report) -> Json:
                 "tool": {"driver": driver},
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The project's root folder"}}},
-                "invocations": [{"executionSuccessful": not report.statuses.get("failed")}],
+                "invocations": [_invocation(report)],
+                "artifacts": artifacts,
                 "results": results,
             }
         ],
@@ -72,6 +77,31 @@ def _line(result: Json) -> str:
     return f"{place['artifactLocation']['uri']}:{place.get('region', {}).get('startLine')}"
 
 
+def _artifacts(results: Iterable[Json], agents: Sequence[AgentReport]) -> list[Json]:
+    """The versions of the files that results are about. Each location gets the index of its own."""
+    versions = {agent.agent_id: agent.place.sha256 for agent in agents if agent.place}
+    found: dict[tuple[str, str], Json] = {}
+    for result in results:
+        for place in result.get("locations", ()):
+            location = place["physicalLocation"]["artifactLocation"]
+            version = versions.get(result["properties"]["agent"], "")
+            artifact = {"location": dict(location), "roles": ["analysisTarget"]}
+            found.setdefault(
+                (location["uri"], version), artifact | ({"hashes": {"sha-256": version}} if version else {})
+            )
+            location["index"] = list(found).index((location["uri"], version))
+    return list(found.values())
+
+
+def _invocation(report: Report) -> Json:
+    invocation: Json = {"executionSuccessful": not report.statuses.get("failed")}
+    changed = sum(line_now(item) is None for agent in report.agents for item in agent.problems)
+    if changed:
+        told = f"{number(changed, 'problem')} not listed: the lines changed after the check, so run it again"
+        invocation["toolExecutionNotifications"] = [{"level": "note", "message": {"text": told}}]
+    return invocation
+
+
 def _rule(name: str) -> Json:
     operation, _, problem = name.removeprefix("remora/").partition("/")
     return {
@@ -91,7 +121,8 @@ def _results(agent: AgentReport) -> Iterator[Json]:
     elif agent.problems:
         for item in agent.problems:
             rule = f"remora/{operation}/{item['code'] or 'problem'}"
-            yield _result(agent, rule, "warning", f"{item['code']}: {item['message']}", item)
+            if line_now(item) is not None:
+                yield _result(agent, rule, "warning", f"{item['code']}: {item['message']}", item)
     elif agent.status in ("partial", "unchanged"):
         told = words.verdict_text(agent) + (f". {agent.why}" if agent.why else "")
         yield _result(agent, f"remora/{operation}/{agent.check.get('key') or 'partial'}", "warning", told)
@@ -120,18 +151,10 @@ def _location(agent: AgentReport, item: Mapping[str, Any] | None) -> Json | None
         return None
     physical: Json = {"artifactLocation": {"uri": quote(file, safe="/~"), "uriBaseId": "SRCROOT"}}
     if item is not None:
-        physical["region"] = {"startLine": project_line(agent, item["row"]), "startColumn": item["column"]}
-    elif region := _lines(agent):
-        physical["region"] = region
+        physical["region"] = {"startLine": line_now(item), "startColumn": item["column"]}
+    elif lines := agent.place.lines if agent.place else node_lines(agent.node):
+        physical["region"] = {"startLine": lines[0], "endLine": lines[1]}
     return {"physicalLocation": physical}
-
-
-def _lines(agent: AgentReport) -> Json | None:
-    lines = agent.node.get("lines")
-    if not isinstance(lines, Sequence) or len(lines) != 2 or not all(isinstance(line, int) for line in lines):
-        return None
-    first, last = (first_line(agent, line) for line in lines)
-    return {"startLine": first, "endLine": max(first, last)}
 
 
 def _plain(text: str) -> str:

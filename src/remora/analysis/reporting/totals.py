@@ -11,7 +11,7 @@ from typing import Any
 
 from remora.analysis._rungs import BY_RULE
 from remora.analysis.reporting.agent import AgentReport, ModelUse, Status
-from remora.analysis.reporting.places import project_line
+from remora.analysis.reporting.places import line_now
 
 TOP = 10
 """Rows of the tables of failures, slow tools and lost words."""
@@ -269,7 +269,7 @@ def report_json(report: Report) -> dict[str, Any]:
     agents = [
         asdict(agent)
         | {"files": [{"path": file.path, "decision": file.decision, "diff": file.diff} for file in agent.files]}
-        | {"problems": [{**item, "line": project_line(agent, item["row"])} for item in agent.problems]}
+        | {"problems": [{**item, "line": line_now(item)} for item in agent.problems]}
         | {name: getattr(agent, name) for name in _COMPUTED}
         for agent in report.agents
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remora.analysis.reporting.agent import AgentReport
-from remora.analysis.reporting.places import project_line
+from remora.analysis.reporting.places import line_now
 from remora.analysis.reporting.totals import Group, Report
 from remora.context.text import number
 from remora.events import short_id
@@ -74,9 +74,11 @@ def evidence_text(agent: AgentReport) -> str:
     return ", ".join(f"seq {seq}" for seq in seqs) if isinstance(seqs, list | tuple) else ""
 
 
-def problem_text(agent: AgentReport, item: Mapping[str, Any]) -> str:
+def problem_text(item: Mapping[str, Any]) -> str:
     """One problem that a check still found, at its line in the project: `line 19: B008 Do not call …`."""
-    return f"line {project_line(agent, item['row'])}: {item['code']} {item['message']}"
+    line = line_now(item)
+    place = f"line {line}" if line is not None else f"line {item['row']} when it was checked, changed since"
+    return f"{place}: {item['code']} {item['message']}"
 
 
 def times(report: Report) -> tuple[str, str]:

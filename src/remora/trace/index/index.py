@@ -20,7 +20,7 @@ from remora.errors import ConfigError, TraceError
 from remora.trace.files.lines import StreamKind
 from remora.trace.index.database import SCHEMA, IndexFile, can_search
 from remora.trace.index.fill import StreamRow, Texts, fingerprint_of, known_streams
-from remora.trace.index.query import Filter, Found, Hit, Located, Source, View, excerpt, match_query
+from remora.trace.index.query import Clean, Filter, Found, Hit, Located, Source, View, excerpt, match_query
 from remora.trace.index.update import CatchUp, Progress, Tail, Updater
 from remora.trace.turns.keys import TraceKey, trace_key
 
@@ -120,7 +120,7 @@ class TraceIndex:
         rows, total = self._ask(lambda view: view.newest(wanted, kind, limit))
         return [_info(stream) for stream in rows], total
 
-    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
+    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50, clean: Clean = str) -> list[Hit]:
         """The newest matching events that contain every word of `text`, newest stream first.
 
         Raises `ConfigError` if `text` has no word.
@@ -129,7 +129,7 @@ class TraceIndex:
         if not self._text or not can_search():
             why = "this index was opened without texts" if not self._text else "this SQLite was built without FTS5"
             raise ConfigError(f"Words cannot be searched: {why}", hint="Filters work without it")
-        return self._ask(lambda view: list(islice(self._hits(view, query, text, wanted), limit)), text=True)
+        return self._ask(lambda view: list(islice(self._hits(view, query, text, wanted, clean), limit)), text=True)
 
     def turn(self, key: TraceKey) -> list[Found]:
         """All events of one turn."""
@@ -230,12 +230,12 @@ class TraceIndex:
         streams = known_streams(db, _OF_AGENT, (wanted.run, wanted.operation, wanted.node)).values()
         return all(fingerprint_of(self._state_dir / f"{each.stream_id}.jsonl") == each.fingerprint for each in streams)
 
-    def _hits(self, view: View, query: str, text: str, wanted: Filter) -> Iterator[Hit]:
+    def _hits(self, view: View, query: str, text: str, wanted: Filter, clean: Clean) -> Iterator[Hit]:
         for at in view.matches(query, wanted):
             if found := view.read(at, self._texts):
                 event = found[0].event
                 key = trace_key(event.run_id, event.operation, event.node_id, event.turn)
-                yield Hit(at.stream_id, event, key, excerpt(found[1], text))
+                yield Hit(at.stream_id, event, key, excerpt(clean(found[1]), text))
 
 
 def _events(view: View, rows: Iterable[Located]) -> Iterator[Found]:

@@ -13,7 +13,7 @@ import heapq
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,6 +117,10 @@ def match_query(text: str) -> str:
             "Nothing to search for: expected a word of letters or digits", hint="Give a word, or use filters alone"
         )
     return " ".join(f'"{word}"' for word in words)
+
+
+Clean = Callable[[str], str]
+"""Returns a text as it is shown."""
 
 
 def excerpt(body: str, text: str) -> str:

@@ -11,7 +11,16 @@ from remora.errors import TraceError
 from remora.trace.files.lines import StreamKind, parse
 from remora.trace.index.fill import Texts
 from remora.trace.index.index import StreamInfo
-from remora.trace.index.query import Condition, Filter, Hit, event_condition, excerpt, match_query, stream_condition
+from remora.trace.index.query import (
+    Clean,
+    Condition,
+    Filter,
+    Hit,
+    event_condition,
+    excerpt,
+    match_query,
+    stream_condition,
+)
 from remora.trace.turns.keys import trace_key
 
 if TYPE_CHECKING:
@@ -78,7 +87,7 @@ class StoreIndex:
         counted = self._ask(f"SELECT count(*) FROM {_FROM} WHERE {where}", values)
         return [_info(row) for row in reversed(rows)], counted[0][0] if counted else 0
 
-    def search(self, text: str, wanted: Filter, limit: int) -> list[Hit]:
+    def search(self, text: str, wanted: Filter, limit: int, clean: Clean = str) -> list[Hit]:
         """The newest matching events that contain every word of `text`, newest stream first."""
         words = re.findall(r'"([^"]+)"', match_query(text))
         condition = _adapted(event_condition(wanted), "o.", "e.")
@@ -89,16 +98,16 @@ class StoreIndex:
             f"ORDER BY {_LAST}, e.seq DESC LIMIT %s",
             [*words, *condition.values, limit],
         )
-        return [hit for stream_id, line in rows if (hit := self._hit(stream_id, line, text)) is not None]
+        return [hit for stream_id, line in rows if (hit := self._hit(stream_id, line, text, clean)) is not None]
 
-    def _hit(self, stream_id: str, line: bytes, text: str) -> Hit | None:
+    def _hit(self, stream_id: str, line: bytes, text: str, clean: Clean) -> Hit | None:
         try:
             fields = parse(line).fields or {}
             event = events.from_record(fields)
         except TraceError:
             return None  # no reader yields such an event
         key = trace_key(event.run_id, event.operation, event.node_id, event.turn)
-        return Hit(stream_id, event, key, excerpt(self._texts.extract(fields), text))
+        return Hit(stream_id, event, key, excerpt(clean(self._texts.extract(fields)), text))
 
     def _streams_where(self, wanted: Filter, kind: StreamKind) -> tuple[str, list[Any]]:
         condition = _adapted(stream_condition(wanted), "", "")

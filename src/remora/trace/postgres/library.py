@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from remora.events import is_id, next_id
 from remora.trace.files.heads import Heads, Note
 from remora.trace.files.state import choose, find_streams
-from remora.trace.index.query import Filter, Hit
+from remora.trace.index.query import Clean, Filter, Hit
 from remora.trace.library import LOOK_AGAIN_S, Library, WaitForNews
 from remora.trace.postgres.index import StoreIndex
 from remora.trace.postgres.retention import delete_planned, plan_store
@@ -91,9 +91,9 @@ class PostgresLibrary(Library):
         """The newest `limit` rows of `agents`, and how many there are in all."""
         return self._found.newest(self._named(wanted), "traces", limit)
 
-    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """The newest events that contain every word of `text`."""
-        return self._found.search(text, self._named(wanted), limit)
+    def search(self, text: str, wanted: Filter = _EVERYTHING, *, limit: int = 50, clean: Clean = str) -> list[Hit]:
+        """The newest events that contain every word of `text`. Excerpts are taken from what `clean` returns."""
+        return self._found.search(text, self._named(wanted), limit, clean)
 
     def verify(
         self, fragment: str | None = None, *, quick: bool = False, progress: Progress | None = None
