@@ -232,7 +232,7 @@ RAISED = """def f(a):
         raise ValueError(a)
     raise KeyError(a)
 """
-ELSEWHERE = """def one(a, width):
+DESCRIBED = """def {name}(a, width):
     '''Do it.
 
     Args:
@@ -242,7 +242,8 @@ ELSEWHERE = """def one(a, width):
     '''
 
 
-def f(b, width, c):
+"""
+BESIDE = """def f(b, width, c):
     '''Do it.
 
     Args:
@@ -250,6 +251,7 @@ def f(b, width, c):
         c: Last.
     '''
 """
+ELSEWHERE = "".join(DESCRIBED.format(name=name) for name in ("one", "two", "three")) + BESIDE
 SPACED = """def f(a):
     '''Do it.
 
@@ -285,7 +287,7 @@ REPAIRS = {
         "        KeyError: If unknown.",
         "        KeyError: If unknown.\n        ValueError: If `a` is negative.",
     ),
-    "a parameter that the project describes elsewhere": (
+    "a parameter that three others of the file describe": (
         ELSEWHERE,
         "        b: First.\n",
         "        b: First.\n        width (int): Columns of text.\n",
@@ -310,6 +312,18 @@ async def test_a_list_that_would_stay_incomplete_is_not_half_completed(make: Mak
     value = await _call(make(source, "f"), "read_current_docstring")
     assert value["candidate_actions"] == []
     assert value["result"]["problems"] == ["`width` is not described", "`depth` is not described"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        DESCRIBED.format(name="one") + DESCRIBED.format(name="two") + BESIDE,
+        ELSEWHERE.replace("c: Last.", "c: Last.\n        columns: Of text.").replace("c):", "c, **more):"),
+    ],
+)
+async def test_one_name_that_may_mean_two_things_is_described_nowhere_else(make: Make, source: str) -> None:
+    value = await _call(make(source, "f"), "read_current_docstring")
+    assert [action["tool"] for action in value["candidate_actions"]] in ([], ["submit_result"])
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,9 @@ def parameter_problems(facts, doc):
     told = described_names(doc)
     every = [item["name"] for item in facts["parameters"]]
     known = [name for name in told if name in every]
-    is_list = known and len(missing) <= len(known) and known == [name for name in every if name in known]
-    return gone if known else [], missing if is_list else []
+    # What is described and is no parameter may be what a missing one was called before.
+    is_list = len(known) == len(told) >= len(missing) and known == [name for name in every if name in known]
+    return gone if known else [], missing if known and is_list else []
 
 
 def described_names(doc):
