@@ -342,6 +342,22 @@ async def test_a_docstring_that_nothing_contradicts_is_complete(make: Make, sour
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "is_renamed"),
+    [
+        ("timestmap", "timestamp", True),
+        ("excs", "exceptions", True),
+        ("file", "file_name", True),
+        ("parser", "params", False),
+        ("data", "a", False),
+    ],
+)
+async def test_only_names_that_are_alike_are_one_parameter(make: Make, old: str, new: str, is_renamed: bool) -> None:
+    source = f'def f(left, {new}):\n    """Try it.\n\n    :param left: One.\n    :param {old}: Other.\n    """\n'
+    value = await _call(make(source, "f"), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == ("outdated" if is_renamed else "unclear")
+
+
+@pytest.mark.parametrize(
     ("names", "said"),
     [
         ("x, y", "`left` is no parameter, and `x` is not described"),
