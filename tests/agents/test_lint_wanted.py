@@ -183,3 +183,8 @@ async def test_flake8_that_nobody_runs_asks_for_nothing(agent_tools: Make) -> No
     found = await _call(agent_tools("lint", files, "a.py"), "run_linter")
     assert [error["code"] for error in found["result"]["errors"]] == ["F401"]
     assert found["diagnostics"] == ["21 errors by flake8's settings left alone: the project does not run it here"]
+
+
+async def test_a_raw_text_of_bytes_is_one_in_python_2_too(lint_tools: Make, tmp_path: Path) -> None:
+    await _call(lint_tools(b"x = f(b'\\[a\\]', '\\[')\n"), "apply_fix", code="safe")
+    assert _now(tmp_path) == b"x = f(br'\\[a\\]', r'\\[')\n"

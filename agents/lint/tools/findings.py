@@ -46,6 +46,7 @@ async def ruff(file, text):
         settings = without_linter(settings)
         reported = [error for error in every if counts(error, file, whole, settings)]
     reported = [{**error, "fix": None} if hides_mistake(error, whole) else error for error in reported]
+    reported = [with_bytes_first(error, whole) for error in reported]
     several = many_in_a_function(reported, whole)
     reported = [error for error in reported if settings["linter"] or error not in several]
     return await guard_imports(file, whole, reported)
@@ -80,6 +81,18 @@ def hides_mistake(error, whole):
     """Whether ruff's fix may only hide a mistake: of a text that does not fit its arguments, or with doubled braces."""
     line = whole[error["location"]["row"] - 1] if error["location"]["row"] <= len(whole) else ""
     return error["code"] in MISFITS or (error["code"] == "F541" and "{{" in line)
+
+
+def with_bytes_first(error, whole):
+    """The error with a fix that writes `br` before a text of bytes: `rb` is no Python 2."""
+    edits = error["fix"]["edits"] if error["fix"] and error["code"] == "W605" else []
+    if len(edits) != 1 or edits[0]["location"] != edits[0]["end_location"]:
+        return error
+    row, column = edits[0]["location"]["row"], edits[0]["location"]["column"]
+    if whole[row - 1][column - 1] not in "bB":
+        return error
+    place = {"row": row, "column": column + 1}
+    return {**error, "fix": {**error["fix"], "edits": [{**edits[0], "location": place, "end_location": place}]}}
 
 
 def is_unlinted(file, reported):
