@@ -1,6 +1,7 @@
-"""A pytest plugin that shifts the clock before the project is imported, by `REMORA_SHIFT_S` seconds, and renames the host.
+"""A pytest plugin that shifts the clock and renames the machine before the project is imported.
 
-It shifts the clock for `time` and `datetime`. The times of files and the clock of SQLite stay as they are.
+`REMORA_SHIFT_S` says by how many seconds, `REMORA_HOST` the name. It shifts the clock for `time` and
+`datetime`. The times of files and the clock of SQLite stay as they are.
 """
 
 import ctypes

@@ -17,7 +17,9 @@ from .elsewhere import other_place
 from .exchange import SPEC, report
 
 ELSEWHERE_S = 12
-OUTSIDE = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "subprocess.Popen", "os.system")
+OUTSIDE = (
+    "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "subprocess.Popen", "os.system",
+)  # fmt: skip
 """Events of Python's own audit: what they lead to is another thing on another machine."""
 BLIND = ("Exception", "BaseException")
 """Errors that any mistake raises too, in a test that expects them."""
