@@ -188,3 +188,22 @@ async def test_flake8_that_nobody_runs_asks_for_nothing(agent_tools: Make) -> No
 async def test_a_raw_text_of_bytes_is_one_in_python_2_too(lint_tools: Make, tmp_path: Path) -> None:
     await _call(lint_tools(b"x = f(b'\\[a\\]', '\\[')\n"), "apply_fix", code="safe")
     assert _now(tmp_path) == b"x = f(br'\\[a\\]', r'\\[')\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("import setting", "none"),
+        ("# Does some sys.path manipulation.\n# noinspection PyUnresolvedReferences\nimport json", "none"),
+        ("import json", "safe"),
+        ("from setting import a", "unsafe"),
+    ],
+)
+async def test_a_module_of_the_project_is_imported_to_run_it(agent_tools: Make, line: str, verdict: str) -> None:
+    files = {
+        "examples/a.py": f"{line}\n\nprint(1)\n",
+        "examples/setting.py": "import sys\n\nsys.path.insert(0, '..')\n",
+    }
+    tools = agent_tools("lint", {**files, "ruff.toml": 'lint.select = ["F"]\n'}, "examples/a.py")
+    errors = (await _call(tools, "run_linter"))["result"]["errors"]
+    assert [error["fix"]["applicability"] for error in errors] == ([] if verdict == "none" else [verdict])

@@ -41,6 +41,8 @@ async def guard_imports(file, whole, errors):
     await look_up(file, [name for name in asked.values() if (file, name[0]) not in KNOWN])
     known_of = {place: KNOWN[(file, asked[place][0])] for place in asked}
     stay = {*meant, *[one for one in known_of if known_of[one] == "used"]}
+    # To import a whole module of the project runs it: it may change the path, or register something.
+    stay |= {one for one in known_of if known_of[one] == "own" and re.match(r"\s*import\b", whole[row_of(errors[one])])}
     # ruff's fix of one unused name takes away all unused names of its statement.
     kept = {str(errors[one]["fix"]["edits"]) for one in stay if errors[one]["fix"] and errors[one]["code"] == "F401"}
     # What would make a line too long for those around it needs a formatter.
@@ -52,6 +54,11 @@ async def guard_imports(file, whole, errors):
             continue
         left.append({**error, "fix": {**fix, "applicability": "unsafe"}} if known == "own" and fix else error)
     return left
+
+
+def row_of(error):
+    """The place of an error's line in the list of lines."""
+    return error["location"]["row"] - 1
 
 
 WIDTH = 79
@@ -114,7 +121,7 @@ async def look_up(file, names):
         except OSError:  # it takes too long, so nobody knows who imports these names
             KNOWN.update({(file, name): "used" for name, _ in names})
             return
-    own = await own_modules() if names else []
+    own = await own_modules(file) if names else []
     for name, source in names:
         # Nobody takes a type such as `Any` from where it is imported by `*`.
         star = r"" if source.startswith("typing.") else r"|import\s+\*"
@@ -133,10 +140,10 @@ async def is_cited(file):
     return any(hit["path"].endswith((".md", ".rst", ".txt")) for hit in hits)
 
 
-async def own_modules():
-    """The top-level modules and packages of the project."""
+async def own_modules(file):
+    """The top-level modules and packages of the project, and those beside a file, which scripts import too."""
     found = []
-    for folder in (".", "src"):
+    for folder in dict.fromkeys((".", "src", file.rpartition("/")[0] or ".")):
         try:
             found += await list_dir(folder)
         except OSError:
