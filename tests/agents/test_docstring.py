@@ -608,3 +608,12 @@ async def test_assignments_between_attributes_are_not_told_once_more(make: Make)
     value = await _call(make(source, "Reader.consume", GOOGLE), "read_current_docstring")
     assert value["knowledge_delta"]["docstring_state"] == "missing"
     assert value["candidate_actions"] == []
+
+
+async def test_the_second_function_of_a_name_is_left_alone(make: Make) -> None:
+    one = 'def f(new_name):\n    """Try it.\n\n    :param name: It.\n    """\n    return new_name\n\n\n'
+    states = [
+        (await _call(make(one * 2, name), "read_current_docstring"))["knowledge_delta"]["docstring_state"]
+        for name in ("f", "f#2")
+    ]
+    assert states == ["outdated", "complete"]

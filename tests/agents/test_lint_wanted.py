@@ -186,8 +186,8 @@ async def test_flake8_that_nobody_runs_asks_for_nothing(agent_tools: Make) -> No
 
 
 async def test_a_raw_text_of_bytes_is_one_in_python_2_too(lint_tools: Make, tmp_path: Path) -> None:
-    await _call(lint_tools(b"x = f(b'\\[a\\]', '\\[')\n"), "apply_fix", code="safe")
-    assert _now(tmp_path) == b"x = f(br'\\[a\\]', r'\\[')\n"
+    await _call(lint_tools(b"x = f(b'\\[a\\]', '\\[', u'\\[')\n"), "apply_fix", code="safe")
+    assert _now(tmp_path) == b"x = f(br'\\[a\\]', r'\\[', u'\\[')\n"
 
 
 @pytest.mark.parametrize(
@@ -207,3 +207,10 @@ async def test_a_module_of_the_project_is_imported_to_run_it(agent_tools: Make, 
     tools = agent_tools("lint", {**files, "ruff.toml": 'lint.select = ["F"]\n'}, "examples/a.py")
     errors = (await _call(tools, "run_linter"))["result"]["errors"]
     assert [error["fix"]["applicability"] for error in errors] == ([] if verdict == "none" else [verdict])
+
+
+async def test_the_order_of_imports_is_nobodys_concern_where_nobody_lints(lint_tools: Make, tmp_path: Path) -> None:
+    code = b"import os\n\ndifflib = None\nimport sys\n\nprint(os, sys)\n"
+    assert len((await _call(lint_tools(code), "run_linter"))["result"]["errors"]) == 1
+    (tmp_path / "ruff.toml").unlink()
+    assert (await _call(lint_tools(code), "run_linter"))["result"]["errors"] == []

@@ -14,8 +14,8 @@ SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = [^\n]{1,40})"
 
 
 def is_checked(file, facts):
-    """Whether a docstring is compared with its code: not that of a class, and none of the tests."""
-    return facts["kind"] != "class" and not is_in_tests(file)
+    """Whether a docstring is compared with its code: not that of a class, of a second function of a name, of a test."""
+    return facts["kind"] != "class" and "#" not in facts["qualified"] and not is_in_tests(file)
 
 
 def why_left_alone(file, facts, habits, above):

@@ -84,10 +84,12 @@ def hides_mistake(error, whole):
 
 
 def with_bytes_first(error, whole):
-    """The error with a fix that writes `br` before a text of bytes: `rb` is no Python 2."""
+    """The error with a fix that writes `br` before a text of bytes: `rb` is no Python 2, where `u` matters too."""
     edits = error["fix"]["edits"] if error["fix"] and error["code"] == "W605" else []
-    if len(edits) != 1 or edits[0]["location"] != edits[0]["end_location"]:
+    if len(edits) != 1:
         return error
+    if edits[0]["location"] != edits[0]["end_location"]:
+        return {**error, "fix": None}
     row, column = edits[0]["location"]["row"], edits[0]["location"]["column"]
     if whole[row - 1][column - 1] not in "bB":
         return error
