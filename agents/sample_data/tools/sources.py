@@ -89,7 +89,9 @@ async def called_cases(facts, parameters, module):
         return []
     owners = "|".join([re.escape(part) for part in module.split(".")])
     lead = r"[.]" if is_method else rf"(?:^|[^\w.])(?:(?:{owners})\.)*"
-    hits = sorted([hit for hit in hits if hit not in defined], key=lambda hit: "test" not in hit["path"])
+    # What its own file passes to a function is a part of the code, and no example of it.
+    own = [hit["path"] for hit in defined]
+    hits = sorted([hit for hit in hits if hit["path"] not in own], key=lambda hit: "test" not in hit["path"])
     texts = list(dict.fromkeys(hit["text"][:LONGEST] for hit in hits))[:MOST_CALLS]
     found = [re.split(rf"{lead}{name}\(", text)[1:2] for text in texts]
     return fitting_cases([inside_brackets(one[0]) for one in found if one], parameters)
