@@ -357,6 +357,14 @@ async def test_only_names_that_are_alike_are_one_parameter(make: Make, old: str,
     assert value["knowledge_delta"]["docstring_state"] == ("outdated" if is_renamed else "unclear")
 
 
+async def test_many_that_became_one_are_left_to_a_person(make: Make) -> None:
+    source = (
+        'def f(matcher):\n    """Try it.\n\n    Args:\n        *matchers (M): All to add.\n    """\n    g(matcher)\n'
+    )
+    assert (await _call(make(source, "f"), "read_current_docstring"))["result"]["problems"] == []
+    assert (await _call(make(source.replace("*", ""), "f"), "read_current_docstring"))["result"]["problems"] != []
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [

@@ -67,6 +67,8 @@ def repairs_of(facts, behaviour, habits, doc, body):
     """What is wrong with a docstring that is there: repairs that need no words of a model, and parameters that do."""
     gone, missing = parameter_problems(facts, doc)
     new = renamed(gone, missing)
+    if new and re.search(rf"\*{gone[0]}\b", doc):
+        return [], []  # it took many, and takes one: the rest of the description is about many too
     if new:
         return [{"do": "rename", "name": gone[0], "new": new}], []
     missing = [name for name in missing if is_taken(name, body)]
