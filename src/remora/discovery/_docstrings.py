@@ -32,7 +32,7 @@ _ENTRY = {
 """Indentation, name, type in brackets and description of a parameter, by style."""
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|testing|docs?|examples?|demos?|benchmarks?)/"
-    r"|(?:^|/)(?:test_[^/]*|[^/]*_test|(?:example|demo)[^/]*|tests?|conftest|setup)\.py$"
+    r"|(?:^|/)(?:test_[^/]*|[^/]*_test|(?:example|demo)[^/]*|[^/]*_(?:example|demo)|tests?|conftest|setup)\.py$"
 )
 BUILTIN = {kind.__name__: kind for kind in (dict, list, set, frozenset, tuple, str, bytes, int, float, object, type)}
 
