@@ -197,6 +197,8 @@ async def test_a_raw_text_of_bytes_is_one_in_python_2_too(lint_tools: Make, tmp_
         ("# Does some sys.path manipulation.\n# noinspection PyUnresolvedReferences\nimport json", "none"),
         ("import json", "safe"),
         ("from setting import a", "unsafe"),
+        ("from . import setting", "none"),
+        ("from examples import setting", "none"),
     ],
 )
 async def test_a_module_of_the_project_is_imported_to_run_it(agent_tools: Make, line: str, verdict: str) -> None:
@@ -214,3 +216,12 @@ async def test_the_order_of_imports_is_nobodys_concern_where_nobody_lints(lint_t
     assert len((await _call(lint_tools(code), "run_linter"))["result"]["errors"]) == 1
     (tmp_path / "ruff.toml").unlink()
     assert (await _call(lint_tools(code), "run_linter"))["result"]["errors"] == []
+
+
+async def test_no_fix_leaves_an_import_that_nothing_uses(agent_tools: Make, tmp_path: Path) -> None:
+    code = "from typing import Optional\n\nx: Optional[int] = None\n"
+    settings = 'target-version = "py312"\nlint.select = ["UP"{more}]\n'
+    for more, has_old in (("", True), (', "F"', False)):
+        tools = agent_tools("lint", {"a.py": code, "ruff.toml": settings.replace("{more}", more)}, "a.py")
+        await _call(tools, "apply_fix", code="safe")
+        assert (b"Optional[int]" in _now(tmp_path)) is has_old

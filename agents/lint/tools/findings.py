@@ -52,6 +52,22 @@ async def ruff(file, text):
     return await guard_imports(file, whole, reported)
 
 
+async def unused_imports(file, text):
+    """How many imports nothing uses, whether or not the project's settings name that rule."""
+    argv = [
+        "ruff",
+        "check",
+        "--output-format=json",
+        "--no-cache",
+        "--no-fix",
+        "--select=F401",
+        f"--stdin-filename={file}",
+        "-",
+    ]
+    done = await run_command(argv, stdin=text)
+    return len(json.loads(done["stdout"])) if done["returncode"] in (0, 1) else 0
+
+
 def counts(error, file, whole, settings):
     """Whether an error counts in this project: its rule is on, and no comment for another tool allows it."""
     code, row = error["code"], error["location"]["row"]
