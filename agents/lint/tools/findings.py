@@ -21,8 +21,8 @@ DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059|E712"
 """Rules about design (too many branches, a flag as an argument) or names: no edit of a few lines makes it better."""
 MISFITS = ("F502", "F503", "F504", "F505", "F506", "F507", "F508", "F522", "F523", "F524", "F525")
 """Texts and arguments that do not fit: the mistake may be in the text, and ruff's fix would only hide it."""
-MOST_OF_SETTINGS = 12
-"""More errors than that in a file mean that ruff or flake8 has settings, and nobody runs it."""
+MOST_OF_FLAKE8 = 12
+"""More errors than that in a file mean that flake8 has settings, and nobody runs it any more."""
 LEFT = {}
 """By file, how many errors of such settings were left alone."""
 MOST_IN_TESTS = 12
@@ -41,8 +41,7 @@ async def ruff(file, text):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
     every = json.loads(done["stdout"])
     reported = [error for error in every if counts(error, file, whole, settings)]
-    is_strict = settings["chosen"] or settings["words"].startswith("flake8")
-    if is_strict and len(reported) > MOST_OF_SETTINGS:
+    if settings["words"].startswith("flake8") and len(reported) > MOST_OF_FLAKE8:
         LEFT[file] = len(reported)
         settings = without_linter(settings)
         reported = [error for error in every if counts(error, file, whole, settings)]
