@@ -79,6 +79,7 @@ def test_a_parameter_with_a_type_gets_small_and_round_numbers_too(
 def test_a_mark_ends_a_sentence_and_no_word(sandboxed: Callable[[str], Any]) -> None:
     words = sandboxed("words").Words(["null value"], [])
     assert words.could_write("null value.")
+    assert not words.could_write(" ")
     assert not words.could_write("null.")
     assert not words.could_write("9.value")
 
@@ -101,10 +102,18 @@ async def test_scripts_around_a_project_get_neither_tests_nor_fixtures(agent_too
 
 
 async def test_one_call_is_no_sample_for_a_parameter_without_a_type(agent_tools: Make) -> None:
-    code = "def read(name):\n    return name.encode('utf8')\n\n\nx = read('README.rst')\n"
-    tools = agent_tools("sample_data", {"a.py": code}, "a.py:read", sandbox=False)
+    code = "def read(name):\n    return name.encode('utf8')\n"
+    files = {"a.py": code, "b.py": "from a import read\n\nx = read('README.rst')\n"}
+    tools = agent_tools("sample_data", files, "a.py:read", sandbox=False)
     value: dict[str, Any] = (await tools.call("analyze_signature", {})).value
     assert value["summary"] == "No fixture for read: only one example, test or call shows what it is given"
+
+
+async def test_what_its_own_file_passes_to_a_function_is_no_sample(agent_tools: Make) -> None:
+    code = "def read(name):\n    return name.encode('utf8')\n\n\nx = read('a.rst'), read('b.rst')\ny = read('c.rst')\n"
+    tools = agent_tools("sample_data", {"a.py": code}, "a.py:read", sandbox=False)
+    value: dict[str, Any] = (await tools.call("analyze_signature", {})).value
+    assert value["summary"] == "No fixture for read: no type, example, test or call says what `name` is"
 
 
 @pytest.mark.parametrize("node", ["pkg/_parts.py:read", "pkg/app.py:main"])

@@ -232,7 +232,7 @@ RAISED = """def f(a):
         raise ValueError(a)
     raise KeyError(a)
 """
-ELSEWHERE = """def one(a, width):
+DESCRIBED = """def {name}(a, width):
     '''Do it.
 
     Args:
@@ -242,7 +242,8 @@ ELSEWHERE = """def one(a, width):
     '''
 
 
-def f(b, width, c):
+"""
+BESIDE = """def f(b, width, c):
     '''Do it.
 
     Args:
@@ -250,6 +251,7 @@ def f(b, width, c):
         c: Last.
     '''
 """
+ELSEWHERE = "".join(DESCRIBED.format(name=name) for name in ("one", "two", "three")) + BESIDE
 SPACED = """def f(a):
     '''Do it.
 
@@ -285,7 +287,7 @@ REPAIRS = {
         "        KeyError: If unknown.",
         "        KeyError: If unknown.\n        ValueError: If `a` is negative.",
     ),
-    "a parameter that the project describes elsewhere": (
+    "a parameter that three others of the file describe": (
         ELSEWHERE,
         "        b: First.\n",
         "        b: First.\n        width (int): Columns of text.\n",
@@ -315,6 +317,18 @@ async def test_a_list_that_would_stay_incomplete_is_not_half_completed(make: Mak
 @pytest.mark.parametrize(
     "source",
     [
+        DESCRIBED.format(name="one") + DESCRIBED.format(name="two") + BESIDE,
+        ELSEWHERE.replace("c: Last.", "c: Last.\n        columns: Of text.").replace("c):", "c, **more):"),
+    ],
+)
+async def test_one_name_that_may_mean_two_things_is_described_nowhere_else(make: Make, source: str) -> None:
+    value = await _call(make(source, "f"), "read_current_docstring")
+    assert [action["tool"] for action in value["candidate_actions"]] in ([], ["submit_result"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
         'def f(a, **options):\n    """Try it.\n\n    :param a: First.\n    :param indent: Of options.\n    """\n',
         'def f(a, b, c):\n    """Try it.\n\n    :param a: The only one worth a word.\n    """\n',
         'def f(a):\n    """Try it."""\n    raise ValueError\n',
@@ -325,6 +339,30 @@ async def test_a_list_that_would_stay_incomplete_is_not_half_completed(make: Mak
 async def test_a_docstring_that_nothing_contradicts_is_complete(make: Make, source: str) -> None:
     value = await _call(make(source, "f"), "read_current_docstring")
     assert value["knowledge_delta"]["docstring_state"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_renamed"),
+    [
+        ("timestmap", "timestamp", True),
+        ("excs", "exceptions", True),
+        ("file", "file_name", True),
+        ("parser", "params", False),
+        ("data", "a", False),
+    ],
+)
+async def test_only_names_that_are_alike_are_one_parameter(make: Make, old: str, new: str, is_renamed: bool) -> None:
+    source = f'def f(left, {new}):\n    """Try it.\n\n    :param left: One.\n    :param {old}: Other.\n    """\n'
+    value = await _call(make(source, "f"), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == ("outdated" if is_renamed else "unclear")
+
+
+async def test_many_that_became_one_are_left_to_a_person(make: Make) -> None:
+    source = (
+        'def f(matcher):\n    """Try it.\n\n    Args:\n        *matchers (M): All to add.\n    """\n    g(matcher)\n'
+    )
+    assert (await _call(make(source, "f"), "read_current_docstring"))["result"]["problems"] == []
+    assert (await _call(make(source.replace("*", ""), "f"), "read_current_docstring"))["result"]["problems"] != []
 
 
 @pytest.mark.parametrize(
@@ -578,3 +616,12 @@ async def test_assignments_between_attributes_are_not_told_once_more(make: Make)
     value = await _call(make(source, "Reader.consume", GOOGLE), "read_current_docstring")
     assert value["knowledge_delta"]["docstring_state"] == "missing"
     assert value["candidate_actions"] == []
+
+
+async def test_the_second_function_of_a_name_is_left_alone(make: Make) -> None:
+    one = 'def f(new_name):\n    """Try it.\n\n    :param name: It.\n    """\n    return new_name\n\n\n'
+    states = [
+        (await _call(make(one * 2, name), "read_current_docstring"))["knowledge_delta"]["docstring_state"]
+        for name in ("f", "f#2")
+    ]
+    assert states == ["outdated", "complete"]

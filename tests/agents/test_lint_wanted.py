@@ -183,3 +183,45 @@ async def test_flake8_that_nobody_runs_asks_for_nothing(agent_tools: Make) -> No
     found = await _call(agent_tools("lint", files, "a.py"), "run_linter")
     assert [error["code"] for error in found["result"]["errors"]] == ["F401"]
     assert found["diagnostics"] == ["21 errors by flake8's settings left alone: the project does not run it here"]
+
+
+async def test_a_raw_text_of_bytes_is_one_in_python_2_too(lint_tools: Make, tmp_path: Path) -> None:
+    await _call(lint_tools(b"x = f(b'\\[a\\]', '\\[', u'\\[')\n"), "apply_fix", code="safe")
+    assert _now(tmp_path) == b"x = f(br'\\[a\\]', r'\\[', u'\\[')\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("import setting", "none"),
+        ("# Does some sys.path manipulation.\n# noinspection PyUnresolvedReferences\nimport json", "none"),
+        ("import json", "safe"),
+        ("from setting import a", "unsafe"),
+        ("from . import setting", "none"),
+        ("from examples import setting", "none"),
+    ],
+)
+async def test_a_module_of_the_project_is_imported_to_run_it(agent_tools: Make, line: str, verdict: str) -> None:
+    files = {
+        "examples/a.py": f"{line}\n\nprint(1)\n",
+        "examples/setting.py": "import sys\n\nsys.path.insert(0, '..')\n",
+    }
+    tools = agent_tools("lint", {**files, "ruff.toml": 'lint.select = ["F"]\n'}, "examples/a.py")
+    errors = (await _call(tools, "run_linter"))["result"]["errors"]
+    assert [error["fix"]["applicability"] for error in errors] == ([] if verdict == "none" else [verdict])
+
+
+async def test_the_order_of_imports_is_nobodys_concern_where_nobody_lints(lint_tools: Make, tmp_path: Path) -> None:
+    code = b"import os\n\ndifflib = None\nimport sys\n\nprint(os, sys)\n"
+    assert len((await _call(lint_tools(code), "run_linter"))["result"]["errors"]) == 1
+    (tmp_path / "ruff.toml").unlink()
+    assert (await _call(lint_tools(code), "run_linter"))["result"]["errors"] == []
+
+
+async def test_no_fix_leaves_an_import_that_nothing_uses(agent_tools: Make, tmp_path: Path) -> None:
+    code = "from typing import Optional\n\nx: Optional[int] = None\n"
+    settings = 'target-version = "py312"\nlint.select = ["UP"{more}]\n'
+    for more, has_old in (("", True), (', "F"', False)):
+        tools = agent_tools("lint", {"a.py": code, "ruff.toml": settings.replace("{more}", more)}, "a.py")
+        await _call(tools, "apply_fix", code="safe")
+        assert (b"Optional[int]" in _now(tmp_path)) is has_old

@@ -220,13 +220,31 @@ async def test_values_of_the_projects_tests_come_before_guesses(agent_tools: Mak
             "from a import greet\n\n\ndef test_it():\n    assert greet('Ann', times=2) == 'AnnAnn'\n"
             "    assert greet('Bo') == 'Bo'\n    assert other.greet('Cy') == 'Cy'\n"
         ),
+        "tests/fixtures/names.json": "[]\n",
     }
     tools = agent_tools("sample_data", files, "a.py:greet", sandbox=False)
     await _call(tools, "write_fixture_file")
-    (text,) = _written(tmp_path).values()
+    text = _written(tmp_path)["tests/fixtures/a_greet.json"]
     assert json.loads(text)["cases"][:2] == [{"who": "Ann", "times": 2}, {"who": "Bo"}]
     assert "Cy" not in text
     assert json.loads(text)["parameters"] == {}
+
+
+@pytest.mark.parametrize(
+    ("reads", "why"),
+    [("pass", "no test of this project reads values from a file"), ("json.load(open('x'))", "is not written yet")],
+)
+async def test_a_fixture_is_for_tests_that_read_one(agent_tools: Make, reads: str, why: str) -> None:
+    tests = f"import json\nfrom a import again\n\n\ndef test_it():\n    again('x', 2)\n    again('y', 3)\n    {reads}\n"
+    files = {"a.py": "def again(who, times=1):\n    return who * times\n", "tests/test_a.py": tests}
+    tools = agent_tools("sample_data", files, "a.py:again", sandbox=False)
+    assert why in (await _call(tools, "analyze_signature"))["summary"]
+
+
+async def test_an_option_without_a_type_gets_no_guess_either(agent_tools: Make) -> None:
+    files = {"a.py": "def f(left=None, right=None):\n    return left or right\n"}
+    value = await _call(agent_tools("sample_data", files, "a.py:f", sandbox=False), "analyze_signature")
+    assert value["summary"] == "No fixture for f: no type, example, test or call says what `left` is"
 
 
 @pytest.mark.parametrize(

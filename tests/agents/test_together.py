@@ -182,3 +182,88 @@ async def test_a_path_of_this_machine_is_not_pinned(agent_tools: Make, tmp_path:
     body = f"def test_it():\n    assert str(place('a')) == {str(tmp_path / 'a')!r}\n"
     await tools.call("write_test_file", {"body": body})
     assert "names the folder of the project" in (await tools.call("run_tests", {})).value["error"]
+
+
+OUTWARD = """
+import os
+import platform
+import socket
+
+CURRENT = None
+
+
+class Failed(Exception):
+    pass
+
+
+class Part:
+    def __init__(self, size: int = 3):
+        self.size = size
+
+    def width(self):
+        return self.size
+
+
+def host(word: str) -> str:
+    return platform.node() + word
+
+
+def ask(word: str) -> int:
+    try:
+        socket.create_connection((word, 1), 0.01)
+    except OSError as error:
+        raise Failed(word) from error
+    return len(word) + 1
+
+
+def load(word: str) -> int:
+    try:
+        import nowhere
+    except ImportError:
+        raise Failed(word)
+    return nowhere.load(word) + 1
+
+
+def fail(word: str) -> int:
+    if word:
+        raise Exception("no")
+    return 1 / 0
+
+
+def start(word: str) -> None:
+    global CURRENT
+    CURRENT = word
+
+
+def current(word: str) -> str:
+    return word if CURRENT is None else CURRENT + word
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("host", "cannot be written down"),
+        ("ask", "leaves its process: socket.getaddrinfo"),
+        ("load", "raises Failed because of this machine: ModuleNotFoundError"),
+        ("fail", "raises Exception, as any mistake may"),
+        ("current", "depends on `CURRENT`, which other functions set"),
+        ("Part.width", "no call was found that notices a change"),
+    ],
+)
+async def test_what_only_this_machine_or_moment_does_is_no_test(agent_tools: Make, name: str, why: str) -> None:
+    tools = agent_tools("test", {"shop.py": OUTWARD}, f"shop.py:{name}")
+    value = (await tools.call("write_test_file", {})).value
+    assert why in value["error"], value["result"]["text"]
+
+
+async def test_one_error_of_one_line_gets_one_test(agent_tools: Make) -> None:
+    code = (
+        "def check(word: str, kind: str = 'a') -> int:\n    if kind not in ('a', 'b', 'c') or word < 'k':\n"
+        "        raise KeyError(word)\n    return 1\n"
+    )
+    text = (await agent_tools("test", {"shop.py": code}, "shop.py:check").call("write_test_file", {})).value["result"][
+        "text"
+    ]
+    assert text.count("pytest.raises(KeyError)") == 1
+    assert "becomes another text." in text or "'a', 'b'" not in text

@@ -93,3 +93,27 @@ def test_a_line_does_not_become_longer_than_all_others() -> None:
 def test_what_answers_for_every_attribute_gets_no_type() -> None:
     code = "class A:\n    def __getattr__(self, name: str):\n        return 1\n"
     assert completed(code) == code
+
+
+HALF = "def g{n}(x: int){result}:\n    return h(x)\n\n\n"
+
+
+@pytest.mark.parametrize(("stated", "written"), [(2, True), (1, False)])
+def test_a_result_is_stated_where_half_of_the_file_states_it(stated: int, written: bool) -> None:
+    others = "".join(HALF.format(n=n, result=" -> int" if n < stated else "") for n in range(3))
+    code = f"{others}def save(x: int):\n    print(x)\n"
+    assert ("def save(x: int) -> None:" in completed(code)) is written
+
+
+def test_a_parameter_is_typed_beside_a_stated_result_whatever_the_file_does() -> None:
+    others = "".join(HALF.format(n=n, result="") for n in range(4))
+    assert "(x: str, *, loud: bool = False)" in completed(
+        f"{others}def f(x: str, *, loud=False) -> str:\n    return x\n"
+    )
+
+
+@pytest.mark.parametrize("path", ["example_shop.py", "src/namer_example.py", "demo/run.py", "pkg/tests.py"])
+def test_an_example_gets_no_types(path: str) -> None:
+    code = {path: "def show(x: int):\n    print(x)\n", **MODERN}
+    answer = PythonCode().proven("types", {name: text.encode() for name, text in code.items()}, path, ())
+    assert answer["findings"] == []

@@ -100,6 +100,20 @@ def test_the_oldest_python_is_that_of_the_settings(line: str, now: str) -> None:
     assert checked(line, "pkg/cart.py")[1] == line, "it belongs to the first file of the package"
 
 
+@pytest.mark.parametrize(
+    "above",
+    [
+        "3.0.0\n  Drop old versions. The library now\n",
+        "## 3.0 (2020-01-01)\n\n- It got faster.\n",
+        "# Changelog\n\n",
+        "Version History\n---------------\n\n",
+    ],
+)
+def test_what_a_version_of_the_past_needed_stays(above: str) -> None:
+    assert checked(f"{above}  requires Python 3.6+.\n", "pkg/__init__.py")[0] == []
+    assert len(checked(f"{above}# Install\n\nrequires Python 3.6+.\n", "pkg/__init__.py")[0]) == 1
+
+
 def test_a_link_to_a_file_that_moved_is_corrected() -> None:
     assert checked("See [the cart](src/cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
     assert checked("See [it](nowhere.md) and [that](https://a.b/c.py).\n", "pkg/__init__.py")[0] == []

@@ -171,11 +171,12 @@ def test_without_an_oldest_python_no_branch_is_dead() -> None:
 
 
 def test_what_is_left_parses_and_keeps_line_ends() -> None:
-    code = "def _old():\r\n    pass\r\n\r\n\r\nclass A:\r\n    def _mend(self):\r\n        pass\r\n\r\n    x = 1\r\n"
-    found, text = proven({"pkg/a.py": code})
+    code = "def _old():\r\n    pass\r\n\r\n\r\nclass _Box:\r\n    def _mend(self):\r\n        pass\r\n\r\n    x = 1\r\n"
+    used = {"pkg/b.py": "from pkg.a import _Box\n"}
+    found, text = proven({"pkg/a.py": code, **used})
     assert len(found) == 2
     ast.parse(text)
-    assert text == "class A:\r\n    x = 1\r\n"
+    assert text == "class _Box:\r\n    x = 1\r\n"
 
 
 def test_a_file_that_does_not_parse_has_no_dead_code() -> None:
@@ -216,3 +217,18 @@ def test_a_function_that_is_written_twice_is_there_once() -> None:
 )
 def test_a_second_function_of_a_name_that_is_another_one_is_left(code: str) -> None:
     assert proven({"pkg/a.py": code}) == ([], code)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("class A:\n    def _show(self):\n        pass\n\n    x = 1\n", []),
+        ("class A:\n    def __show(self):\n        pass\n\n    x = 1\n", ["method `__show` is never used"]),
+        (
+            "class _Box:\n    def _show(self):\n        pass\n\n    x = 1\n\n\ny = _Box()\n",
+            ["method `_show` is never used"],
+        ),
+    ],
+)
+def test_a_method_of_a_public_class_may_be_for_another_package(code: str, found: list[str]) -> None:
+    assert proven({"pkg/a.py": code})[0] == found

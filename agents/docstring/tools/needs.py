@@ -14,8 +14,8 @@ SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = [^\n]{1,40})"
 
 
 def is_checked(file, facts):
-    """Whether a docstring is compared with its code: not that of a class, and none of the tests."""
-    return facts["kind"] != "class" and not is_in_tests(file)
+    """Whether a docstring is compared with its code: not that of a class, of a second function of a name, of a test."""
+    return facts["kind"] != "class" and "#" not in facts["qualified"] and not is_in_tests(file)
 
 
 def why_left_alone(file, facts, habits, above):
@@ -67,6 +67,8 @@ def repairs_of(facts, behaviour, habits, doc, body):
     """What is wrong with a docstring that is there: repairs that need no words of a model, and parameters that do."""
     gone, missing = parameter_problems(facts, doc)
     new = renamed(gone, missing)
+    if new and re.search(rf"\*{gone[0]}\b", doc):
+        return [], []  # it took many, and takes one: the rest of the description is about many too
     if new:
         return [{"do": "rename", "name": gone[0], "new": new}], []
     missing = [name for name in missing if is_taken(name, body)]

@@ -117,8 +117,9 @@ def parameter_problems(facts, doc):
     told = described_names(doc)
     every = [item["name"] for item in facts["parameters"]]
     known = [name for name in told if name in every]
-    is_list = known and len(missing) <= len(known) and known == [name for name in every if name in known]
-    return gone if known else [], missing if is_list else []
+    # What is described and is no parameter may be what a missing one was called before.
+    is_list = len(known) == len(told) >= len(missing) and known == [name for name in every if name in known]
+    return gone if known else [], missing if known and is_list else []
 
 
 def described_names(doc):
@@ -152,6 +153,25 @@ def renamed(gone, missing):
     """The missing parameter that one described parameter became, if there is only one of each and they are alike."""
     if len(gone) != 1 or len(missing) != 1:
         return ""
-    old, new = gone[0].lower(), missing[0].lower()
-    alike = old in new or new in old or old[:3] == new[:3]
-    return missing[0] if alike and len(old) > 1 else ""
+    return missing[0] if are_alike(gone[0].lower(), missing[0].lower()) else ""
+
+
+def are_alike(old, new):
+    """Whether one name is in the other, short for it, or a misspelling of it with the same letters."""
+    short, long = (old, new) if len(old) <= len(new) else (new, old)
+    if len(short) < SHORTEST:
+        return False
+    return short in long or sorted(old) == sorted(new) or (old[0] == new[0] and is_short_for(short, long))
+
+
+SHORTEST = 3
+
+
+def is_short_for(short, long):
+    """Whether all letters of a name are in another in the same order."""
+    at = 0
+    for letter in short:
+        at = long.find(letter, at) + 1
+        if not at:
+            return False
+    return True

@@ -15,10 +15,14 @@ async def search_content(pattern: str, glob: str = "") -> list: ...
 async def list_dir(path: str = ".") -> list[str]: ...
 
 
+@external
+async def file_exists(path: str) -> bool: ...
+
+
 AT_ONCE = 5
 """Names in one search: a pattern may have 1,000 characters."""
 KNOWN = {}
-"""By file and name: `used` if others may import it, `own` if it is of the project's code, else empty."""
+"""By file and name: `used` if others may import it, `module` or `own` if it is of the project's code, else empty."""
 
 
 async def guard_imports(file, whole, errors):
@@ -41,6 +45,8 @@ async def guard_imports(file, whole, errors):
     await look_up(file, [name for name in asked.values() if (file, name[0]) not in KNOWN])
     known_of = {place: KNOWN[(file, asked[place][0])] for place in asked}
     stay = {*meant, *[one for one in known_of if known_of[one] == "used"]}
+    # To import a whole module of the project runs it: it may change the path, or register something.
+    stay |= {one for one in known_of if known_of[one] == "module"}
     # ruff's fix of one unused name takes away all unused names of its statement.
     kept = {str(errors[one]["fix"]["edits"]) for one in stay if errors[one]["fix"] and errors[one]["code"] == "F401"}
     # What would make a line too long for those around it needs a formatter.
@@ -114,13 +120,27 @@ async def look_up(file, names):
         except OSError:  # it takes too long, so nobody knows who imports these names
             KNOWN.update({(file, name): "used" for name, _ in names})
             return
-    own = await own_modules() if names else []
+    own = await own_modules(file) if names else []
     for name, source in names:
         # Nobody takes a type such as `Any` from where it is imported by `*`.
         star = r"" if source.startswith("typing.") else r"|import\s+\*"
         used = any(re.search(rf"\b{re.escape(name)}\b{star}", text) for text in hits) if name else True
         is_own = source.startswith(".") or source.split(".")[0] in own
-        KNOWN[(file, name)] = "used" if used else "own" if is_own else ""
+        is_module = is_own and await leads_to_module(file, source)
+        KNOWN[(file, name)] = "used" if used else "module" if is_module else "own" if is_own else ""
+
+
+async def leads_to_module(file, source):
+    """Whether what is imported is a module of the project: `helpers`, `.effects`, `pkg.effects`."""
+    dots = len(source) - len(source.lstrip("."))
+    here = file.split("/")[:-1]
+    path = "/".join(part for part in source.split(".") if part)
+    above = "/".join(here[: len(here) - dots + 1] if dots else here)
+    for folder in [above] if dots else ["", "src", above]:
+        for end in (".py", "/__init__.py"):
+            if await file_exists(f"{folder}/{path}{end}".lstrip("/")):
+                return True
+    return False
 
 
 async def is_cited(file):
@@ -133,10 +153,10 @@ async def is_cited(file):
     return any(hit["path"].endswith((".md", ".rst", ".txt")) for hit in hits)
 
 
-async def own_modules():
-    """The top-level modules and packages of the project."""
+async def own_modules(file):
+    """The top-level modules and packages of the project, and those beside a file, which scripts import too."""
     found = []
-    for folder in (".", "src"):
+    for folder in dict.fromkeys((".", "src", file.rpartition("/")[0] or ".")):
         try:
             found += await list_dir(folder)
         except OSError:

@@ -46,9 +46,26 @@ async def ruff(file, text):
         settings = without_linter(settings)
         reported = [error for error in every if counts(error, file, whole, settings)]
     reported = [{**error, "fix": None} if hides_mistake(error, whole) else error for error in reported]
+    reported = [with_bytes_first(error, whole) for error in reported]
     several = many_in_a_function(reported, whole)
     reported = [error for error in reported if settings["linter"] or error not in several]
     return await guard_imports(file, whole, reported)
+
+
+async def unused_imports(file, text):
+    """How many imports nothing uses, whether or not the project's settings name that rule."""
+    argv = [
+        "ruff",
+        "check",
+        "--output-format=json",
+        "--no-cache",
+        "--no-fix",
+        "--select=F401",
+        f"--stdin-filename={file}",
+        "-",
+    ]
+    done = await run_command(argv, stdin=text)
+    return len(json.loads(done["stdout"])) if done["returncode"] in (0, 1) else 0
 
 
 def counts(error, file, whole, settings):
@@ -80,6 +97,20 @@ def hides_mistake(error, whole):
     """Whether ruff's fix may only hide a mistake: of a text that does not fit its arguments, or with doubled braces."""
     line = whole[error["location"]["row"] - 1] if error["location"]["row"] <= len(whole) else ""
     return error["code"] in MISFITS or (error["code"] == "F541" and "{{" in line)
+
+
+def with_bytes_first(error, whole):
+    """The error with a fix that writes `br` before a text of bytes: `rb` is no Python 2, where `u` matters too."""
+    edits = error["fix"]["edits"] if error["fix"] and error["code"] == "W605" else []
+    if len(edits) != 1:
+        return error
+    if edits[0]["location"] != edits[0]["end_location"]:
+        return {**error, "fix": None}
+    row, column = edits[0]["location"]["row"], edits[0]["location"]["column"]
+    if whole[row - 1][column - 1] not in "bB":
+        return error
+    place = {"row": row, "column": column + 1}
+    return {**error, "fix": {**error["fix"], "edits": [{**edits[0], "location": place, "end_location": place}]}}
 
 
 def is_unlinted(file, reported):

@@ -21,7 +21,10 @@ EFFECTS = (
 """Modules whose import does something that others see."""
 BY_NAME = r"\b(?:globals|locals|vars|eval|exec)\(|\b(?:yacc\.yacc|lex\.lex)\("
 """Calls that look up the names of a module: what is imported there may be used without being named."""
-SAID = r"(?i)export|compat|backward|public|\bapi\b|convenien|side.?effect|regist|keep|need|used (?:by|in)|do not|don't"
+SAID = (
+    r"(?i)export|compat|backward|public|\bapi\b|convenien|side.?effect|regist|keep|need|used (?:by|in)|do not|don't"
+    r"|noinspection|noqa|\bpath\b"
+)
 """Words of a comment that say why an import is there."""
 CODE = r"\s*(?:async\s+def|def|class|for|while|with|return|raise|assert|[\w.\[\]]+\s*(?:[-+|]?=|\(|\[))"
 """Lines that do more than import."""

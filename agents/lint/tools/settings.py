@@ -18,8 +18,8 @@ CLASSIC = ["E4", "E7", "E9", "F"]
 """Errors that nearly every linter reports: pyflakes, and the part of pycodestyle that is not about layout."""
 PROVEN = ["W605", "B006", "B015"]
 """Mistakes that count where no rules are selected: an escape that Python will refuse, and those of `mistakes.py`."""
-TASTE = ["E401", "E701", "E702", "E703", "E712", "E713", "E714", "E721", "E731", "E741", "F541"]
-"""Rules of these about layout, names and ways to compare: off where no linter is set up, as nobody asked for them."""
+TASTE = ["E401", "E402", "E701", "E702", "E703", "E712", "E713", "E714", "E721", "E731", "E741", "F541"]
+"""Rules of these about layout, order, names and comparisons: off where no linter is set up, nobody asked for them."""
 FLAKE8 = [*CLASSIC, "E501", "E502", "W605"]
 """Of flake8, without layout: where it runs there is none to mend, and elsewhere nobody wants changes of white space."""
 FLAKE8_OFF = ["E121", "E123", "E126", "E226", "E24", "E704", "W503", "W504"]

@@ -6,6 +6,7 @@ from fixtures import parse_json
 from objects import find_problems
 
 from remora.scripts import external
+from remora.scripts.shared.places import is_in_tests
 from remora.scripts.shared.samples import json_of, required, split_top
 
 
@@ -88,7 +89,9 @@ async def called_cases(facts, parameters, module):
         return []
     owners = "|".join([re.escape(part) for part in module.split(".")])
     lead = r"[.]" if is_method else rf"(?:^|[^\w.])(?:(?:{owners})\.)*"
-    hits = sorted([hit for hit in hits if hit not in defined], key=lambda hit: "test" not in hit["path"])
+    # What its own file passes to a function is a part of the code, and no example of it.
+    own = [hit["path"] for hit in defined]
+    hits = sorted([hit for hit in hits if hit["path"] not in own], key=lambda hit: "test" not in hit["path"])
     texts = list(dict.fromkeys(hit["text"][:LONGEST] for hit in hits))[:MOST_CALLS]
     found = [re.split(rf"{lead}{name}\(", text)[1:2] for text in texts]
     return fitting_cases([inside_brackets(one[0]) for one in found if one], parameters)
@@ -105,19 +108,40 @@ async def has_tests(file, name):
     module = file.rpartition("/")[2]
     if name == "main" or (module.startswith("_") and not module.startswith("__")):
         return True
-    return bool(await search_files("**/test*.py") or await search_files("**/*_test.py"))
+    return bool(await test_files())
+
+
+async def test_files():
+    """The paths of the project's tests."""
+    return [*await search_files("**/test*.py"), *await search_files("**/*_test.py")]
+
+
+READS = r"\bfixtures?/|\bjson\.loads?\("
+"""How a test reads values from a file."""
+
+
+async def why_unread():
+    """Why no test would read a fixture file; empty if the project's tests read some, or there are no tests."""
+    if not await test_files() or await search_files("**/fixtures/*.json"):
+        return ""
+    try:
+        hits = await search_content(READS, "**/*.py")
+    except OSError:  # the search takes too long
+        hits = []
+    return "" if any(is_in_tests(hit["path"]) for hit in hits) else "no test of this project reads values from a file"
 
 
 def why_unbelievable(parameters, cases, is_tested):
     """Why values would only be guesses; empty if calls or types say what to give."""
-    guessed = [one["name"] for one in required(parameters) if not one["annotation"]]
+    needed = [one["name"] for one in required(parameters) if not one["annotation"]]
+    guessed = [one["name"] for one in parameters if not one["annotation"] and not one["kind"].startswith("var_")]
     # Flags alone show nothing of what it works on.
     plain = [{name: value for name, value in case.items() if not isinstance(value, bool)} for case in cases]
     cases = [case for place, case in enumerate(plain) if case and case not in plain[:place]]
     if len(cases) >= FEWEST:
         return ""
     if guessed and not cases:
-        return f"no type, example, test or call says what `{guessed[0]}` is"
+        return f"no type, example, test or call says what `{(needed or guessed)[0]}` is"
     if not is_tested and not guessed:
         return ""
     return f"{'only one' if cases else 'no'} example, test or call shows what it is given"

@@ -120,9 +120,11 @@ def changed_codes(module, tree, spec):
         part = list(ast.walk(ast.Module(twin.body, [])))[index]
         about = around(twin, part) if how == "constant" else part
         old = shown(about)
+        text = copy.copy(part) if how == "constant" and isinstance(part.value, str) else None
         change(part, how)
         new = shown(about).replace("not not ", "")
         said = f"{old} raises another error" if how == "error" else f"{old} becomes {new}"
+        said = f"{shown(text)} becomes another text" if text else said
         made.append((f"line {line}: {said}", line, code_of(module, changed, twin)))
     return [one for one in made if one[2] is not None]
 

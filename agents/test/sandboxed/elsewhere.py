@@ -1,18 +1,22 @@
-"""A pytest plugin that shifts the clock before the project is imported, by `REMORA_SHIFT_S` seconds.
+"""A pytest plugin that shifts the clock and renames the machine before the project is imported.
 
-It shifts the clock for `time` and `datetime`. The times of files and the clock of SQLite stay as they are.
+`REMORA_SHIFT_S` says by how many seconds, `REMORA_HOST` the name. It shifts the clock for `time` and
+`datetime`. The times of files and the clock of SQLite stay as they are.
 """
 
 import ctypes
 import datetime
 import gc
 import os
+import platform
+import socket
 import time
 
 SHIFT = "REMORA_SHIFT_S"
 LATER = 4_068_793.0 + 3 * 365 * 86400
 """Seconds: another year, month, day of the week and hour."""
 EARLIER = -2_340_121.0 - 2 * 365 * 86400
+HOST = "REMORA_HOST"
 
 
 def other_place(later=True):
@@ -22,6 +26,8 @@ def other_place(later=True):
         SHIFT: str(LATER if later else EARLIER),
         "TZ": zone if os.path.exists(f"/usr/share/zoneinfo/{zone}") else plain,
         "PYTHONHASHSEED": "1" if later else "2",
+        HOST: "elsewhere",
+        **dict.fromkeys(("HOSTNAME", "USER", "LOGNAME"), "elsewhere"),
         # `C` is the only other locale that every machine has; `gettext` reads `LANGUAGE`.
         "LC_ALL": "C",
         "LANG": "C",
@@ -43,6 +49,14 @@ def move_clock(seconds):
     strftime = time.strftime
     time.strftime = lambda form, moment=None: strftime(form, time.localtime() if moment is None else moment)
     replace_methods(datetime.datetime, {"now": now, "utcnow": utcnow})
+
+
+def rename_host(name):
+    """Give this machine another name, for `socket`, `os` and `platform`."""
+    real = os.uname()
+    os.uname = lambda: os.uname_result((real.sysname, name, real.release, real.version, real.machine))
+    socket.gethostname = socket.getfqdn = lambda *given: name
+    platform._uname_cache = None
 
 
 def of_now(function):
@@ -75,3 +89,5 @@ def replace_methods(kind, functions):
 
 if os.environ.get(SHIFT):
     move_clock(float(os.environ[SHIFT]))
+if os.environ.get(HOST):
+    rename_host(os.environ[HOST])

@@ -6,6 +6,7 @@ import inspect
 import io
 import json
 import signal
+import sys
 import time
 import types
 
@@ -16,6 +17,14 @@ from .elsewhere import other_place
 from .exchange import SPEC, report
 
 ELSEWHERE_S = 12
+OUTSIDE = (
+    "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "subprocess.Popen", "os.system",
+)  # fmt: skip
+"""Events of Python's own audit: what they lead to is another thing on another machine."""
+BLIND = ("Exception", "BaseException")
+"""Errors that any mistake raises too, in a test that expects them."""
+REACHED = []
+"""The events of this kind that the latest call led to."""
 MOST_LATE = 3
 """After so many calls that do not end, the others are not tried."""
 
@@ -43,8 +52,21 @@ def look_at_all(calls):
     return told
 
 
+def note_outside(event, arguments):
+    """Remember that code reaches out of its process."""
+    if event in OUTSIDE:
+        REACHED.append(event)
+
+
 def look(case, calls):
-    """What one call does today."""
+    """What one call does today, if it does so without the network and other programs."""
+    REACHED.clear()
+    seen = end_of(case, calls)
+    return {"bad": f"leaves its process: {REACHED[0]}"} if REACHED else seen
+
+
+def end_of(case, calls):
+    """How one call ends today."""
     try:
         with limited():
             return answer(case, calls)
@@ -72,6 +94,10 @@ def answer(case, calls):
 
 def raised(error, case, calls):
     """The answer for a call that raised."""
+    if type(error).__name__ in BLIND:
+        return {"bad": f"raises {type(error).__name__}, as any mistake may"}
+    if why := machine_behind(error):
+        return {"bad": f"raises {type(error).__name__} because of this machine: {why}"}
     try:
         names = calls.names_in(case["call"])
     except SyntaxError:
@@ -80,6 +106,16 @@ def raised(error, case, calls):
     source = "" if hasattr(builtins, kind) else (SPEC["module"] if hasattr(calls.module, kind) else None)
     told = {"raises": kind, "source": source, "message": str(error)[:120], "names": names}
     return {**told, "how": how_ended(case, calls)}
+
+
+def machine_behind(error):
+    """What an error was made of, if that says what this machine lacks: a module, a connection; else empty."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        if isinstance(cause, (ImportError, OSError)) and not isinstance(cause, FileNotFoundError):
+            return type(cause).__name__
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 def how_ended(case, calls):
@@ -150,6 +186,7 @@ def same_end(here, there):
 
 def test_look(pytestconfig, request):
     """Report what each case does."""
+    sys.addaudithook(note_outside)
     calls = Calls(SPEC, own_module(SPEC), fixtures(request, SPEC))
     with contextlib.redirect_stdout(io.StringIO()):
         told = look_at_all(calls)

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import io
 import random
+import re
 import signal
 import sys
 import time
@@ -35,6 +36,8 @@ LITTLE_PATIENCE = 200
 LATE = 0.25
 NO_RESULT = "becomes `return None`"
 """How a change ends that takes a function's result away."""
+PLAIN_RESULT = rf"`return [\w.]+` {NO_RESULT}$"
+"""The same for a function that gives back what it has: nobody forgets that."""
 NO_MORE = ("[]", "()", "{}", "set()", "''", "False", "0")
 """Results that are empty."""
 REMEMBERED = 80
@@ -169,9 +172,10 @@ class Search:
         return {text: sorted(notices, key=lambda number: (seen_by[number], number)) for text, notices in kept.items()}
 
     def says_nothing(self, case):
-        """Whether a call only shows that the code returns something, and that is empty."""
+        """Whether a call only shows that the code returns something, which is empty or a name's plain value."""
         labels = [self.changes.kinds[number][0] for number in case.notices]
-        return case.outcome[-1] in NO_MORE and all(label.endswith(NO_RESULT) for label in labels)
+        is_plain = all(re.search(PLAIN_RESULT, label) for label in labels)
+        return is_plain or (case.outcome[-1] in NO_MORE and all(label.endswith(NO_RESULT) for label in labels))
 
     def shortened(self, case, needed):
         """A shorter call that notices the same changes, if a few tries find one."""

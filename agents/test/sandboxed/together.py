@@ -113,6 +113,7 @@ def elsewhere(config):
         return ""
     kinds = {"clock": ["REMORA_SHIFT_S"], "time zone": ["TZ"], "hash seed": ["PYTHONHASHSEED"]}
     kinds["language"] = ["LC_ALL", "LANG", "LANGUAGE"]
+    kinds["name"] = ["REMORA_HOST", "HOSTNAME", "USER", "LOGNAME"]
     ends = {kind: alone(config, {name: other[name] for name in names}) for kind, names in kinds.items()}
     guilty = [kind for kind, end in ends.items() if end == "fails"]
     if not guilty and "late" in ends.values():

@@ -25,7 +25,7 @@ class Words:
 
     def could_write(self, text):
         """Whether somebody could have written the text: known words, short numbers and known marks."""
-        if text in ("", " "):
+        if not text:
             return True
         parts = re.findall(PARTS, text)
         is_tidy = text == text.strip() and len(text) <= MOST_TEXT and len(parts) <= MOST_PARTS and is_plain(text)

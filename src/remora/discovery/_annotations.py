@@ -70,6 +70,22 @@ def writes_init_none(sources: Sources) -> bool:
     return 2 * sum(made) > len(made)
 
 
+def writes_results(sources: Sources, path: str) -> bool:
+    """Whether at least half of a file's functions state their result; in a small file, half of the project's.
+
+    A file whose author types parameters alone, or nothing, is not to get the type of every other function.
+    """
+    own = _results(sources.outlines[path])
+    if len(own) < FEWEST:
+        own = [each for file, outline in sources.outlines.items() if is_public_file(file) for each in _results(outline)]
+    return 2 * sum(own) >= len(own)
+
+
+def _results(outline: Outline) -> list[bool]:
+    """For each function but `__init__`, whether its result has a type."""
+    return [each.returns for name, each in outline.functions.items() if not name.endswith(".__init__")]
+
+
 @dataclass(frozen=True)
 class _Reader:
     """Reads the functions of one file."""
@@ -92,9 +108,10 @@ class _Reader:
         return cls(sources, path, tree, text, outline, future or oldest >= (3, 10), future or oldest >= (3, 9))
 
     def findings(self) -> Iterator[Finding]:
+        with_results = writes_results(self.sources, self.path)
         for owner, function in _functions(self.tree):
             types = self._types(owner, function)
-            if not types or self._is_left(owner, function):
+            if not types or self._is_left(owner, function) or (function.returns is None and not with_results):
                 continue
             edit = insert_types(self.path, self.text, function, types)
             if edit is None:

@@ -15,6 +15,8 @@ FEWEST = 4
 """Public functions from which on a project has a habit at all."""
 MAX_DESCRIPTION = 240
 """Characters of the longest description of a parameter that is given to scripts."""
+AGREED = 3
+"""So many docstrings of a file that say the same about a parameter show what it is in all of them."""
 MAX_SENTENCE = 110
 """Characters of the longest first sentence that is given to scripts as an example."""
 MOST_NEARBY = 3
@@ -29,7 +31,8 @@ _ENTRY = {
 }
 """Indentation, name, type in brackets and description of a parameter, by style."""
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|docs?|examples?|benchmarks?)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup)\.py$"
+    r"(?:^|/)(?:tests?|testing|docs?|examples?|demos?|benchmarks?)/"
+    r"|(?:^|/)(?:test_[^/]*|[^/]*_test|(?:example|demo)[^/]*|[^/]*_(?:example|demo)|tests?|conftest|setup)\.py$"
 )
 BUILTIN = {kind.__name__: kind for kind in (dict, list, set, frozenset, tuple, str, bytes, int, float, object, type)}
 
@@ -203,8 +206,11 @@ def _inherited(files: Mapping[str, FileDocs], path: str, qualified: str) -> str:
 
 
 def _described(files: Mapping[str, FileDocs], path: str, qualified: str) -> dict[str, list[list[str]]]:
-    """What docstrings of the same file say about parameters with the same type and default: each text once."""
-    found: dict[str, list[list[str]]] = {}
+    """What several docstrings of the same file say in the same words about parameters with the same type and default.
+
+    A single one may be about something else that has the same name.
+    """
+    found: dict[str, Counter[tuple[str, str]]] = {}
     functions = files[path].functions if path in files else ()
     own = next((dict(doc.signature) for doc in functions if doc.qualified == qualified.partition("#")[0]), {})
     for doc in functions:
@@ -214,6 +220,7 @@ def _described(files: Mapping[str, FileDocs], path: str, qualified: str) -> dict
         for name, kind, said in doc.parameters:
             # The same name with another type or default is another thing.
             same = name in own and own[name] == theirs.get(name)
-            if same and [kind, said] not in found.setdefault(name, []) and len(said) <= MAX_DESCRIPTION:
-                found[name].append([kind, said])
-    return found
+            if same and len(said) <= MAX_DESCRIPTION:
+                found.setdefault(name, Counter())[kind, said] += 1
+    agreed = {name: max(said.values()) >= AGREED for name, said in found.items()}
+    return {name: [list(pair) for pair in said] for name, said in found.items() if agreed[name]}

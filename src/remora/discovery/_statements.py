@@ -50,6 +50,10 @@ _SUBJECT = """
 """Words of a sentence about the project itself."""
 _LISTED = re.compile(r"^\s*(?:[-*+]|\d+\.)\s")
 _HISTORY = re.compile(r"(?i)\b(?:now|last|drop(?:s|ped)?|since|until|no longer|before|older|(?<!\.)\d+\.\d+\.\d+)\b")
+_RELEASE = re.compile(r"(?i)^\W*(?:v|version\s+|release\s+)?\d+\.\d+(?:\.\w+)*(?:\W.{0,40})?$")
+"""A line that is the number of a version, perhaps with its date."""
+_CHANGES = re.compile(r"(?i)histor|change|release|news")
+_UNDERLINE = re.compile(r"^([-=~^\"'*+#])\1{2,}\s*$")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#:?<>]+\.\w+)(#[^)\s]*)?\)")
 
 
@@ -156,7 +160,7 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
     lines = LINE.findall(text)
     for row, line in enumerate(lines, 1):
         is_item = _ITEM.match(line) and (row == 1 or not lines[row - 2].strip() or _LISTED.match(line))
-        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line):
+        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line) or _is_in_history(lines, row):
             continue
         for match in _VERSION.finditer(line):
             claims = [one.end() for one in _CLAIM.finditer(line, 0, match.start())]
@@ -191,6 +195,18 @@ def _is_history(line: str) -> bool:
     """Whether a line is about another version of the project: it names a version that is not one of Python."""
     others = re.sub(r"(?i)(?:python|pypy)\s*(?:version\s*)?(?:>=\s*)?\d+(?:\.\d+)*", "", line)
     return bool(_HISTORY.search(line) or re.search(r"\d+\.\d+", others))
+
+
+def _is_in_history(lines: Sequence[str], row: int) -> bool:
+    """Whether a line stands below the number of a version, or in a section of changes."""
+    for above in range(row - 2, -1, -1):
+        line = lines[above]
+        is_heading = line.startswith("#") or bool(line.strip() and _UNDERLINE.match(lines[above + 1]))
+        if _RELEASE.match(line) or (is_heading and _CHANGES.search(line)):
+            return True
+        if is_heading:
+            return False
+    return False
 
 
 def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:

@@ -119,7 +119,16 @@ def _definitions(sources: Sources, tree: ast.Module) -> Iterator[tuple[str, Name
             kind = "class" if isinstance(node, ast.ClassDef) else "function" if isinstance(node, Function) else "name"
             yield kind, node, tree.body
         if isinstance(node, ast.ClassDef) and _is_free(sources, node):
-            yield from (("method", each, node.body) for each in node.body if isinstance(each, Function))
+            methods = [each for each in node.body if isinstance(each, Function)]
+            yield from (("method", each, node.body) for each in methods if _is_hidden(node, each))
+
+
+def _is_hidden(owner: ast.ClassDef, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether only the class itself can call a method. One of a public class may be for a package beside the project.
+
+    So `sanic` calls `_display` of the object that `sanic_ext` gives it.
+    """
+    return _is_private(owner.name) or method.name.startswith("__")
 
 
 def _name(node: Named) -> str:
