@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -34,6 +35,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "REMORA_TESTS" not in os.environ:
     os.environ["REMORA_TESTS"] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="remora-tests-")
     atexit.register(shutil.rmtree, os.environ["REMORA_TESTS"], ignore_errors=True)
+
+# A shell lets its background jobs ignore Ctrl-C, and their children inherit that. Tests send it to commands they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about the machine than about us: speed belongs in benchmarks/.
 settings.register_profile("remora", deadline=None)

@@ -25,9 +25,7 @@ from remora_lab.bench.rows import ROWS, Models, select_rows
 from remora_lab.cli._models import models_of
 from remora_lab.marks import END
 
-# Whoever is started in the background inherits that Ctrl-C is ignored; a user's terminal does not do that.
-HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-COMMAND = [sys.executable, "-c", f"{HEARS}; from remora.cli import main; main()", "bench"]
+COMMAND = [sys.executable, "-c", "from remora.cli import main; main()", "bench"]
 MANY = [task(f"lint-{number}") for number in range(5)]
 
 
