@@ -36,8 +36,8 @@ class Contender(Protocol):
 class Kept:
     """A state directory: its streams and blobs through one disk. A free disk counts syncs without making them."""
 
-    def __init__(self, folder: Path, *, free: bool, sync: SyncMode = "always") -> None:
-        self.disk = TallyDisk(free=free)
+    def __init__(self, folder: Path, *, free: bool, sync: SyncMode = "always", slow_s: float = 0) -> None:
+        self.disk = TallyDisk(free=free, slow_s=slow_s)
         self.writer: TraceWriter = FileTrace(folder, clock=SystemClock(), sync=sync, disk=self.disk)
         self.blobs: BlobStore = FileBlobs(folder, disk=self.disk)
 

@@ -42,16 +42,18 @@ class SystemClock:
 
 
 class TallyDisk(Disk):
-    """Counts syncs; a free one does not make them."""
+    """Counts syncs; a free one does not make them, and each of a slow one takes so many seconds longer."""
 
-    def __init__(self, *, free: bool) -> None:
+    def __init__(self, *, free: bool, slow_s: float = 0) -> None:
         self.free = free
+        self.slow_s = slow_s
         self.syncs = 0
 
     def sync(self, handle: int) -> None:
         self.syncs += 1
         if not self.free:
             super().sync(handle)
+            time.sleep(self.slow_s)
 
     def sync_dir(self, path: Path) -> None:
         self.syncs += 1

@@ -74,6 +74,7 @@ def _turn(rows: Rows) -> Rows:
         at_most("a whole turn with an output of 5 KB, CPU", 1, (row["cpu_ms"] for row in estimated), " ms"),
         at_most("the last turns against the first ones", 1.25, (row["last_to_first"] for row in rows), "×"),
         at_most("wall of a turn against a floor with the same syncs", 1.5, (row["wall_to_floor"] for row in rows), "×"),
+        at_most("the same where a sync takes 4 ms", 1.5, (row["slow_wall_to_floor"] for row in rows), "×"),
     ]
 
 

@@ -80,6 +80,9 @@ COLUMNS: Sections = {
             "wall_ms": "wall, ms",
             "floor_wall_ms": "floor with the same syncs, ms",
             "wall_to_floor": "× floor",
+            "slow_wall_ms": "wall with syncs of 4 ms, ms",
+            "slow_floor_wall_ms": "floor with these, ms",
+            "slow_wall_to_floor": "× floor with these",
         },
     ),
 }

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from benchmarks.contenders import Kept
-from benchmarks.loop import SystemClock
+from benchmarks.loop import SystemClock, TallyDisk
 from benchmarks.measure import folder, say
 from benchmarks.short.run import Plan
 from benchmarks.workload import NAMES, output
@@ -24,6 +24,8 @@ from remora.events import Call
 from remora.ports import Decision, TokenCounter
 from remora.twotrack import Identity, PromptSettings, TwoTrack, Wiring
 
+SLOW_SYNC_S = 0.004
+"""What a sync takes on many disks of servers and laptops."""
 GOAL = "Find out why orders of customer_7 take 900 ms in src/shop/order.py, and fix it"
 PROPERTIES = {"path": {"type": "string"}, "line": {"type": "integer"}}
 LOOK = ToolSpec(name="look", description="Look at a part.", parameters={"type": "object", "properties": PROPERTIES})
@@ -61,9 +63,12 @@ def _log_line(number: int, chance: random.Random) -> str:
 
 async def _case(counter: TokenCounter, turns: int, kb: float, limit: int) -> dict[str, Any]:
     say(f"turn: {turns} turns of {kb:g} KB, {counter.name}")
+    values = [mixed_output(turn, kb) for turn in range(turns)]
     with folder() as path:
-        free = await _laps(path / "free", counter, limit, [mixed_output(turn, kb) for turn in range(turns)], free=True)
-        kept = await _laps(path / "kept", counter, limit, [mixed_output(turn, kb) for turn in range(turns)], free=False)
+        free = await _laps(Kept(path / "free", free=True, sync="turn"), path / "free", counter, limit, values)
+        kept = await _laps(Kept(path / "kept", free=False, sync="turn"), path / "kept", counter, limit, values)
+        disk = Kept(path / "slow", free=False, sync="turn", slow_s=SLOW_SYNC_S)
+        slow = await _laps(disk, path / "slow", counter, limit, values)
     tenth = max(1, turns // 10)
     cpu = free["cpu"][tenth:]
     return {
@@ -79,6 +84,9 @@ async def _case(counter: TokenCounter, turns: int, kb: float, limit: int) -> dic
         "wall_ms": _round(1000 * statistics.median(kept["wall"])),
         "floor_wall_ms": _round(1000 * statistics.median(kept["floor_wall"])),
         "wall_to_floor": _round(statistics.median(map(_ratio, kept["wall"], kept["floor_wall"]))),
+        "slow_wall_ms": _round(1000 * statistics.median(slow["wall"])),
+        "slow_floor_wall_ms": _round(1000 * statistics.median(slow["floor_wall"])),
+        "slow_wall_to_floor": _round(statistics.median(map(_ratio, slow["wall"], slow["floor_wall"]))),
     }
 
 
@@ -87,10 +95,9 @@ def _ratio(one: float, other: float) -> float:
 
 
 async def _laps(
-    place: Path, counter: TokenCounter, limit: int, values: list[Any], *, free: bool
+    kept: Kept, place: Path, counter: TokenCounter, limit: int, values: list[Any]
 ) -> dict[str, list[float]]:
     """Each turn, and beside it the floor: the records of that turn dumped, written and synced as often."""
-    kept = Kept(place, free=free, sync="turn")
     track = _track(kept, counter, limit)
     await track.start()
     stream = place / f"{track.identity.stream_id}.jsonl"
@@ -108,7 +115,7 @@ async def _laps(
             file.seek(size)
             records = [orjson.loads(line) for line in file]
         cpu, wall = time.process_time(), time.perf_counter()
-        _keep(floor, records, 0 if free else kept.disk.syncs - syncs)
+        _keep(floor, records, kept.disk, 0 if kept.disk.free else kept.disk.syncs - syncs)
         _add(laps, "floor_", cpu, wall)
     gc.unfreeze()
     os.close(floor)
@@ -121,13 +128,14 @@ def _add(laps: dict[str, list[float]], prefix: str, cpu: float, wall: float) -> 
     laps[f"{prefix}cpu"].append(time.process_time() - cpu)
 
 
-def _keep(handle: int, records: list[Any], syncs: int) -> None:
+def _keep(handle: int, records: list[Any], disk: TallyDisk, syncs: int) -> None:
     lines = [orjson.dumps(record) + b"\n" for record in records]
     part = -(-len(lines) // max(1, syncs))
     for start in range(0, len(lines), part):
         os.write(handle, b"".join(lines[start : start + part]))
         if syncs:
             os.fdatasync(handle)
+            time.sleep(disk.slow_s)
 
 
 def _track(kept: Kept, counter: TokenCounter, limit: int) -> TwoTrack:

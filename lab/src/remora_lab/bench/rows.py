@@ -120,7 +120,7 @@ class Models:
 
     def rungs(self, row: TableRow) -> list[ServerConfig]:
         """How the models above the row's own are asked: as a user's ladder does, with the adapters of the package."""
-        shipped = {"server": "embedded", "gguf": None, "adapter": "bundled", "adapters": {}}
+        shipped: dict[str, Any] = {"server": "embedded", "gguf": None, "adapter": "bundled", "adapters": {}}
         own = self.embedded.model_copy(update=shipped)
         patient = {"temperature": self.temperature, "timeout_s": PATIENCE_S, "deadline_s": PATIENCE_S}
         return [own.model_copy(update={"model": name, **patient}) for name in self.above] if row.ladder else []
