@@ -98,6 +98,11 @@ class Host:
         _call(*self._switch, "tc", "qdisc", "replace", "dev", self._cable, "root", "tbf", *limit)
         self.call("tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *limit)
 
+    @property
+    def is_up(self) -> bool:
+        """Whether nobody has killed this host. Its process id would not tell: another process may have it by now."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """End everything at once, as a power cut does: no connection is closed, because no packet goes out."""
         self.unplug()
@@ -126,7 +131,7 @@ class Network:
 
     def close(self) -> None:
         for host in self._hosts:
-            if Path(f"/proc/{host.pid}").exists():
+            if host.is_up:
                 host.kill()
         self._switch.kill()
         self._switch.wait()
