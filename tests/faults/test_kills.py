@@ -24,7 +24,7 @@ from remora.trace import FileTrace, read_events, verify
 
 STREAMS = ("traces/A", "traces/B", "runs/C")
 WRITER = '''
-import asyncio, json, os, sys
+import asyncio, json, os, sys, time
 from datetime import UTC, datetime
 from pathlib import Path
 from remora.events import NoticeEvent
@@ -34,8 +34,11 @@ class Clock:
     def now(self): return datetime.now(UTC)
 
 class SlowDisk(Disk):
-    """Takes few bytes at once, so that a kill often finds a line half written."""
-    def write_some(self, handle, data): return super().write_some(handle, data[:200])
+    """Takes few bytes at once, and a while for each part, so that a kill often finds a line half written."""
+    def write_some(self, handle, data):
+        if len(data) > 200:
+            time.sleep(0.0001)
+        return super().write_some(handle, data[:200])
 
 def tell(**what): os.write(1, json.dumps(what).encode() + b"\\n")
 
