@@ -114,6 +114,40 @@ async def test_an_argument_with_its_default_is_as_good_as_none(
     assert (asked.tool, asked.exact) == ("reschedule", exact)
 
 
+CARD = {
+    "name": "pay",
+    "parameters": {"type": "object", "properties": {"what": {"type": "object"}, "days": {}, "on": {}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "right"),
+    [
+        ({"what": {"to": "Ada Lovelace", "sum": 5}, "days": ["May 1, 2024"]}, True),
+        ({"what": {"to": "ada  lovelace", "sum": 5.0}, "days": ["may 1 2024"], "on": True}, True),
+        ({"what": {"to": "Ada Lovelace"}, "days": ["May 1, 2024"]}, False),
+        ({"what": {"to": "Ada Lovelace", "sum": 5}, "days": ["May 1, 2024", "May 2"]}, False),
+        ({"what": {"to": "Ada Lovelace", "sum": 5}, "days": ["May 1, 2024"], "on": 1}, False),
+        ({"what": {"to": "Ada Lovelace", "sum": 5}, "days": ["May 1, 2024"], "off": True}, False),
+    ],
+)
+async def test_each_argument_may_have_several_right_values_or_be_missing(
+    tmp_path: Path, args: dict[str, Any], right: bool
+) -> None:
+    accepts = {"what": [{"to": ["Ada", "Ada Lovelace"], "sum": [5]}], "days": [["May 1, 2024"]], "on": [True, None]}
+    line = {"request": "Pay Ada", "tools": [CARD], "call": {"name": "pay", "accepts": accepts}}
+    (asked,) = await asked_of(own(tmp_path, line), Saying("pay", **args))
+    assert asked.exact is right
+
+
+async def test_a_line_without_decline_offers_no_tool_for_it(tmp_path: Path) -> None:
+    policy = Saying("submit_result", summary="none")
+    (asked,) = await asked_of(own(tmp_path, {**request(None), "decline": False}), policy)
+    assert [tool.name for tool in policy.prompts[0].tools] == ["reschedule", "submit_result"]
+    assert "no_tool_fits" not in str(policy.prompts[0].messages)
+    assert asked.declined and asked.should_decline and not asked.offered
+
+
 async def test_a_prompt_has_the_sentence_whole_and_the_tools_of_its_line(tmp_path: Path) -> None:
     sentence = "Move the call " + " ".join(["with a person whose name is long"] * 30)
     policy = Saying("no_tool_fits", reason="no")
@@ -128,6 +162,7 @@ async def test_a_prompt_has_the_sentence_whole_and_the_tools_of_its_line(tmp_pat
     [
         ("{", "not JSON"),
         ({"request": "x", "tools": [TOOL]}, r"\$.call"),
+        (request({"name": "reschedule", "arguments": {"day": "x"}, "accepts": {"day": ["x"]}}), "not both"),
         (request({"name": "other"}), "names `other`, which is not one of its tools"),
         ({"request": "x", "tools": [{"function": {"nom": "x"}}], "call": None}, "is not a tool"),
     ],

@@ -3,31 +3,34 @@
     {"request": "Move the 3 pm call to Friday", "tools": [TOOL, …], "call": {"name": "reschedule", "arguments": {…}}}
 
 A tool has OpenAI's or Anthropic's shape. `call` is null where no tool fits, and a list where several calls are right.
-`system` is the system text, if it is not ours.
+Where many are, `accepts` in place of `arguments` has the right values of each argument, in any combination:
+
+    "call": {"name": "reschedule", "accepts": {"event": ["3 pm call", "call"], "day": ["Friday"], "room": [null, "B2"]}}
+
+Null means that the argument may be missing. These texts are compared without upper case, blanks and punctuation.
+`system` is the system text, if it is not ours. `decline: false` offers no `no_tool_fits`, as most agents do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from remora.app import Deciders
 from remora.context.chat import tool_spec
 from remora.context.models import DecisionPacket
 from remora.context.render import fixed_tokens, render_within, system_text
 from remora.errors import ConfigError, DefinitionError
-from remora.subagent import NO_TOOL_FITS, NO_TOOL_FITS_TOOL, SUBMIT_RESULT
+from remora.subagent import NO_TOOL_FITS, NO_TOOL_FITS_TOOL, SUBMIT_RESULT, SUBMIT_RESULT_TOOL
 from remora.validation import validate
-from remora_lab.bench.requests import Request
+from remora_lab.bench.requests import Exactly, OneOfEach, Request
 
-SYSTEM = (
-    "Do what the user asks. Take arguments from the user's words. "
-    f"If no tool fits, call {NO_TOOL_FITS_TOOL} and say so."
-)
+SYSTEM = "Do what the user asks. Take arguments from the user's words."
+MAY_DECLINE = f" If no tool fits, call {NO_TOOL_FITS_TOOL} and say so."
 _HINT = 'Expected {"request": …, "tools": […], "call": {"name": …, "arguments": {…}} or null}'
 
 
@@ -36,6 +39,16 @@ class _Wanted(BaseModel):
 
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
+    accepts: dict[str, list[Any]] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.arguments and self.accepts:
+            raise ValueError("expected `arguments` or `accepts`, not both")
+        return self
+
+    def rightness(self) -> Exactly | OneOfEach:
+        return Exactly(self.arguments) if self.accepts is None else OneOfEach(self.accepts)
 
 
 class _Line(BaseModel):
@@ -44,7 +57,8 @@ class _Line(BaseModel):
     request: str = Field(min_length=1)
     tools: list[dict[str, Any]] = Field(min_length=1)
     call: _Wanted | list[_Wanted] | None
-    system: str = SYSTEM
+    system: str | None = None
+    decline: bool = True
 
 
 class OwnRequests:
@@ -87,8 +101,10 @@ def _accepted(line: _Line) -> list[_Wanted]:
 
 
 def _request(line: _Line, deciders: Deciders) -> Request:
-    tools = (*map(tool_spec, line.tools), NO_TOOL_FITS, SUBMIT_RESULT)
-    system = system_text(line.system, tools, deciders.calling)
+    declining = (NO_TOOL_FITS,) if line.decline else ()
+    tools = (*map(tool_spec, line.tools), *declining, SUBMIT_RESULT)
+    text = line.system or SYSTEM + (MAY_DECLINE if line.decline else "")
+    system = system_text(text, tools, deciders.calling)
     fixed = fixed_tokens(system, deciders.counter, tools if deciders.calling == "native" else ())
     rendered = render_within(
         DecisionPacket(agent_id="", operation="", node_id="", goal=line.request, turn=1),
@@ -100,5 +116,5 @@ def _request(line: _Line, deciders: Deciders) -> Request:
         calling=deciders.calling,
     )
     accepted = _accepted(line)
-    wanted = accepted[0].name if accepted else NO_TOOL_FITS_TOOL
-    return Request(tuple(rendered.messages), tools, wanted, tuple(call.arguments for call in accepted))
+    wanted = accepted[0].name if accepted else NO_TOOL_FITS_TOOL if line.decline else SUBMIT_RESULT_TOOL
+    return Request(tuple(rendered.messages), tools, wanted, tuple(call.rightness() for call in accepted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from remora_lab.bench.stats import Interval, wilson
 
 DECLINES = (NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL)
 _NONE = object()
+_LOOSE = re.compile(r"[\s,./\-_*^'\"]")
+"""What does not count where two texts are compared: whoever asked did not say it either."""
 
 
 class RequestRow(Protocol):
@@ -33,6 +36,28 @@ class RequestRow(Protocol):
 
 
 @dataclass(frozen=True)
+class Exactly:
+    """Arguments that are right as they are; one with its default is as good as none."""
+
+    arguments: Mapping[str, Any]
+
+    def fits(self, tool: ToolSpec, args: Mapping[str, Any]) -> bool:
+        """Whether these arguments of a call are right."""
+        return _without_defaults(tool, args) == _without_defaults(tool, self.arguments)
+
+
+@dataclass(frozen=True)
+class OneOfEach:
+    """For each argument the values that are right; None among them if it may be missing."""
+
+    accepts: Mapping[str, Sequence[Any]]
+
+    def fits(self, tool: ToolSpec, args: Mapping[str, Any]) -> bool:
+        """Whether these arguments of a call are right."""
+        return _each_fits(_without_defaults(tool, args), self.accepts)
+
+
+@dataclass(frozen=True)
 class Request:
     """A person's sentence as a model reads it, and the calls that are right."""
 
@@ -40,8 +65,8 @@ class Request:
     tools: tuple[ToolSpec, ...]
     wanted: str
     """The right tool; one of `DECLINES` if none fits."""
-    accepted: tuple[Mapping[str, Any], ...]
-    """Arguments that are exactly right."""
+    accepted: tuple[Exactly | OneOfEach, ...]
+    """Arguments that are right."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +115,9 @@ class RequestFigures:
 def request_of(row: RequestRow) -> Request:
     """The request of a training row, whose system text lists the tools."""
     wanted = orjson.loads(row.answer)
-    return Request(row.messages, listed_tools(str(row.messages[0]["content"])), wanted["tool"], (wanted["args"],))
+    return Request(
+        row.messages, listed_tools(str(row.messages[0]["content"])), wanted["tool"], (Exactly(wanted["args"]),)
+    )
 
 
 async def ask_requests(
@@ -121,14 +148,29 @@ async def _ask(request: Request, policy: Policy) -> Asked:
     tool, args = (calls[0].tool, calls[0].args) if calls else ("", {})
     names = [each.name for each in tools]
     place = names.index(tool) if tool in names else -1
-    right = tool == request.wanted and any(_same(tools[place], args, each) for each in request.accepted)
+    right = tool == request.wanted and any(each.fits(tools[place], args) for each in request.accepted)
     offered = NO_TOOL_FITS_TOOL in names
     return Asked(request.wanted, tool, right, place, len(tools), time.monotonic() - began, offered)
 
 
-def _same(tool: ToolSpec, args: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether two calls of a tool do the same: an argument with its default is as good as none."""
-    return _without_defaults(tool, args) == _without_defaults(tool, wanted)
+def _each_fits(args: Mapping[str, Any], accepts: Mapping[str, Sequence[Any]]) -> bool:
+    missing = accepts.keys() - args.keys()
+    return (
+        args.keys() <= accepts.keys()
+        and all(None in accepts[name] for name in missing)
+        and all(any(_is_one(value, right) for right in accepts[name]) for name, value in args.items())
+    )
+
+
+def _is_one(value: Any, right: Any) -> bool:
+    match value, right:
+        case str(), str():
+            return _LOOSE.sub("", value).casefold() == _LOOSE.sub("", right).casefold()
+        case dict(), dict():
+            return _each_fits(value, right)
+        case list(), list():
+            return len(value) == len(right) and all(map(_is_one, value, right))
+    return isinstance(value, bool) == isinstance(right, bool) and bool(value == right)
 
 
 def _without_defaults(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
