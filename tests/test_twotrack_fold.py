@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora.events import Event, ModelResponseEvent, NoticeEvent, ToolResultEvent, UserInputEvent
+from remora.events import Event, ModelResponseEvent, NoticeEvent, ToolCallEvent, ToolResultEvent, UserInputEvent
 from remora.testing import MemoryTwoTrack
 from remora.twotrack._history import Seen, read_history
 
@@ -87,6 +87,17 @@ async def test_what_a_loop_records_itself_is_not_recorded_again() -> None:
     assert len(of_type(tt.events, ModelResponseEvent)) == 2
     assert len(of_type(tt.events, ToolResultEvent)) == 1
     assert of_type(tt.events, NoticeEvent) == []
+
+
+async def test_a_call_that_the_framework_answers_by_itself_keeps_its_arguments() -> None:
+    tt = MemoryTwoTrack("")
+    await tt.fold(CHAT[:2], tools=[COUNT])
+    await tt.response(CHAT[2])
+    prompt = await tt.fold(CHAT[:4], tools=[COUNT])
+    await tt.close()
+    (made,) = of_type(tt.events, ToolCallEvent)
+    assert made.args == {"text": "a b"}
+    assert "count(text=a b): 2 words" in prompt.text
 
 
 async def test_a_conversation_from_before_is_recorded_without_receipts() -> None:

@@ -123,7 +123,7 @@ class TwoTrack(Track):
         """Calls of the newest reply that have not begun."""
         self._seen = Seen()
         self._args: dict[str, Call] = {}
-        """Calls of observed replies, by id."""
+        """Calls of replies that have no result yet, by id."""
         self._done: set[str] = set()
         """Ids of calls whose results are recorded, so that a history does not record them again."""
         self._told_late = False
@@ -211,6 +211,7 @@ class TwoTrack(Track):
         """As `Track.response`; a call that comes later without an id is the one of this reply that it equals."""
         made = await super().response(reply, calls=calls)
         self._asked_for = list(made)
+        self._args |= {call.call_id: call for call in made}
         return made
 
     def _read_call(self, call: object) -> Call | BadCall:
@@ -350,8 +351,7 @@ class TwoTrack(Track):
             self.replied = False
             return
         # The loop has made these calls, offered or not. A reply from before Remora was there has no request.
-        for call in await self.said(read_reply(text, (), turn=self.packet.turn, calls=calls)):
-            self._args[call.call_id] = call
+        await self.said(read_reply(text, (), turn=self.packet.turn, calls=calls))
         self.replied = False
 
     async def _observe_result(self, item: Returned, tool: str) -> None:
