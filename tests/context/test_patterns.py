@@ -133,6 +133,18 @@ def test_the_lines_of_a_key_in_a_list_are_redacted_to_its_end() -> None:
     assert (shown[0], shown[-1]) == ("before", "after")
 
 
+def test_a_key_that_ends_within_an_item_is_redacted_up_to_there() -> None:
+    begins, ends = "-----BEGIN RSA PRIVATE KEY-----\nQUJDREVG", "R0hJSktM\n-----END RSA PRIVATE KEY-----\nafter"
+    shown = redact_values(["before", begins, "TU5PUFFS", ends, "more"])
+    redacted = "[redacted:private-key]"
+    assert shown == ["before", redacted, redacted, f"{redacted}\nafter", "more"]
+
+
+def test_an_item_of_many_keys_that_begin_is_searched_once() -> None:
+    text = "-----BEGIN PRIVATE KEY-----" * 20_000 + "-----END PRIVATE KEY-----" + "x" * 3_000_000
+    assert redact_values([text, "after"])[1] == "after"  # a search from each would take minutes
+
+
 def test_an_ordinary_word_that_stands_for_a_secret_is_not_redacted_elsewhere() -> None:
     for word in ("configuration", "new_password", "Forgot-Password"):
         text = f'secret = "{word}"'

@@ -169,9 +169,11 @@ class Redactor:
         is_key = False
         for item in value:
             is_line = isinstance(item, str)
-            is_key = is_key and is_line and not _KEY_ENDS.search(item)
+            if is_key and is_line and (end := _KEY_ENDS.search(item)):
+                item, is_key = f"{_MARK}private-key]{item[end.end() :]}", False
+            is_key = is_key and is_line
             yield f"{_MARK}private-key]" if is_key else self._walk(item)
-            is_key = is_key or (is_line and _KEY_BEGINS.search(item) is not None)
+            is_key = is_key or (is_line and _is_open_key(item))
 
     def _changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: new for name, old in values.items() if (new := self._walk(old)) is not old}
@@ -187,6 +189,12 @@ def _parts(name: str, secret: str) -> list[str]:
     return [part for part in long if not _is_name(part) or (name != "assignment" and not part.islower())]
 
 
+def _is_open_key(text: str) -> bool:
+    """Whether a private key begins in the text and does not end in it."""
+    begins = [match.end() for match in _KEY_BEGINS.finditer(text)]
+    return bool(begins) and text.find("-----END", begins[-1]) < 0
+
+
 def _is_name(part: str) -> bool:
     word = part.strip("${}<>%[]").replace("-", "_")
     return word.isidentifier() and not any(letter.isdigit() for letter in word)
@@ -200,6 +208,6 @@ def _like(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
 
 
 _MARK = "[redacted:"
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?!.*-----END)", re.DOTALL)
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _KEY_ENDS = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY-----")
 _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
