@@ -59,6 +59,7 @@ class TallyDisk(Disk):
         self.syncs += 1
         if not self.free:
             super().sync_dir(path)
+            time.sleep(self.slow_s)
 
 
 def new_track(writer: TraceWriter, blobs: BlobStore, agent_id: str = "agent") -> TwoTrack:

@@ -22,6 +22,7 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.taken: list[tuple[str, dict[str, str], Any]] = []
         self.status, self.reply, self.kind, self.location = 200, b"", "application/x-protobuf", ""
+        self.coding = ""
 
     @property
     def url(self) -> str:
@@ -37,6 +38,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.taken.append((self.path, headers, body))
         self.send_response(self.server.status)
         self.send_header("Content-Type", self.server.kind)
+        if self.server.coding:
+            self.send_header("Transfer-Encoding", self.server.coding)
         if self.server.location:
             self.send_header("Location", self.server.location)
         self.end_headers()
@@ -111,6 +114,36 @@ def test_spans_that_were_taken_only_in_part_are_an_error(receiver: Receiver) -> 
     send_spans(receiver.url, SPANS)
 
 
+@pytest.mark.parametrize("kind", ["application/x-protobuf", "application/json"])
+def test_a_long_reason_hides_no_refusal(receiver: Receiver, kind: str) -> None:
+    receiver.kind, why = kind, "too old " * 1000
+    receiver.reply = json.dumps({"partialSuccess": {"rejectedSpans": 3, "errorMessage": why}}).encode()
+    if "proto" in kind:
+        receiver.reply = b"\x0a\xc5\x3e\x08\x03\x12\xc0\x3e" + why.encode()
+    with pytest.raises(ExportRefused, match="refused 3 spans: too old") as caught:
+        send_spans(receiver.url, SPANS)
+    assert len(caught.value.message) < 2200
+
+
+@pytest.mark.parametrize("count", ["[1]", '{"a": 1}', "null", '"some"', "1e400"])
+def test_a_reply_in_another_form_is_no_refusal(receiver: Receiver, count: str) -> None:
+    receiver.kind, receiver.reply = "application/json", b'{"partialSuccess":{"rejectedSpans":%s}}' % count.encode()
+    send_spans(receiver.url, SPANS)
+
+
+def test_an_error_whose_words_are_cut_is_a_sentence(receiver: Receiver) -> None:
+    receiver.status, receiver.coding, receiver.reply = 503, "chunked", b"zz\r\nno chunk"
+    with pytest.raises(ExportRefused, match=r"answered 503 Service Unavailable$"):
+        send_spans(receiver.url, SPANS)
+
+
+@pytest.mark.parametrize("headers", [{"x-key": "s3cret\nx"}, {"x-key": "s3cret€"}, {"x key": "s3cret"}, {"": "s3cret"}])
+def test_a_header_that_cannot_be_sent_is_named_without_its_value(headers: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="cannot be sent") as caught:
+        send_spans("http://127.0.0.1:9", SPANS, headers)
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("reply", [b"thanks", b"\x0a", b"\x0a\xff\xff", b"\xff" * 20, b"\x0b\x0c"])
 def test_a_reply_that_is_no_protobuf_is_no_refusal(receiver: Receiver, reply: bytes) -> None:
     receiver.reply = reply
@@ -123,7 +156,15 @@ def test_nobody_listening_is_a_sentence_with_a_hint() -> None:
     assert "4318" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("endpoint", ["file:///etc/passwd", "ftp://x", "http://", "://x", "gopher://x:1"])
+def test_a_host_that_cannot_be_looked_up_is_a_sentence() -> None:
+    with pytest.raises(ExportRefused, match="cannot be reached"):
+        send_spans("http://a..b/", SPANS)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["file:///etc/passwd", "ftp://x", "http://", "://x", "gopher://x:1", "http://[::1", "http://x/ü", "http://ü/"],
+)
 def test_only_http_is_an_endpoint(endpoint: str) -> None:
     with pytest.raises(ConfigError):
         traces_url(endpoint)

@@ -262,6 +262,9 @@ def test_a_tool_in_openais_shape_is_the_tool_it_describes() -> None:
     assert spec.openai() == COUNT
     with pytest.raises(ConfigError, match="is not a tool"):
         MemoryTwoTrack(tools=[{"type": "function"}])
+    for properties in ([1], {"text": True}, "text"):
+        with pytest.raises(ConfigError, match="`properties` of tool `count` cannot be read"):
+            MemoryTwoTrack(tools=[{"name": "count", "parameters": {"type": "object", "properties": properties}}])
 
 
 @pytest.mark.parametrize("result", [Call(call_id="", tool="submit_result", args={"summary": "done"}), "done"])

@@ -257,6 +257,27 @@ async def test_what_only_this_machine_or_moment_does_is_no_test(agent_tools: Mak
     assert why in value["error"], value["result"]["text"]
 
 
+async def test_an_error_that_is_its_own_cause_is_tested(agent_tools: Make) -> None:
+    code = (
+        "def check(kind: str = 'a') -> int:\n    try:\n        if kind not in ('a', 'b'):\n"
+        "            raise KeyError(kind)\n    except KeyError as error:\n        raise error from error\n"
+        "    return len(kind) + 3\n"
+    )
+    value = (await agent_tools("test", {"shop.py": code}, "shop.py:check").call("write_test_file", {})).value
+    assert "pytest.raises(KeyError)" in value["result"]["text"], value
+
+
+async def test_words_of_a_docstring_are_no_variables_that_others_set(agent_tools: Make) -> None:
+    code = (
+        '"""Rates.\n\n    global configuration for rates is elsewhere\n"""\n\n\n'
+        "def rate(kind: str = 'a') -> int:\n    for one in ('a', 'b'):\n        if one == kind:\n            return 3\n"
+        "    return 4\n"
+    )
+    value = (await agent_tools("test", {"shop.py": code}, "shop.py:rate").call("write_test_file", {})).value
+    assert "which other functions set" not in str(value)
+    assert "assert rate(" in value["result"]["text"], value
+
+
 async def test_one_error_of_one_line_gets_one_test(agent_tools: Make) -> None:
     code = (
         "def check(word: str, kind: str = 'a') -> int:\n    if kind not in ('a', 'b', 'c') or word < 'k':\n"

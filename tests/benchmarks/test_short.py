@@ -25,6 +25,18 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
     return json.loads((out / "short-track.json").read_text(encoding="utf-8")), done.stdout
 
 
+def test_a_slow_disk_takes_longer_for_every_sync_that_it_counts(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from benchmarks.loop import TallyDisk\n"
+        "slept = []; time.sleep = slept.append\n"
+        "disk, folder = TallyDisk(free=False, slow_s=0.004), Path(sys.argv[1])\n"
+        "with (folder / 'a').open('wb') as file: disk.sync(file.fileno())\n"
+        "disk.sync_dir(folder)\n"
+        "print(disk.syncs, slept)"
+    )
+    assert run("-c", script, str(tmp_path)).stdout == "2 [0.004, 0.004]\n"
+
+
 @pytest.mark.faults
 def test_every_column_of_the_page_has_its_figure(ran: tuple[dict[str, Any], str]) -> None:
     results, _ = ran
@@ -36,7 +48,7 @@ def test_every_column_of_the_page_has_its_figure(ran: tuple[dict[str, Any], str]
 @pytest.mark.faults
 def test_every_aim_is_judged_and_shown(ran: tuple[dict[str, Any], str]) -> None:
     results, shown = ran
-    assert len(results["aims"]) == 11
+    assert len(results["aims"]) == 12
     assert all(verdict["aim"] in shown for verdict in results["aims"])
 
 

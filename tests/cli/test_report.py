@@ -267,13 +267,20 @@ def test_sarif_names_the_version_of_the_file_and_leaves_out_a_problem_whose_line
     assert "changed since: E722" in remora("trace", "report").stdout
 
 
-def test_a_planted_path_of_a_file_outside_is_not_read_for_a_report(remora: Remora, shop: Path, run: Any) -> None:
+@pytest.mark.parametrize("file", ["../outside.py", "shop/cart.py"])
+def test_a_planted_path_of_a_file_outside_is_not_read_for_a_report(
+    remora: Remora, shop: Path, analyzed: Callable[[str], Any], file: str
+) -> None:
+    analyzed("shop/pricing.py")
     (shop.parent / "outside.py").write_text("secret\n")
     for path in (shop / ".agentfs" / "traces").glob("*.jsonl"):
-        path.write_bytes(path.read_bytes().replace(b'"file":"shop/pricing.py"', b'"file":"../outside.py"'))
+        start = path.read_bytes().splitlines(keepends=True)[0]  # what follows would show that it was changed
+        path.write_bytes(start.replace(b'"file":"shop/pricing.py"', b'"file":"%s"' % file.encode()))
     done = remora("trace", "report", "--format", "sarif")
     assert done.returncode == 0, done.stderr
-    assert hashlib.sha256(b"secret\n").hexdigest() not in done.stdout
+    assert file in done.stdout
+    digest = hashlib.sha256((shop / file).read_bytes()).hexdigest()
+    assert (digest in done.stdout) == (not file.startswith("..")), "or nothing was looked for"
 
 
 def test_where_the_version_that_an_agent_saw_is_not_stored_sarif_names_it_and_has_its_lines(

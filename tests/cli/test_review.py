@@ -125,6 +125,15 @@ def test_a_person_is_asked_file_by_file(shop: Path, remora: Remora, remora_json:
     assert len(remora_json("diff")) == len(open_files) - 1
 
 
+def test_a_file_whose_name_looks_like_a_secret_is_accepted_when_a_person_says_yes(shop: Path, remora: Remora) -> None:
+    source = shop / "shop" / "sk_live_abcdefgh12345678.py"
+    source.write_text("import os\n\n\ndef total(items):\n    return sum(items)\n")
+    assert remora("analyze", str(source), "-o", "lint", "--policy", "first-candidate").returncode == 0
+    done = remora("accept", "-i", text="y\n")
+    assert (done.returncode, "abcdefgh12345678" in done.stdout) == (0, False)
+    assert "import os" not in source.read_text()
+
+
 def test_asking_a_person_and_answering_a_program_exclude_each_other(remora: Remora, analyzed: Json) -> None:
     analyzed("shop/pricing.py")
     assert remora("accept", "-i", "--json").returncode == 3

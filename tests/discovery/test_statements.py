@@ -117,3 +117,8 @@ def test_what_a_version_of_the_past_needed_stays(above: str) -> None:
 def test_a_link_to_a_file_that_moved_is_corrected() -> None:
     assert checked("See [the cart](src/cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
     assert checked("See [it](nowhere.md) and [that](https://a.b/c.py).\n", "pkg/__init__.py")[0] == []
+
+
+@pytest.mark.parametrize("part", [" ", "[", "[](a.b", "[a](b.c", "- Python 3.7+\n"])
+def test_a_document_of_nothing_but_beginnings_is_read_once(part: str) -> None:
+    checked(part * (200_000 // len(part)), "pkg/__init__.py")  # a slower search would take hours

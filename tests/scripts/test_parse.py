@@ -6,11 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pydantic_monty
 import pytest
 
 from remora.errors import DefinitionError
 from remora.scripts import Script, check_files, load
+from remora.scripts._check import CHECK_S
 
 WHOLE = '''"""Counts words."""
 from grail import Input, external
@@ -203,3 +206,23 @@ def _mypy(folder: Path, *files: str) -> str:
     environment = os.environ | {"MYPYPATH": str(folder / ".grail")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
+
+
+def test_the_type_checker_has_all_the_time_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had the second of grace after a script's steps, which have no time: too little on a busy machine."""
+    given: list[dict[str, Any]] = []
+    opened = pydantic_monty.Monty
+
+    def open_noted(**settings: Any) -> pydantic_monty.Monty:
+        given.append(settings)
+        return opened(**settings)
+
+    monkeypatch.setattr(pydantic_monty, "Monty", open_noted)
+    assert check_files([]) == []
+    assert given == [{"max_processes": 1, "request_timeout": CHECK_S, "feed_duration_limit_grace": None}]
+
+
+def test_a_script_without_an_end_is_checked_and_not_run(tmp_path: Path) -> None:
+    path = tmp_path / "endless.pym"
+    path.write_text('"""Endless."""\n\nx = 0\nwhile x < 10:\n    x = x + 0\nx\n')
+    assert check_files([path])[0].ok

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,26 @@ def test_the_owner_builds_the_index_again_and_nobody_else(
     with pytest.raises(ConfigError) as refused:
         reindex_store(url.replace("owner@", "never_rebuilds@"), nothing)
     assert "connect as that role" in (refused.value.hint or "")
+
+
+def test_an_index_that_is_built_again_while_a_reader_fills_it_is_whole(
+    postgres: Server, state_dir: Path, tmp_path: Path, clock: Any
+) -> None:
+    asyncio.run(write_streams(state_dir, clock))
+    url = postgres.new_url()
+    copy_store(str(state_dir), url, nothing)
+    library = PostgresStore(parse_address(url), tmp_path / "cache").library()
+    assert len(library.search("needle")) == 2
+    asyncio.run(write_streams(state_dir, clock))
+    copy_store(str(state_dir), url, nothing)
+    schema = parse_address(url).schema
+    with postgres.connect() as reader, ThreadPoolExecutor(1) as thread:
+        with reader.transaction():
+            reader.execute(f"SELECT {schema}.update_index(100)")
+            rebuilt = thread.submit(reindex_store, url, nothing)
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            with postgres.connect() as other:
+                while not other.execute(waiting).fetchone()[0]:  # type: ignore[index]
+                    assert not rebuilt.done(), "it was not held up: nothing is tested"
+        rebuilt.result()
+    assert len(library.search("needle")) == 4

@@ -30,3 +30,9 @@ def test_of_replaced_lines_the_first_is_the_first_and_an_added_line_is_where_it_
     lines = LineMap(old, new)
     assert [lines.before(line) for line in range(1, 8)] == [1, 2, 3, 3, 3, 4, 5]
     assert [lines.kept(line) for line in range(1, 6)] == [1, 2, 5, None, 7]
+
+
+def test_a_line_that_never_was_is_not_kept() -> None:
+    assert LineMap(b"1\n2\n", b"1\n2\n").kept(3) == 3  # linters name the line behind the end
+    assert LineMap(b"1\n2\n", b"1\n2\n").kept(4) is None
+    assert LineMap(b"", b"1\n2\n").kept(2) is None

@@ -110,10 +110,11 @@ def raised(error, case, calls):
 
 def machine_behind(error):
     """What an error was made of, if that says what this machine lacks: a module, a connection; else empty."""
-    cause = error.__cause__ or error.__context__
-    while cause is not None:
+    seen, cause = [error], error.__cause__ or error.__context__
+    while cause is not None and not any(cause is one for one in seen):  # `raise error from error` makes a circle
         if isinstance(cause, (ImportError, OSError)) and not isinstance(cause, FileNotFoundError):
             return type(cause).__name__
+        seen.append(cause)
         cause = cause.__cause__ or cause.__context__
     return ""
 

@@ -165,10 +165,13 @@ async def test_a_prompt_has_the_sentence_whole_and_the_tools_of_its_line(tmp_pat
         (request({"name": "reschedule", "arguments": {"day": "x"}, "accepts": {"day": ["x"]}}), "not both"),
         (request({"name": "other"}), "names `other`, which is not one of its tools"),
         ({"request": "x", "tools": [{"function": {"nom": "x"}}], "call": None}, "is not a tool"),
+        ({"request": "x", "tools": [TOOL, TOOL], "call": None}, "two tools are named `reschedule`"),
+        ({"request": "x", "tools": [{"name": "submit_result"}], "call": None}, "two tools are named `submit_result`"),
+        ({"request": "x", "tools": [{"name": "f", "input_schema": {"properties": {"a": True}}}], "call": None}, "read"),
     ],
 )
 def test_a_line_that_is_no_request_is_told_with_its_number(tmp_path: Path, line: object, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(ConfigError, match=rf"requests.jsonl:2.*{problem}"):
         own(tmp_path, request(None), line)
 
 

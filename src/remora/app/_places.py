@@ -63,7 +63,8 @@ class Places:
         lines = node_lines(node)
         if lines is None:
             return None
-        found = [at for line in range(lines[0], lines[1] + 1) if (at := self._line(now, versions, line)) is not None]
+        last = min(lines[1], self._map(versions[0], now).last) if versions else 0  # a stream may name any number
+        found = [at for line in range(lines[0], last + 1) if (at := self._line(now, versions, line)) is not None]
         return (min(found), max(found)) if found else None
 
     def _line(self, now: str, versions: list[str], line: int) -> int | None:

@@ -26,7 +26,7 @@ from remora.cli._console import (
 from remora.cli._indexing import indexing_progress
 from remora.cli._opening import open_to_read
 from remora.cli._progress import delayed_progress
-from remora.cli._showing import ShowSecrets, showing
+from remora.cli._showing import Clean, ShowSecrets, showing
 from remora.errors import ConfigError
 
 review = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -105,7 +105,7 @@ def accept(
         if interactive and json:
             raise ConfigError("`--interactive` and `--json` cannot be combined: expected one of them")
         opened = open_to_read(project, state_dir)
-        chosen = _choose(clean(asyncio.run(opened.review.diff(agent, file or ())))) if interactive else None
+        chosen = _choose(asyncio.run(opened.review.diff(agent, file or ())), clean) if interactive else None
         with delayed_progress(quiet=json) as progress:
             done = clean(asyncio.run(opened.review.accept(agent, file or (), chosen=chosen, progress=progress)))
         tell(opened.changes.notices)
@@ -184,14 +184,14 @@ def _exit_code(done: Sequence[Accepted]) -> int:
     return SOME_FAILED if any(item.conflict for item in done) else 0
 
 
-def _choose(found: Sequence[AgentDiff]) -> dict[str, list[str]]:
+def _choose(found: Sequence[AgentDiff], clean: Clean) -> dict[str, list[str]]:
     """Ask about each file and collect the accepted ones by agent. `q` or the end of the input leaves the rest open."""
     chosen: dict[str, list[str]] = {}
-    for item in found:
-        for change, text in zip(item.changes, item.patches, strict=True):
-            say(render.title(item), "bold")
+    for item, shown in zip(found, clean(found), strict=True):
+        for change, text in zip(item.changes, shown.patches, strict=True):  # a redacted path would name no file
+            say(render.title(shown), "bold")
             render.patch(text.rstrip("\n").split("\n"))
-            answer = _ask(change.path)
+            answer = _ask(clean(change.path))
             if answer == "q":
                 return chosen
             if answer == "y":

@@ -65,12 +65,16 @@ def tool_spec(tool: ToolLike) -> ToolSpec:
     fields = {name: get(inner, name) for name in ToolSpec.model_fields}
     fields["parameters"] = fields["parameters"] or get(inner, "input_schema")
     try:
-        return ToolSpec.model_validate({name: value for name, value in fields.items() if value is not None})
+        spec = ToolSpec.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
         raise ConfigError(
             f"`{tool!r:.80}` is not a tool: expected a `ToolSpec` or a dict in OpenAI's or Anthropic's shape",
             hint='{"type": "function", "function": {"name": …, "description": …, "parameters": {…}}}',
         ) from error
+    properties = spec.parameters.get("properties", {})
+    if not (isinstance(properties, Mapping) and all(isinstance(each, Mapping) for each in properties.values())):
+        raise ConfigError(f"`properties` of tool `{spec.name:.80}` cannot be read: expected a schema for each name")
+    return spec
 
 
 def read_reply(

@@ -6,6 +6,7 @@ Streams keep such text: only registered secrets are redacted before they are rec
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -77,7 +78,7 @@ class Redactor:
     def __init__(self) -> None:
         self._found: set[str] = set()
         self._parts: dict[str, str] = {}
-        self._known: re.Pattern[str] | None = None
+        self._longest: list[str] = []
         self._depth = 0
 
     @property
@@ -91,8 +92,9 @@ class Redactor:
         if _HINTS.search(text):
             for name, pattern in PATTERNS.items():
                 redacted = pattern.sub(partial(self._mark, name), redacted)
-        if self._parts:
-            redacted = self._known_parts().sub(lambda match: f"{_MARK}{self._parts[match[0]]}]", redacted)
+        for part in self._longest:  # one may be in another; not one expression, as each new part would compile it again
+            if part in redacted:
+                redacted = redacted.replace(part, f"{_MARK}{self._parts[part]}]")
         return text if redacted == text else redacted
 
     def values(self, value: Value) -> Value:
@@ -108,16 +110,14 @@ class Redactor:
         secret = match[0].removeprefix(opens)
         if not secret.startswith(_MARK):  # what an earlier pattern has found
             self._found.add(secret)
-            if len(self._parts) < MAX_PARTS:
-                self._parts |= dict.fromkeys(_parts(name, secret), name)
-                self._known = None
+            self._remember(name, secret)
         return f"{opens}{_MARK}{name}]"
 
-    def _known_parts(self) -> re.Pattern[str]:
-        if self._known is None:
-            longest = sorted(self._parts, key=len, reverse=True)
-            self._known = re.compile("|".join(map(re.escape, longest)))
-        return self._known
+    def _remember(self, name: str, secret: str) -> None:
+        for part in _parts(name, secret):
+            if len(self._parts) < MAX_PARTS and part not in self._parts:
+                self._parts[part] = name
+                insort(self._longest, part, key=lambda each: -len(each))
 
     def _walk(self, value: Any) -> Any:
         kind = type(value)
@@ -169,9 +169,11 @@ class Redactor:
         is_key = False
         for item in value:
             is_line = isinstance(item, str)
-            is_key = is_key and is_line and not _KEY_ENDS.search(item)
+            if is_key and is_line and (end := _KEY_ENDS.search(item)):
+                item, is_key = f"{_MARK}private-key]{item[end.end() :]}", False
+            is_key = is_key and is_line
             yield f"{_MARK}private-key]" if is_key else self._walk(item)
-            is_key = is_key or (is_line and _KEY_BEGINS.search(item) is not None)
+            is_key = is_key or (is_line and _is_open_key(item))
 
     def _changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: new for name, old in values.items() if (new := self._walk(old)) is not old}
@@ -187,6 +189,12 @@ def _parts(name: str, secret: str) -> list[str]:
     return [part for part in long if not _is_name(part) or (name != "assignment" and not part.islower())]
 
 
+def _is_open_key(text: str) -> bool:
+    """Whether a private key begins in the text and does not end in it."""
+    begins = [match.end() for match in _KEY_BEGINS.finditer(text)]
+    return bool(begins) and text.find("-----END", begins[-1]) < 0
+
+
 def _is_name(part: str) -> bool:
     word = part.strip("${}<>%[]").replace("-", "_")
     return word.isidentifier() and not any(letter.isdigit() for letter in word)
@@ -200,6 +208,6 @@ def _like(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
 
 
 _MARK = "[redacted:"
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?!.*-----END)", re.DOTALL)
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 _KEY_ENDS = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY-----")
 _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})

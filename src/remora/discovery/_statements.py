@@ -11,6 +11,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from remora.discovery._docstrings import is_public_file
 from remora.discovery._documents import is_document, snippets
@@ -39,8 +40,8 @@ _NEAR = re.compile(
     r"(?i)^(?:\W|at least|c?python|pypy3?|officially|only|and|is|are|on|with|for|in|under|against|all|any|versions?)*$"
 )
 """Words between a claim and the version. Any other word makes it a claim about a feature (`supports async in …`)."""
-_ITEM = re.compile(r"(?i)^\s*(?:[-*+]|\d+\.)?\s*\W*Python\b(?:\W+\w+){0,6}\W*$")
-"""A line of a list of requirements."""
+_ITEM = re.compile(r"(?i)^(?:\s*\d+\.)?\W*Python\b(?:\W+\w+){0,6}\W*$")
+"""A line of a list of requirements. Spaces and the mark of an item are no words."""
 _SUBJECT = """
     this the it its a our we you your library package project module tool plugin software program code application app
     framework currently also only and is are be been works officially fully has have will requires require required
@@ -54,7 +55,8 @@ _RELEASE = re.compile(r"(?i)^\W*(?:v|version\s+|release\s+)?\d+\.\d+(?:\.\w+)*(?
 """A line that is the number of a version, perhaps with its date."""
 _CHANGES = re.compile(r"(?i)histor|change|release|news")
 _UNDERLINE = re.compile(r"^([-=~^\"'*+#])\1{2,}\s*$")
-_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#:?<>]+\.\w+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(?<!!)\[[^\]\n]{0,300}\]\(([^)\s#:?<>]{1,300}\.\w{1,20})(#[^)\s]{0,300})?\)")
+"""Every repetition is bounded, because documents come from others."""
 
 
 def statements(sources: Sources, path: str, without: Sequence[str]) -> tuple[list[Finding], dict[str, str]]:
@@ -158,9 +160,10 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
     """The oldest Python, if the document says an older one than the project's settings."""
     oldest = oldest_python(sources)
     lines = LINE.findall(text)
+    history = _history(lines) if oldest else []
     for row, line in enumerate(lines, 1):
         is_item = _ITEM.match(line) and (row == 1 or not lines[row - 2].strip() or _LISTED.match(line))
-        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line) or _is_in_history(lines, row):
+        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line) or history[row - 1]:
             continue
         for match in _VERSION.finditer(line):
             claims = [one.end() for one in _CLAIM.finditer(line, 0, match.start())]
@@ -197,16 +200,15 @@ def _is_history(line: str) -> bool:
     return bool(_HISTORY.search(line) or re.search(r"\d+\.\d+", others))
 
 
-def _is_in_history(lines: Sequence[str], row: int) -> bool:
-    """Whether a line stands below the number of a version, or in a section of changes."""
-    for above in range(row - 2, -1, -1):
-        line = lines[above]
-        is_heading = line.startswith("#") or bool(line.strip() and _UNDERLINE.match(lines[above + 1]))
-        if _RELEASE.match(line) or (is_heading and _CHANGES.search(line)):
-            return True
-        if is_heading:
-            return False
-    return False
+def _history(lines: Sequence[str]) -> list[bool]:
+    """Whether each line stands below the number of a version, or in a section of changes."""
+    found, is_history = [], False
+    for line, below in zip_longest(lines, lines[1:], fillvalue=""):
+        found.append(is_history)
+        is_heading = line.startswith("#") or bool(line.strip() and _UNDERLINE.match(below))
+        if is_heading or _RELEASE.match(line):
+            is_history = bool(_RELEASE.match(line) or _CHANGES.search(line))
+    return found
 
 
 def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:

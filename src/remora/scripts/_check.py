@@ -141,6 +141,7 @@ def _checker() -> Iterator[pydantic_monty.Monty]:
         import pydantic_monty
     except ImportError as error:
         raise MissingExtra("pydantic-monty, which checks tool scripts,", extra="agents") from error
-    with pydantic_monty.Monty(max_processes=1, request_timeout=CHECK_S) as checker:
+    # Scripts have no time to run here; the grace after it, a second, would be all that the type checker has.
+    with pydantic_monty.Monty(max_processes=1, request_timeout=CHECK_S, feed_duration_limit_grace=None) as checker:
         yield checker
     time.sleep(SETTLE_S)

@@ -9,10 +9,15 @@ class LineMap:
     """Maps line numbers, which begin with 1, between two versions of a file."""
 
     def __init__(self, old: bytes, new: bytes) -> None:
-        self._edits: list[Edit] = base_of(old).edits(new)
+        base = base_of(old)
+        self._edits: list[Edit] = base.edits(new)
+        self.last = len(base.lines) + 1
+        """The last line of the old version that can be named: the one behind its end."""
 
     def kept(self, line: int) -> int | None:
-        """The line of the new version; None if the line was changed or removed."""
+        """The line of the new version; None if the line was changed or removed, or never was."""
+        if line > self.last:
+            return None
         shift = 0
         for edit in self._edits:
             if line <= edit.first:

@@ -6,6 +6,8 @@ import csv
 import io
 from pathlib import Path
 
+import pytest
+
 from remora.analysis import (
     COLUMNS,
     AssistantTurn,
@@ -31,6 +33,7 @@ from remora.events import (
     ToolResultEvent,
     UserInputEvent,
 )
+from remora.otlp_protobuf import encode
 from remora.trace import read_events
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("format-1*.jsonl"))
@@ -173,13 +176,13 @@ def test_a_table_has_a_row_for_each_call_and_no_cell_that_a_spreadsheet_runs() -
         assert cell == f"'{text}"
 
 
-def imported(*, with_packets: bool = False) -> CompleteStream:
+def imported(*, with_packets: bool = False, started: str = "2026-03-01T09:00:00Z") -> CompleteStream:
     """An imported conversation of two replies."""
     packets = [ModelRequestEvent(seq=2, turn=1, tokens={"total": 9})] if with_packets else []
     events: list[Event] = [
         AgentStartEvent(
             seq=0, ts="2026-11-18T10:00:00Z", agent_id="A", operation="import", goal="Find it",
-            parent={"sha256": "x", "started": "2026-03-01T09:00:00Z"},
+            parent={"sha256": "x", "started": started},
         ),
         *packets,
         ModelResponseEvent(
@@ -219,6 +222,14 @@ def test_the_spans_of_an_imported_log_begin_when_it_took_place() -> None:
     spans = otlp([imported()])["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert int(spans[0]["startTimeUnixNano"]) == nanoseconds("2026-03-01T09:00:00Z")
     assert int(spans[-1]["endTimeUnixNano"]) == nanoseconds("2026-03-01T09:00:03Z")
+
+
+@pytest.mark.parametrize("started", ["9999-12-31T23:59:59", "2600-01-01T00:00:00Z", "0001-01-01T00:00:00", "soon", ""])
+def test_a_log_whose_beginning_no_span_can_hold_keeps_the_time_of_its_import(started: str) -> None:
+    request = otlp([imported(started=started)])
+    assert encode(request)
+    (agent, *_) = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    assert int(agent["startTimeUnixNano"]) == nanoseconds("2026-11-18T10:00:00Z")
 
 
 def test_a_reply_that_a_rule_made_is_no_span_of_a_model() -> None:

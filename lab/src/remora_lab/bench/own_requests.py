@@ -13,6 +13,7 @@ Null means that the argument may be missing. These texts are compared without up
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -88,12 +89,26 @@ def _line(text: bytes, where: str) -> _Line:
     except orjson.JSONDecodeError as error:
         raise DefinitionError(where, [f"not JSON: {error}"], hint=_HINT) from error
     line = validate(_Line, value, where, hint=_HINT)
-    known = {tool_spec(tool).name for tool in line.tools}
-    if unknown := [call.name for call in _accepted(line) if call.name not in known]:
-        raise DefinitionError(where, [f"`call` names `{unknown[0]}`, which is not one of its tools"], hint=_HINT)
-    if len({call.name for call in _accepted(line)}) > 1:
-        raise DefinitionError(where, ["`call` names several tools: expected one tool"], hint=_HINT)
+    if problem := _problem(line):
+        raise DefinitionError(where, [problem], hint=_HINT)
     return line
+
+
+def _problem(line: _Line) -> str:
+    """What is wrong with its tools or calls; empty if nothing is."""
+    try:
+        names = Counter(tool_spec(tool).name for tool in line.tools)
+    except ConfigError as error:
+        return error.message
+    offered = names + Counter({NO_TOOL_FITS.name, SUBMIT_RESULT.name})
+    if twice := [name for name in names if offered[name] > 1]:
+        own = f"`{NO_TOOL_FITS.name}` and `{SUBMIT_RESULT.name}` are added to every request"
+        return f"two tools are named `{twice[0]}`: expected different names ({own})"
+    if unknown := [call.name for call in _accepted(line) if call.name not in names]:
+        return f"`call` names `{unknown[0]}`, which is not one of its tools"
+    if len({call.name for call in _accepted(line)}) > 1:
+        return "`call` names several tools: expected one tool"
+    return ""
 
 
 def _accepted(line: _Line) -> list[_Wanted]:

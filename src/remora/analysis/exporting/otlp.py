@@ -29,6 +29,8 @@ from remora.events import (
 
 INTERNAL, CLIENT = 1, 3
 ERROR = 2
+LATEST = 2**63 - 1
+"""The last moment that readers of spans can hold, in the year 2262."""
 Json = dict[str, Any]
 Clock = Callable[[str], int]
 """The nanoseconds since 1970 at a timestamp of an event."""
@@ -70,7 +72,7 @@ def _clock(stream: CompleteStream) -> Clock:
     """The clock of a stream. That of an imported log begins when the log did, if the log says when."""
     began = nanoseconds(str((stream.start.parent or {}).get("started") or "")) if stream.is_imported else 0
     shift = began - nanoseconds(stream.start.ts) if began else 0
-    return lambda ts: max(0, nanoseconds(ts) + shift)
+    return lambda ts: min(max(0, nanoseconds(ts) + shift), LATEST)
 
 
 def _agent_span(
@@ -265,12 +267,13 @@ def _span_event(event: NoticeEvent | AgentErrorEvent, clock: Clock) -> Json:
 
 
 def nanoseconds(ts: str) -> int:
-    """A timestamp of an event since 1970; 0 if it has none."""
+    """A timestamp of an event since 1970; 0 if it has none, or one that spans cannot hold."""
     try:
         moment = datetime.fromisoformat(ts)
-    except ValueError:
+        found = int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000
+    except (ValueError, OverflowError):
         return 0
-    return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000
+    return found if 0 <= found <= LATEST else 0
 
 
 def _provider(stream: CompleteStream) -> str:

@@ -1,7 +1,8 @@
 """The fourth migration: the index of a store has the text that the index of a folder has.
 
 Before it, the beginning of a raw value was taken from `jsonb`, which orders keys anew, a text whose beginning ended
-within a character had only its ASCII, and only ASCII divided words in some locales. The index is built again.
+within a character had only its ASCII, and only ASCII divided words in some locales. The index is built again, which
+a person can now do at any time.
 """
 
 from __future__ import annotations
@@ -45,6 +46,15 @@ LANGUAGE sql IMMUTABLE AS $$
         '\u2000-\u206f\u20a0-\u20cf\u2190-\u245f\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufeff-\uff0f'
         '\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+', ' ', 'g')
 $$;
+
+-- It waits for whoever fills the index, whose events would otherwise stay when their stream is forgotten.
+CREATE OR REPLACE FUNCTION @.forget_index() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('remora index'), hashtext('@'));
+    DELETE FROM @.index_events;
+    DELETE FROM @.index_streams;
+END $$;
 
 TRUNCATE @.index_events, @.index_streams;
 """
