@@ -125,6 +125,20 @@ async def test_a_sub_agent_of_codex_names_the_call_that_started_it(tmp_path: Pat
     assert (sub[0].parent["agent_id"], sub[0].parent["seq"]) == (top[0].agent_id, call.seq)
 
 
+@pytest.mark.parametrize("value", ["1 failed: test_x", [{"type": "image", "source": 1}], {"code": 7}], ids=str)
+async def test_the_result_of_a_failed_call_is_exactly_what_the_log_says(tmp_path: Path, value: Any) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    content = json.dumps(value) if isinstance(value, dict) else value
+    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": content}
+    lines = [line("user", "Go"), line("assistant", [call], id="m1"), line("user", [result])]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines))
+    await open_project(tmp_path).streams.import_chats([tmp_path / "s.jsonl"])
+    (events,) = recorded(tmp_path)
+    (found,) = [event for event in events if isinstance(event, ToolResultEvent)]
+    assert (found.raw, found.outcome) == (value, "error")
+    assert found.delta.error.set  # type: ignore[union-attr]
+
+
 async def test_what_was_not_understood_is_counted_in_the_report_and_in_the_stream(tmp_path: Path) -> None:
     done = await open_project(tmp_path).streams.import_chats([project_folder(tmp_path)])
     assert done.problems == []
