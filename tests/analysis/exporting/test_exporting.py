@@ -171,6 +171,8 @@ def test_a_table_has_a_row_for_each_call_and_no_cell_that_a_spreadsheet_runs() -
     for text in ('=HYPERLINK("x")', "+1", "-1", "@a", "\tx"):
         ((cell,),) = csv.reader(io.StringIO(csv_text([[text]])))
         assert cell == f"'{text}"
+    ((shown,),) = csv.reader(io.StringIO(csv_text([["\x1b[2J\x00\u202e a\nb"]])))
+    assert shown == "\\x1b[2J\\x00\\x202e a\nb"
 
 
 def imported(*, with_packets: bool = False) -> CompleteStream:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from remora.analysis.exporting.complete import CompleteStream, counted, json_text
-from remora.context.text import one_line
+from remora.context.text import one_line, visible
 from remora.events import (
     Call,
     Event,
@@ -27,7 +27,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """Rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe.
+
+    Control characters are written as escapes: a terminal would act on them, and other readers stop at a NUL.
+    """
     out = StringIO()
     csv.writer(out, lineterminator="\n").writerows([_safe(cell) for cell in row] for row in rows)
     return out.getvalue()
@@ -101,4 +104,5 @@ def _outcome(reply: ModelResponseEvent | None, call: Call | None) -> str:
 def _safe(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    shown = visible(cell)
+    return f"'{shown}" if cell.startswith(_FORMULA) else shown
