@@ -61,7 +61,7 @@ class LogFile:
         return self._stream.read(end - start)
 
     def lines(self, start: int = 0, end: int | None = None, number: int = 1) -> Iterator[Line]:
-        """Every line that begins between `start` and `end` and is not blank, without a mark of UTF-8 before the first."""
+        """Every line that begins between `start` and `end` and is not blank, without a mark before the first."""
         offset = len(_BOM) if start == 0 and self.read(0, len(_BOM)) == _BOM else start
         while offset < (self.size if end is None else end):
             if self._stream.tell() != offset:  # a seek costs more than reading a short line
