@@ -110,6 +110,21 @@ def test_whatever_tools_return_the_same_rules_change_no_prompt(results: list[Any
     asyncio.run(check())
 
 
+@pytest.mark.parametrize("value", ["No such city", "error: none", {"rows": []}], ids=str)
+@pytest.mark.parametrize("outcome", ["error", "success", "partial"])
+async def test_an_outcome_that_the_caller_knew_changes_no_prompt(value: Any, outcome: Any) -> None:
+    tt = MemoryTwoTrack("Find city 77301", tools=[LOOKUP], budget=1500)
+    async with tt:
+        await tt.request()
+        (call,) = await tt.response(Decision(calls=(Call(call_id="c", tool="lookup", args={"city": "x"}),)))
+        await tt.called(call)
+        result = await tt.returned(call.call_id, value, outcome=outcome)
+        await tt.request()
+    assert (result.outcome, result.outcome_given, result.raw) == (outcome, True, value)
+    found, _ = await again(tt)
+    assert found.changed == 0
+
+
 @pytest.mark.parametrize("style", STYLES)
 async def test_another_style_gives_the_prompts_that_a_run_in_it_would_have_had(style: Style) -> None:
     short = RESULTS[:4]  # what does not fit depends on the tools, and `recall` is one only in style `account`

@@ -65,6 +65,40 @@ async def test_a_sub_agent_in_its_own_file_names_the_call_that_started_it(tmp_pa
     assert {verify(path).status for path in (tmp_path / ".agentfs" / "traces").glob("*.jsonl")} == {"sealed"}
 
 
+async def test_an_agent_that_a_sub_agent_started_is_below_the_call_of_the_sub_agent(tmp_path: Path) -> None:
+    folder = project_folder(tmp_path)
+    inner = folder / "-home-me-shop" / SESSION / "subagents"
+    call = {"type": "tool_use", "id": "t2", "name": "Agent", "input": {"prompt": "Deeper"}}
+    result = {"type": "tool_result", "tool_use_id": "t2", "content": "one hit"}
+    side = [
+        line("user", "Search", agentId="abc"),
+        line("assistant", [call], agentId="abc", id="n1"),
+        line("user", [result], agentId="abc", toolUseResult={"agentId": "aaa"}),
+        line("assistant", "two hits", agentId="abc", id="n2"),
+    ]
+    (inner / "agent-abc.jsonl").write_text("\n".join(side))
+    deeper = [line("user", "Deeper", agentId="aaa"), line("assistant", "one hit", agentId="aaa", id="o1")]
+    (inner / "agent-aaa.jsonl").write_text("\n".join(deeper))
+    (inner / "agent-aaa.meta.json").write_text('{"agentType": "Explore", "toolUseId": "t2", "spawnDepth": 2}')
+    done = await open_project(tmp_path).streams.import_chats([folder])
+    session, agent, below = recorded(tmp_path)
+    called = next(event for event in agent if event.type == "tool_call")
+    start = below[0]
+    assert isinstance(start, AgentStartEvent)
+    assert start.parent is not None
+    assert (start.parent["relation"], start.parent["agent_id"]) == ("child", agent[0].agent_id)
+    assert start.parent["seq"] == called.seq
+    assert [item.parent for item in done.streams] == ["", session[0].agent_id, agent[0].agent_id]
+
+
+@pytest.mark.parametrize("beside", ["", "[]", "{", '{"spawnDepth": "deep"}', '{"spawnDepth": -1}', "[" * 10_000])
+async def test_a_file_beside_a_log_that_says_nothing_changes_no_order(tmp_path: Path, beside: str) -> None:
+    folder = project_folder(tmp_path)
+    (folder / "-home-me-shop" / SESSION / "subagents" / "agent-abc.meta.json").write_text(beside)
+    done = await open_project(tmp_path).streams.import_chats([folder])
+    assert [item.parent for item in done.streams] == ["", done.streams[0].agent_id]
+
+
 async def test_a_sub_agent_of_codex_names_the_call_that_started_it(tmp_path: Path) -> None:
     def item(kind: str, **fields: Any) -> dict[str, Any]:
         return {"type": "response_item", "payload": {"type": kind, **fields}}
@@ -89,6 +123,20 @@ async def test_a_sub_agent_of_codex_names_the_call_that_started_it(tmp_path: Pat
     assert isinstance(sub[0], AgentStartEvent)
     assert sub[0].parent is not None
     assert (sub[0].parent["agent_id"], sub[0].parent["seq"]) == (top[0].agent_id, call.seq)
+
+
+@pytest.mark.parametrize("value", ["1 failed: test_x", [{"type": "image", "source": 1}], {"code": 7}], ids=str)
+async def test_the_result_of_a_failed_call_is_exactly_what_the_log_says(tmp_path: Path, value: Any) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    content = json.dumps(value) if isinstance(value, dict) else value
+    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": content}
+    lines = [line("user", "Go"), line("assistant", [call], id="m1"), line("user", [result])]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines))
+    await open_project(tmp_path).streams.import_chats([tmp_path / "s.jsonl"])
+    (events,) = recorded(tmp_path)
+    (found,) = [event for event in events if isinstance(event, ToolResultEvent)]
+    assert (found.raw, found.outcome) == (value, "error")
+    assert found.delta.error.set  # type: ignore[union-attr]
 
 
 async def test_what_was_not_understood_is_counted_in_the_report_and_in_the_stream(tmp_path: Path) -> None:

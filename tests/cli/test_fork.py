@@ -152,3 +152,26 @@ def test_a_run_and_a_stream_of_another_program_cannot_be_forked(remora: Remora, 
     done = remora("fork", imported.stem, "--at", "0")
     assert done.returncode == 3
     assert "was not run by Remora" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence", "hint"),
+    [
+        (["--set", "runner.max_turn=3"], "There is no setting `runner.max_turn`", "Did you mean `runner.max_turns`?"),
+        (["--set", "server.nonsense=3"], "There is no setting `server.nonsense`", ""),
+        (["--model", "qwen3:4b"], "`scripted` decides without a model", "Name the server with `--server`"),
+        (["--model", "qwen3:4b", "--policy", "random"], "`random` decides without a model", "`--server`"),
+    ],
+)
+def test_a_flag_that_would_change_nothing_is_a_mistake(
+    remora: Remora, agent: str, flags: list[str], sentence: str, hint: str
+) -> None:
+    done = remora("fork", agent, "--at", "1", *flags)
+    assert done.returncode == 3
+    assert sentence in done.stderr
+    assert hint in done.stderr
+
+
+def test_a_setting_of_one_operation_can_be_set(remora: Remora, agent: str) -> None:
+    (made,) = fork(remora, agent, "--at", "1", "--set", "operations.lint.max_turns=2")
+    assert made["result"]["turns"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +25,9 @@ Remora = Callable[..., subprocess.CompletedProcess[str]]
         (["analyze", ".", "-o", "lnit"], 3, "There is no operation `lnit`: expected one of"),
         (["analyze", ".", "-o", " , "], 3, "No operation was named"),
         (["analyze", ".", "--policy", "oracle"], 3, "There is no policy `oracle`: expected one of `scripted`"),
+        (["analyze", ".", "--policy", "random", "--model", "m"], 3, "`--policy random` decides without a model"),
+        (["analyze", ".", "--policy", "random", "--server", "ollama"], 3, "`--server` names one"),
+        (["analyze", ".", "--server", "random", "--model", "m"], 3, "`random` decides without a model"),
         (["analyze", ".", "/etc"], 3, "outside"),
         (["trace", "show", "ZZZZZZZ"], 1, "ZZZZZZZ"),
         (["diff"], 1, "No run in"),
@@ -38,6 +42,11 @@ def test_a_mistake_gets_a_sentence(remora: Remora, args: list[str], code: int, w
     assert done.stderr.startswith("error: ")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_operations_that_are_named_one_by_one_all_run(remora: Remora) -> None:
+    done = remora("analyze", "shop/cart.py", "-o", "lint", "-o", "docstring,lint", "--dry-run", "--json")
+    assert {job["operation"] for job in json.loads(done.stdout)["agents"]} == {"lint", "docstring"}
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,19 @@ def test_everything_since_a_date_and_nothing_before_it(
     assert found["title"] == "All agents since 2020-01-01"
     done = remora("trace", "report", "--since", "2199-01-01")
     assert done.returncode == 1
-    assert "error: There is no agent to report on" in done.stderr
+    assert "error: There is no agent to report on since 2199-01-01" in done.stderr
+    assert "remora trace ls" in done.stderr
+
+
+def test_a_title_names_what_was_selected(remora_json: Callable[..., Any], run: Any) -> None:
+    found = remora_json("trace", "report", "-o", "lint", "--outcome", "success")
+    assert found["title"] == "All agents of operation lint with outcome success"
+
+
+def test_content_is_only_of_spans(remora: Remora, run: Any) -> None:
+    done = remora("trace", "export", "--format", "csv", "--content")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "`--content` takes only `--format otel`" in done.stderr
 
 
 def test_ids_and_filters_together_are_a_mistake(remora: Remora, run: Any) -> None:

@@ -106,6 +106,21 @@ def test_no_reading_command_shows_what_looks_like_a_secret(remora: Remora, agent
     assert leaks == {}
 
 
+def test_a_tool_whose_name_looks_like_a_secret_is_redacted_too(remora: Remora, shop: Path, tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": f"use {TOKEN}", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "x"},
+    ]
+    log = tmp_path / "named.jsonl"
+    log.write_text(json.dumps({"messages": messages}))
+    agent = json.loads(remora("trace", "import", str(log), "--json").stdout)["streams"][0]["agent_id"]
+    for command in (["transcript"], ["show"], ["show", "--events"], ["tail"], ["tokens"], ["report"]):
+        for form in ([], ["--format", "json"] if command == ["report"] else ["--json"]):
+            assert_redacted(remora("trace", *command, agent, *form))
+
+
 @pytest.mark.parametrize("name", ["show --json", "tail --json", "transcript --full", "show --turn --full"])
 def test_with_the_flag_everything_is_shown_as_recorded(remora: Remora, agent: str, name: str) -> None:
     redacted = remora(*words_of(name, agent, remora))

@@ -30,8 +30,9 @@ SECRETS = {
     "bearer": "Bearer abcdefgh12345678ijkl",
     "url-password": "user:hunter22",
     "assignment": "hunter2hunter2",
+    "env-secret": "hunter2hunter2",
 }
-AROUND = {"url-password": "postgres://{}@db/x", "assignment": 'password = "{}"'}
+AROUND = {"url-password": "postgres://{}@db/x", "assignment": 'password = "{}"', "env-secret": "DB_PASSWORD={}"}
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -42,6 +43,22 @@ def test_each_kind_of_secret_is_replaced_wherever_it_stands(name: str) -> None:
     assert secret not in cleaned
     assert f"[redacted:{name}]" in cleaned
     assert redact_patterns(cleaned) == cleaned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export DB_PASSWORD=s3cr3t-va1ue",
+        "AWS_SECRET_ACCESS_KEY=abc/DEF+1234567",
+        "db_password: s3cretvalue",
+        "SECRET_KEY=django-insecure-1x",
+        "?api_key=abc12345",
+    ],
+)
+def test_a_secret_without_quotes_is_redacted(text: str) -> None:
+    name, _, value = text.replace(": ", "=").rpartition("=")
+    assert value not in redact_patterns(text)
+    assert redact_patterns(text).startswith(name)
 
 
 def test_there_is_an_example_of_every_pattern() -> None:
@@ -59,6 +76,13 @@ def test_there_is_an_example_of_every_pattern() -> None:
         "the bearer of bad news",
         "sha256:0a1b2c3d",
         "password=",
+        "password=args.password",
+        "login(password=get_password(user1))",
+        "SECRET=/run/secrets/db1",
+        "PASSWORD=$DB_PASSWORD_1",
+        "max_tokens=12345678",
+        "API_KEY: required",
+        "the secret: nobody knows",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
@@ -72,7 +96,7 @@ def test_any_text_is_redacted_without_an_error_and_once_is_enough(text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "part", ["-----BEGIN PRIVATE KEY-----", "sk-", "eyJaaaaaaaa.", "://a:", "bearer ", "password='"]
+    "part", ["-----BEGIN PRIVATE KEY-----", "sk-", "eyJaaaaaaaa.", "://a:", "bearer ", "password='", "password=a"]
 )
 def test_a_text_of_nothing_but_beginnings_is_read_once(part: str) -> None:
     redact_patterns(part * (200_000 // len(part)))  # a quadratic pattern would take hours

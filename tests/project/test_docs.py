@@ -15,6 +15,8 @@ import pytest
 import remora
 from cli.warm import WarmCommand
 from remora.app import Project
+from remora.app._catalogue import CATALOGUE_FILE
+from remora.app._settings import USER_CONFIG_FILE
 from remora.events import EVENT_TYPES
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +99,15 @@ def test_pages_name_only_files_that_exist() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} names {target}"
+
+
+def test_pages_name_only_files_of_the_user_that_are_read() -> None:
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"~/\.config/remora/([\w.-]+\w)", page.read_text(encoding="utf-8"))
+    }
+    assert named == {USER_CONFIG_FILE, CATALOGUE_FILE}
 
 
 def test_the_library_page_has_every_public_method_with_exactly_its_parameters(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remora.analysis.logs import AssistantTurn, Conversation
-from remora.errors import ToolError
 from remora.events import AgentEndEvent, Call, Event, ToolCallEvent, TurnStartEvent
-from remora.ports import Decision
+from remora.ports import Decision, ToolOutput
 from remora.twotrack import Track
 
 _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
@@ -71,7 +70,7 @@ class ImportTrack(Track):
             if index not in step.results:
                 await self.unanswered(call, "The log holds no result of this call")
             else:
-                await self._past_call(call, _result(step.results[index], failed=index in step.failed))
+                await self._past_call(call, step.results[index], failed=index in step.failed)
 
     async def _append(self, drafts: Sequence[Event]) -> Sequence[Event]:
         """Number the drafts as the writer will, for the fold, and write them with the next batch."""
@@ -92,17 +91,8 @@ class ImportTrack(Track):
             await self._writer.append(self.identity.stream_id, batch)
         await asyncio.sleep(0)  # nothing else here waits, and Ctrl-C needs its turn
 
-    async def _past_call(self, call: Call, use: Callable[..., Any]) -> None:
+    async def _past_call(self, call: Call, result: Any, *, failed: bool) -> None:
         """Record a call and its result. Unlike a live call, it has a result even if its arguments are large."""
         args = (await self._offloader.call(call)).args
         await self.context.record(ToolCallEvent(call_id=call.call_id, tool=call.tool, args=args, effects="outside"))
-        await self.finish_call(call, use)
-
-
-def _result(value: Any, *, failed: bool) -> Callable[..., Any]:
-    def use(**_: Any) -> Any:
-        if failed:
-            raise ToolError(value if isinstance(value, str) else str(value))
-        return value
-
-    return use
+        await self._record_output(call, ToolOutput(result), (), 0.0, "error" if failed else None)

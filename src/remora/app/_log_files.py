@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+import orjson
+
 from remora.analysis.logs import LogFile, LogProblem
 
 SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".traj", ".eval"})
@@ -23,6 +25,9 @@ MAX_SAMPLE = 1024 * 1024 * 1024
 MAX_RATIO = 2_000
 """How many times larger a sample may be than what the archive holds of it."""
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_AGENT = "agent-"
+MAX_META = 64 * 1024
+"""Bytes of a file beside the log of a sub-agent that are read."""
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93
 _OURS = (".agentfs",)
@@ -62,7 +67,7 @@ def _walk(folder: Path, found: list[LogPath], depth: int) -> int:
     """Add the logs of a folder: its own files first, then those of its folders. Returns the number of links."""
     links, folders = 0, []
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: (entry.name.startswith("agent-"), entry.name))
+        entries = sorted(os.scandir(folder), key=lambda entry: (_depth(entry), entry.name))
     except OSError:
         return 0
     for entry in entries:
@@ -75,6 +80,23 @@ def _walk(folder: Path, found: list[LogPath], depth: int) -> int:
     for inner in folders if depth < MAX_DEPTH else []:
         links += _walk(inner, found, depth + 1)
     return links
+
+
+def _depth(entry: os.DirEntry[str]) -> int:
+    """How deep below its session the sub-agent of Claude Code is whose log this is; 0 for any other file.
+
+    A file beside the log says it, because a sub-agent may start others.
+    """
+    if not entry.name.startswith(_AGENT):
+        return 0
+    beside = Path(entry.path).with_suffix(".meta.json")
+    try:
+        with os.fdopen(os.open(beside, _OPEN | os.O_NOFOLLOW), "rb") as file:
+            found = orjson.loads(file.read(MAX_META))
+    except (OSError, ValueError):
+        return 1
+    depth = found.get("spawnDepth") if isinstance(found, dict) else None
+    return min(max(depth, 1), MAX_DEPTH) if isinstance(depth, int) else 1
 
 
 @contextmanager

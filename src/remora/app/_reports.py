@@ -106,10 +106,11 @@ class Reports:
             if runs:
                 return f"Run {short_id(runs[-1].stem)}", self.agents_of(runs[-1])
         rows = library.agents(wanted or Filter())
-        if not rows:
+        if rows:
+            return f"All agents{_words(wanted)}", library.files([row.stream_id for row in rows])
+        if wanted is None or wanted == Filter():
             raise TraceNotFound("There is no agent to report on", hint="`remora analyze` runs agents")
-        since = f" since {wanted.since}" if wanted and wanted.since else ""
-        return f"All agents{since}", library.files([row.stream_id for row in rows])
+        raise TraceNotFound(f"There is no agent to report on{_words(wanted)}", hint="`remora trace ls` lists agents")
 
     def agents_of(self, path: Path) -> list[Path]:
         """The streams of a run's agents in the order of the run; an agent's stream itself.
@@ -197,3 +198,17 @@ def _decided(agent_id: str, file: FileReport, undecided: Collection[str], decide
         return file
     accepted = decided.is_accepted(agent_id, file.path)
     return replace(file, decision="accepted" if accepted else "rejected")
+
+
+def _words(wanted: Filter | None) -> str:
+    """What a filter selects, for a title."""
+    if wanted is None:
+        return ""
+    named = {
+        "of operation": wanted.operation,
+        "on": wanted.node,
+        "with outcome": wanted.outcome,
+        "since": wanted.since,
+        "until": wanted.until,
+    }
+    return "".join(f" {word} {value}" for word, value in named.items() if value)

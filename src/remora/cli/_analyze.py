@@ -51,7 +51,10 @@ from remora.settings import without_passwords
 
 run = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Operations = Annotated[str, typer.Option("--operations", "-o", help="Agents to run, comma-separated")]
+Operations = Annotated[
+    list[str] | None,
+    typer.Option("--operations", "-o", help="Agents to run, comma-separated or repeated; default: lint"),
+]
 Server = Annotated[
     str | None,
     typer.Option(help="Model server: embedded, ollama, vllm, llamacpp, lmstudio or a URL; or a policy without a model"),
@@ -81,7 +84,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only failed ag
 @run.command()
 def analyze(
     paths: Annotated[list[Path], typer.Argument(help="Files, folders and functions (FILE:NAME) of one project")],
-    operations: Operations = "lint",
+    operations: Operations = None,
     server: Server = None,
     model: Model = None,
     policy: Policy = None,
@@ -119,6 +122,7 @@ def analyze(
         flags = run_flags(server, policy, model, no_memory, max_turns, escalate)
         flags |= engine_flags(engine, address)
         project = open_project(Named.of(paths[0]).path, state_dir=state_dir, settings=flags)
+        check_model(project.server.server, model)
         if not dry_run:
             project.changes.settle()
         only = project.runs.changed_nodes(changed) if changed else None
@@ -206,6 +210,11 @@ def run_flags(
             f"There is no policy `{policy}`: expected one of {known}",
             hint="To use a model, name a server with `--server`",
         )
+    if policy and (server or model):
+        raise ConfigError(
+            f"`--policy {policy}` decides without a model: `--{'server' if server else 'model'}` names one",
+            hint="Leave one of them out",
+        )
     return {
         "server.server": policy or server,
         "server.model": model,
@@ -213,6 +222,15 @@ def run_flags(
         "runner.memory.enabled": False if no_memory else None,
         "runner.max_turns": max_turns,
     }
+
+
+def check_model(server: str, model: object) -> None:
+    """Raises `ConfigError` if a model is named where a policy without a model decides."""
+    if model and server in NO_MODEL:
+        raise ConfigError(
+            f"`--model` names a model of a server, but `{server}` decides without a model",
+            hint="Name the server with `--server`",
+        )
 
 
 def engine_flags(engine: str | None, address: str | None) -> dict[str, Any]:
@@ -332,9 +350,10 @@ def review_options(project: Project) -> str:
     return shlex.join(words)
 
 
-def operation_names(operations: str) -> list[str]:
-    """Parse the value of `-o` and drop duplicates. Raises `ConfigError` if it is empty."""
-    names = [name.strip() for name in operations.split(",") if name.strip()]
+def operation_names(operations: Sequence[str] | None) -> list[str]:
+    """Parse the values of `-o` and drop duplicates. Raises `ConfigError` if they are empty."""
+    given = ("lint",) if operations is None else operations
+    names = [name.strip() for value in given for name in value.split(",") if name.strip()]
     if not names:
         raise ConfigError("No operation was named", hint="Name one with `-o lint`")
     return list(dict.fromkeys(names))

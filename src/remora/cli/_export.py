@@ -73,6 +73,8 @@ def export(
     with errors_as_sentences():
         if endpoint is not None and (kind is not Format.OTEL or output is not None):
             raise ConfigError("`--endpoint` takes only `--format otel`, and no `--output`")
+        if content and kind is not Format.OTEL:
+            raise ConfigError("`--content` takes only `--format otel`: other formats hold it always, and `csv` never")
         opened = open_to_read(project, state_dir)
         wanted = Filter(operation=operation, node=node, outcome=outcome, since=since, until=until)
         with indexing_progress(opened), slow_progress("agents", quiet=False) as progress:

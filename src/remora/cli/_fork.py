@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
 
 from remora import analysis, app
 from remora.cli import _render_compare as render
-from remora.cli._analyze import MaxTurns, NoMemory, Policy, Server, fetch_weights, review_options, run_flags
+from remora.cli._analyze import (
+    MaxTurns,
+    NoMemory,
+    Policy,
+    Server,
+    check_model,
+    fetch_weights,
+    review_options,
+    run_flags,
+)
 from remora.cli._console import (
     HERE,
     SOME_FAILED,
@@ -80,6 +90,7 @@ def fork(
         if given["server.server"] is None:
             recorded = opened.streams.settings_of_agent(agent)
             given = recorded | {name: value for name, value in given.items() if value is not None}
+        check_model(given.get("server.server") or opened.server.server, model)
         variants = list(_variants(given, model or (), times, opened.server.seed))
         done: list[Forked] = []
         with slow_progress("forks", quiet=json) as progress:
@@ -103,14 +114,28 @@ def read_sets(sets: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings and knowledge from `KEY=VALUE` pairs. Values are YAML. Raises `ConfigError`."""
     settings: dict[str, Any] = {}
     knowledge: dict[str, Any] = {}
-    known = set(setting_paths())
     for pair in sets:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"`--set {pair}` has no value: expected KEY=VALUE, such as runner.max_turns=20")
         value = parse_yaml(text, f"--set {key}")
-        (settings if key.strip() in known else knowledge)[key.strip()] = value
+        (settings if _is_setting(key.strip()) else knowledge)[key.strip()] = value
     return settings, knowledge
+
+
+def _is_setting(key: str) -> bool:
+    """Whether a setting has this name. Raises `ConfigError` for a misspelled one."""
+    parts, paths = key.split("."), [path.split(".") for path in setting_paths()]
+    if any(len(path) == len(parts) and all(map(_fits, path, parts)) for path in paths):
+        return True
+    if len(parts) > 1 and any(len(path) > 1 and path[0] == parts[0] for path in paths):
+        near = get_close_matches(key, map(".".join, paths), n=1)
+        raise ConfigError(f"There is no setting `{key}`", hint=f"Did you mean `{near[0]}`?" if near else None)
+    return False
+
+
+def _fits(name: str, given: str) -> bool:
+    return name in ("*", given)
 
 
 def _variants(given: dict[str, Any], models: Sequence[str], times: int, seed: int) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.cli._console import out, say, value_text
 from remora.cli._render_rungs import decisions, moves
-from remora.context.text import one_line
+from remora.context.text import one_line, visible
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def _narrow_lines(row: TurnRow, sealed: bool) -> Iterator[str]:
 
 def _cut(line: str, room: int) -> str:
     """One line that fits. Its indentation stays."""
+    line = visible(line)  # escapes take room too
     text = line.lstrip(" ")
     lead = line[: len(line) - len(text)]
     rest = text.splitlines() or [""]

@@ -347,7 +347,8 @@ def transcript(
     """
     with errors_as_sentences(), showing(show_secrets) as clean:
         entries = asyncio.run(open_to_read(project, state_dir).streams.transcript(stream, full=full, clean=clean))
-        print_json(entries) if json else render_transcript(entries)
+        shown = clean(entries)  # names of tools too
+        print_json(shown) if json else render_transcript(shown)
 
 
 trace.command()(escalate)

@@ -18,6 +18,7 @@ from remora.cli._analyze import (
     Operations,
     Policy,
     Server,
+    check_model,
     operation_names,
     review_options,
     run_flags,
@@ -34,7 +35,7 @@ watching = typer.Typer(add_completion=False, rich_markup_mode=None)
 @watching.command()
 def watch(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders of one project")],
-    operations: Operations = "lint",
+    operations: Operations = None,
     server: Server = None,
     model: Model = None,
     policy: Policy = None,
@@ -55,6 +56,7 @@ def watch(
     with errors_as_sentences():
         flags = run_flags(server, policy, model, no_memory, max_turns)
         project = open_project(paths[0], state_dir=state_dir, settings=flags)
+        check_model(project.server.server, model)
         asyncio.run(_watch(project, paths, operation_names(operations), json=json))
 
 

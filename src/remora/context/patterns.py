@@ -17,6 +17,10 @@ from pydantic import BaseModel
 
 Value = TypeVar("Value")
 
+_NAMED = "|".join(f"(?<={name})" for name in ("password", "passwd", "secret", "secret_key", "api_key", "apikey"))
+"""Behind a name of a secret."""
+_VALUE = r"A-Za-z0-9_+/=~!@#%^&*.:-"
+"""Characters of a secret that stands without quotes."""
 _PATTERNS = {
     "private-key": (
         r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----)){0,16384}(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
@@ -38,8 +42,12 @@ _PATTERNS = {
     "bearer": r"(?i:\bbearer\s{1,4})(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,4096}={0,2}",
     "url-password": r"(?<=://)[^\s:/@'\"]{1,128}:(?:[^\s:/@'\"]{1,256}(?=@)|(?!\d{1,5}…)[^\s:/@'\"…]{1,256}(?=…))",
     "assignment": (
-        r"(?i:(?<=password)|(?<=passwd)|(?<=secret)|(?<=api_key)|(?<=apikey)|(?<=access_token)|(?<=auth_token))"
+        rf"(?i:{_NAMED}|(?<=access_token)|(?<=auth_token))"
         r"(?P<opens>[\"']?\s{0,4}[=:]\s{0,4}[\"'])(?:[^\"'\s]{8,512}(?=[\"'])|[^\"'\s…]{8,512}(?=…))"
+    ),
+    "env-secret": (  # without quotes, as in the files and output of shells: letters and digits, so no name and no path
+        rf"(?i:{_NAMED}|(?<=access_key)|(?<=_token))"
+        rf"(?P<opens>=|:\s)(?=[{_VALUE}]{{0,64}}[0-9])(?=[{_VALUE}]{{0,64}}[A-Za-z])(?![/.$:])[{_VALUE}]{{8,512}}"
     ),
 }
 PATTERNS: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for name, pattern in _PATTERNS.items()}
@@ -53,7 +61,7 @@ LEAST_PART = 12
 _SEPARATORS = re.compile(r"\s+|\\n")
 _HINTS = re.compile(
     r"PRIVATE KEY|sk-|gh[pousr]_|github_pat_|gl(?:pat|ptt|dt|rt|soat)-|xox|AKIA|ASIA|AGPA|AIDA|AROA|AIza|ya29\."
-    r"|[rs]k_|hf_|npm_|pypi-|SG\.|eyJ|(?i:bearer|passw|secret|api_?key|_token)|://"
+    r"|[rs]k_|hf_|npm_|pypi-|SG\.|eyJ|(?i:bearer|passw|secret|api_?key|access_key|_token)|://"
 )
 """What a text with any of these secrets contains. Most texts have none, and one search is faster than eighteen."""
 

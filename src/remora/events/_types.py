@@ -146,6 +146,8 @@ class ToolResultEvent(Event):
     call_id: str
     tool: str
     outcome: Literal["success", "error", "partial", "unknown"]
+    outcome_given: bool = False
+    """Whether who recorded the result knew its outcome. If not, it was read from `raw`."""
     duration_ms: float = 0.0
     raw: Any = None
     """Exactly what the tool returned. Long Track only."""

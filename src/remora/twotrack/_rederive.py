@@ -47,7 +47,7 @@ from remora.events import (
 from remora.ports import BlobStore, blob_limit
 from remora.twotrack._evidence import agent_evidence, user_delta
 from remora.twotrack._prompts import DOCUMENT
-from remora.twotrack._tool_results import ToolResultBuilder
+from remora.twotrack._tool_results import ToolResultBuilder, with_outcome
 from remora.twotrack._wiring import Wiring
 
 
@@ -235,10 +235,13 @@ class _Run:
             return Rederived(event, event, text)
         if isinstance(event.delta, PacketDelta):  # their schemas may be known only to the program that recorded them
             self._extensions |= {key: {} for key in event.delta.extensions if key not in self._extensions}
-        _, delta = await self._results.derive(
+        distilled, delta = await self._results.derive(
             call, value, self._packet.knowledge, packed=pack(value), changed=bool(event.files)
         )
-        return Rederived(event, event.model_copy(update={"delta": delta}), text)
+        derived = event.model_copy(update={"delta": delta})
+        if event.outcome_given:
+            derived = with_outcome(derived.model_copy(update={"outcome": distilled.outcome}), event.outcome)
+        return Rederived(event, derived, text)
 
     async def _user(self, event: UserInputEvent) -> Rederived:
         text = event.text

@@ -296,8 +296,9 @@ def _failed_with(error: Exception) -> ToolOutput:
 def with_outcome(event: ToolResultEvent, outcome: Literal["success", "error", "partial", "unknown"]) -> ToolResultEvent:
     """The event with the outcome that its caller knows. The packet shows `unknown` as it was read."""
     delta = event.delta
+    given = {"outcome": outcome, "outcome_given": True}
     if outcome == "unknown" or event.outcome == outcome or not isinstance(delta, PacketDelta):
-        return event.model_copy(update={"outcome": outcome})
+        return event.model_copy(update=given)
     changed: dict[str, Any] = {}
     if delta.action is not None:
         changed["action"] = delta.action.model_copy(update={"outcome": outcome})
@@ -308,7 +309,7 @@ def with_outcome(event: ToolResultEvent, outcome: Literal["success", "error", "p
         changed["error"] = ErrorDelta(set=f"{event.tool}: {text}")
     elif event.outcome == "error":
         changed["error"] = ErrorDelta(clear=True)
-    return event.model_copy(update={"outcome": outcome, "delta": delta.model_copy(update=changed)})
+    return event.model_copy(update=given | {"delta": delta.model_copy(update=changed)})
 
 
 def unrecorded_result(tool: str, kept: Mapping[str, Any], /, **_args: Any) -> dict[str, Any]:

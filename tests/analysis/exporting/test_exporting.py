@@ -174,6 +174,8 @@ def test_a_table_has_a_row_for_each_call_and_no_cell_that_a_spreadsheet_runs() -
     for text in ('=HYPERLINK("x")', "+1", "-1", "@a", "\tx"):
         ((cell,),) = csv.reader(io.StringIO(csv_text([[text]])))
         assert cell == f"'{text}"
+    ((shown,),) = csv.reader(io.StringIO(csv_text([["\x1b[2J\x00\u202e a\nb"]])))
+    assert shown == "\\x1b[2J\\x00\\x202e a\nb"
 
 
 def imported(*, with_packets: bool = False, started: str = "2026-03-01T09:00:00Z") -> CompleteStream:
@@ -216,6 +218,27 @@ def test_a_reply_without_a_recorded_prompt_is_a_span_with_what_was_said_since_th
         assert "Find it" not in second["gen_ai.input.messages"]
         assert "nothing" in second["gen_ai.input.messages"]
         assert "There is none" in second["gen_ai.output.messages"]
+
+
+def test_the_tokens_that_a_log_counted_are_in_every_export_with_tokens() -> None:
+    first, *_ = csv.DictReader(io.StringIO(csv_text([COLUMNS, *turn_rows(imported())])))
+    assert (first["prompt_tokens"], first["output_tokens"]) == ("7", "3")
+    found = atif(imported())
+    assert found["steps"][1]["metrics"] == {"prompt_tokens": 7, "completion_tokens": 3}
+    assert found["final_metrics"]["total_prompt_tokens"] == 7
+
+
+def test_a_call_without_a_result_has_a_row_and_an_empty_result_is_one() -> None:
+    calls = (Call(call_id="1", tool="look"), Call(call_id="2", tool="think"))
+    reply = ModelResponseEvent(seq=3, turn=1, calls=calls)
+    asked = [ToolCallEvent(seq=4 + at, turn=1, call_id=call.call_id, tool=call.tool) for at, call in enumerate(calls)]
+    empty = ToolResultEvent(seq=6, turn=1, call_id="2", tool="think", outcome="success")
+    start = AgentStartEvent(seq=0, agent_id="A", operation="import", parent={"sha256": "x"})
+    stream = CompleteStream([start, reply, *asked, empty], "", {6: ""})
+    rows = list(csv.DictReader(io.StringIO(csv_text([COLUMNS, *turn_rows(stream)]))))
+    assert [(row["tool"], row["outcome"]) for row in rows] == [("look", "no result"), ("think", "success")]
+    given = [attributes for name, attributes in spans_of(stream) if name == "execute_tool think"]
+    assert [attributes["gen_ai.tool.call.result"] for attributes in given] == [""]
 
 
 def test_the_spans_of_an_imported_log_begin_when_it_took_place() -> None:

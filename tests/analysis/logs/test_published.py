@@ -46,6 +46,25 @@ OUTPUT = item("function_call_output", call_id="c1", output="ok")
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        [{"messages": [{"role": "user", "content": "Go"}, {"role": "assistant", "content": "Done."}]}] * 2,
+        [META, said("user", "Go"), said("assistant", "Done.")],
+        [
+            {"type": kind, "sessionId": "s", "message": {"role": kind, "content": text}}
+            for kind, text in (("user", "Go"), ("assistant", "Done."))
+        ],
+    ],
+    ids=["chat", "Codex", "Claude Code"],
+)
+def test_a_mark_before_the_first_line_loses_no_record(lines: list[Any]) -> None:
+    data = b"\xef\xbb\xbf" + "\n".join(map(json.dumps, lines)).encode()
+    for found in read_log(LogFile("log.jsonl", io.BytesIO(data))):
+        assert isinstance(found, Conversation), found
+        assert (found.goal, [turn.text for turn in turns(found)], found.unknown) == ("Go", ["Done."], {})
+
+
+@pytest.mark.parametrize(
     "records",
     [
         [counted(10, 10), CALL, OUTPUT, counted(10, 10), counted(30, 20), said("assistant", "Done.")],

@@ -62,7 +62,8 @@ def test_a_request_that_holds_only_the_end_of_the_conversation_loses_no_result()
     usage = {"gen_ai.usage.input_tokens": 631, "gen_ai.usage.output_tokens": 35}
     found = only(read(agent, chat("b", 2, [CALLED, RESULT], [SAID], **usage), chat("a", 1, [ASKED], [CALLED])))
     first, last = turns(found)
-    assert (found.goal, found.title, found.unknown) == ("What is the weather in Portland?", "weather", {})
+    assert (found.goal, found.unknown) == ("What is the weather in Portland?", {})
+    assert found.title == ""  # lists show the task: many runs have an agent of the same name
     assert (first.calls[0].args, first.results) == ({"location": "P"}, {0: "stormy"})
     assert (last.text, dict(last.usage)) == ("Stormy.", {"prompt_tokens": 631, "completion_tokens": 35})
 

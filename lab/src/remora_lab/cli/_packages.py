@@ -53,7 +53,7 @@ def packages(
     from remora_lab.real_packages.results import read_lines, write_lines
 
     with errors_as_sentences():
-        names = operation_names(operations)
+        names = operation_names([operations])
         chosen = select(read_pinned(pinned), package or [])
         rows = [_row(name, server) for name in row or ["rule"]]
         path = out_file or work / "results.jsonl"

@@ -10,7 +10,7 @@ from typing import Any
 
 from remora._version import __version__
 from remora.analysis.exporting.chat import read_tool
-from remora.analysis.exporting.complete import CompleteStream
+from remora.analysis.exporting.complete import CompleteStream, counted
 from remora.events import (
     AgentStartEvent,
     Event,
@@ -147,8 +147,8 @@ class _Steps:
 
 
 def _metrics(asked: ModelRequestEvent | None, event: ModelResponseEvent) -> Json:
-    prompt = event.usage.get("prompt_tokens")
-    if not isinstance(prompt, int) and asked is not None:
+    prompt, reply = counted(event.usage)
+    if prompt is None and asked is not None:
         prompt = asked.tokens.get("total")
-    found = {"prompt_tokens": prompt, "completion_tokens": event.usage.get("completion_tokens")}
+    found = {"prompt_tokens": prompt, "completion_tokens": reply}
     return {name: value for name, value in found.items() if isinstance(value, int)}

@@ -68,6 +68,23 @@ class CompleteStream:
         return messages
 
 
+_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+"""The counts of an imported log that make up a prompt. Anthropic counts what came from a cache beside the rest."""
+
+
+def counted(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The tokens of the prompt and of the reply as the server counted them; None where it did not."""
+    parts = [count for name in _PROMPT if (count := _count(usage, name)) is not None]
+    prompt, reply = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    prompt = sum(parts) if prompt is None and parts else prompt
+    return prompt, _count(usage, "output_tokens") if reply is None else reply
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int | None:
+    value = usage.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def json_text(value: Any) -> str:
     """A value as compact JSON."""
     try:

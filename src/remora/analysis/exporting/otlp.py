@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from remora._version import __version__
-from remora.analysis.exporting.complete import CompleteStream, json_text
+from remora.analysis.exporting.complete import CompleteStream, counted, json_text
 from remora.events import (
     AgentErrorEvent,
     Event,
@@ -34,8 +34,6 @@ LATEST = 2**63 - 1
 Json = dict[str, Any]
 Clock = Callable[[str], int]
 """The nanoseconds since 1970 at a timestamp of an event."""
-_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-"""Tokens of a prompt as Anthropic counts them: the cached ones beside the others."""
 
 
 def otlp(streams: Iterable[CompleteStream], *, content: bool = False) -> Json:
@@ -172,18 +170,19 @@ class _Spans:
     def _chat(self, asked: ModelRequestEvent | None, reply: ModelResponseEvent, news: list[Json], began: str) -> Json:
         """The span of a reply. Without a recorded request, its input is the `news`: what was said since the last."""
         model = self._stream.model_of(reply) or self._stream.model
-        usage, seq = reply.usage, asked.seq if asked else reply.seq
+        seq = asked.seq if asked else reply.seq
         span = self._inner(seq, f"chat {model}".strip(), CLIENT, began, reply.ts)
-        counted = [usage[name] for name in _INPUT if isinstance(usage.get(name), int)]
-        sent = sum(counted) if counted else asked.tokens.get("total") if asked else None
+        sent, came = counted(reply.usage)
+        if sent is None and asked:
+            sent = asked.tokens.get("total")
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _provider(self._stream),
             "gen_ai.request.model": self._stream.model,
             "gen_ai.response.model": self._stream.model_of(reply),
             "gen_ai.response.finish_reasons": [reply.finish] if reply.finish else None,
-            "gen_ai.usage.input_tokens": usage.get("prompt_tokens", sent),
-            "gen_ai.usage.output_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+            "gen_ai.usage.input_tokens": sent,
+            "gen_ai.usage.output_tokens": came,
             "remora.turn": reply.turn,
             "remora.prompt_limit": asked.limit or None if asked else None,
             "remora.prompt_sha256": asked.prompt_sha256 if asked else "",
@@ -236,10 +235,11 @@ class _Spans:
             "remora.duration_ms": result.duration_ms,
             "error.type": result.outcome if failed else "",
         }
-        if self._content:
-            attributes["gen_ai.tool.call.arguments"] = json_text(call.args)
-            attributes["gen_ai.tool.call.result"] = self._stream.raws.get(result.seq, "")
         span["attributes"] = _attributes(attributes)
+        if self._content:
+            given, got = json_text(call.args), self._stream.raws.get(result.seq, "")
+            texts = {"gen_ai.tool.call.arguments": given, "gen_ai.tool.call.result": got}
+            span["attributes"] += [{"key": key, "value": _value(text)} for key, text in texts.items()]
         if failed:
             span["status"] = {"code": ERROR, "message": result.outcome}
         return span

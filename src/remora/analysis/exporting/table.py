@@ -6,8 +6,8 @@ import csv
 from collections.abc import Iterable, Iterator
 from io import StringIO
 
-from remora.analysis.exporting.complete import CompleteStream, json_text
-from remora.context.text import one_line
+from remora.analysis.exporting.complete import CompleteStream, counted, json_text
+from remora.context.text import one_line, visible
 from remora.events import (
     Call,
     Event,
@@ -17,6 +17,7 @@ from remora.events import (
     ToolResultEvent,
     is_check,
 )
+from remora.subagent import SUBMIT_RESULT_TOOL
 
 COLUMNS = (
     "agent_id", "run_id", "operation", "node_id", "turn", "seq", "time", "model", "prompt_tokens", "prompt_limit",
@@ -26,7 +27,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """Rows as CSV. A text that a spreadsheet would run as a formula gets a leading apostrophe.
+
+    Control characters are written as escapes: a terminal would act on them, and other readers stop at a NUL.
+    """
     out = StringIO()
     csv.writer(out, lineterminator="\n").writerows([_safe(cell) for cell in row] for row in rows)
     return out.getvalue()
@@ -37,6 +41,7 @@ def turn_rows(stream: CompleteStream) -> Iterator[tuple[object, ...]]:
     asked: ModelRequestEvent | None = None
     reply: ModelResponseEvent | None = None
     calls: dict[str, Call] = {}
+    answered = {event.call_id for event in stream.events if isinstance(event, ToolResultEvent)}
     for event in stream.events:
         match event:
             case ModelRequestEvent():
@@ -45,7 +50,7 @@ def turn_rows(stream: CompleteStream) -> Iterator[tuple[object, ...]]:
                 asked = None if event.rule else asked
                 reply, calls = event, {call.call_id: call for call in event.calls}
                 for call in event.calls or (None,):
-                    if call is None or call.tool == "submit_result":
+                    if call is None or call.call_id not in answered:
                         yield _row(stream, event, asked, reply, call)
             case ToolResultEvent() if not is_check(event) and event.turn:
                 yield _row(stream, event, asked, reply, calls.get(event.call_id))
@@ -61,7 +66,9 @@ def _row(
     call: Call | None,
 ) -> tuple[object, ...]:
     result = event if isinstance(event, ToolResultEvent) else None
-    usage = reply.usage if reply else {}
+    sent, came = counted(reply.usage) if reply else (None, None)
+    if sent is None and asked:
+        sent = asked.tokens.get("total")
     delta = result.delta if result and isinstance(result.delta, PacketDelta) else None
     return (
         event.agent_id,
@@ -72,20 +79,30 @@ def _row(
         event.seq,
         event.ts,
         (stream.model_of(reply) if reply else "") or stream.model,
-        usage.get("prompt_tokens", asked.tokens.get("total", "") if asked else ""),
+        "" if sent is None else sent,
         asked.limit if asked else "",
-        usage.get("completion_tokens", ""),
+        "" if came is None else came,
         " ".join(f"{name}={count}" for name, count in asked.left_out.items()) if asked else "",
         result.tool if result else call.tool if call else "",
         json_text(call.args) if call else "",
-        result.outcome if result else (reply.error if reply and reply.error else "submitted" if call else "answered"),
+        result.outcome if result else _outcome(reply, call),
         result.duration_ms if result else "",
         len(stream.raws.get(result.seq, "").encode(errors="replace")) if result else "",
         one_line(delta.action.summary if delta and delta.action else ""),
     )
 
 
+def _outcome(reply: ModelResponseEvent | None, call: Call | None) -> str:
+    """The outcome of a row without a result."""
+    if reply and reply.error:
+        return reply.error
+    if call is None:
+        return "answered"
+    return "submitted" if call.tool == SUBMIT_RESULT_TOOL else "no result"
+
+
 def _safe(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    shown = visible(cell)
+    return f"'{shown}" if cell.startswith(_FORMULA) else shown

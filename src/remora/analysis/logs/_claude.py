@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ import orjson
 
 from remora.analysis.logs._blocks import args_of, kind_of, part_text, result_of, text_of, type_of
 from remora.analysis.logs._claude_branches import CONTINUED, Branches
-from remora.analysis.logs._conversation import Conversation, Link, checked
+from remora.analysis.logs._conversation import Conversation, Link, checked, checked_branches, rewound_notice
 from remora.analysis.logs._records import records
 from remora.analysis.logs._source import Line, LogFile, LogProblem
 from remora.analysis.logs._steps import Assembler, Step
@@ -156,35 +155,20 @@ def claude_conversations(log: LogFile) -> Iterator[Conversation | LogProblem]:
             parent=None if main else Link(survey.session, calls.get(group.key, "")),
             title=survey.title if main else "",
             started=group.started,
-            launches={f"{survey.session}/{key}": call for key, call in calls.items()} if main else {},
-            notices=(("rewound", _rewound(len(left))),) if main and left else (),
+            launches=_launches(survey, calls, group) if main or MAIN not in survey.groups else {},
+            notices=(rewound_notice(len(left)),) if main and left else (),
         )
         try:
             yield checked(draft, "session")
         except LogProblem as problem:
             yield LogProblem(f"{draft.source}: {problem}")
         if main:
-            yield from _abandoned(log, group, survey.session, left)
+            yield from checked_branches(draft, [partial(_read, log, group, segments) for segments in left])
 
 
-def _rewound(count: int) -> str:
-    left = "1 branch was" if count == 1 else f"{count} branches were"
-    return f"The session was rewound, and {left} left. Each with a reply is a stream of its own"
-
-
-def _abandoned(log: LogFile, group: _Group, session: str, left: list[frozenset[int]]) -> Iterator[Conversation]:
-    """The branches that a person left by going back. One without a reply says nothing."""
-    for number, segments in enumerate(left, 1):
-        draft = Conversation(
-            f"{log.name}#rewound-{number}",
-            FORMAT,
-            partial(_read, log, group, segments),
-            session=f"{session}/rewound-{number}",
-            parent=Link(session),
-            title=f"branch {number} that was left by a rewind",
-        )
-        with suppress(LogProblem):
-            yield checked(draft, "session")
+def _launches(survey: _Survey, calls: Mapping[str, str], group: _Group) -> dict[str, str]:
+    """The calls that started other agents. A sub-agent that has a file of its own may start some too."""
+    return {f"{survey.session}/{key}": call for key, call in calls.items() if key != group.key}
 
 
 def _survey(log: LogFile) -> _Survey:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from remora.analysis.logs._source import NO_REPLY, LogProblem
@@ -63,6 +64,27 @@ class Conversation:
                 waiting = False
                 continue
             yield step
+
+
+def rewound_notice(branches: int) -> tuple[str, str]:
+    """The notice of a session in which a person went back, with the number of branches that were left."""
+    left = "1 branch was" if branches == 1 else f"{branches} branches were"
+    return "rewound", f"The session was rewound, and {left} left. Each with a reply is a stream of its own"
+
+
+def checked_branches(session: Conversation, left: Sequence[Steps]) -> Iterator[Conversation]:
+    """The branches that a person left by going back. One without a reply says nothing."""
+    for number, read in enumerate(left, 1):
+        draft = Conversation(
+            f"{session.source}#rewound-{number}",
+            session.format,
+            read,
+            session=f"{session.session}/rewound-{number}",
+            parent=Link(session.session),
+            title=f"branch {number} that was left by a rewind",
+        )
+        with suppress(LogProblem):
+            yield checked(draft, "session")
 
 
 def checked(draft: Conversation, key: str = "messages") -> Conversation:

@@ -30,7 +30,18 @@ _FIXED_ROLES = ("system", "developer")
 _THINKING = ("thinking", "reasoning", "redacted_thinking")
 _CALLS = ("tool_use", "tool_call", "server_tool_use", "mcp_tool_use")
 _RESULTS = ("tool_result", "tool_call_response", "mcp_tool_result")
-_META_STARTS = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md instructions")
+META_STARTS = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<turn_aborted>",
+    "# AGENTS.md instructions",
+    "<skill>",
+    "<user_shell_command>",
+    "<subagent_notification>",
+    "<recommended_plugins>",
+    "<permissions instructions>",
+)
+"""Beginnings of texts that a program writes in a person's place."""
 _ITEM_CALLS = {
     "function_call": ("name", "arguments"),
     "custom_tool_call": ("name", "input"),
@@ -42,6 +53,7 @@ _ITEM_CALLS = {
     "file_search_call": ("", "queries"),
     "code_interpreter_call": ("", "code"),
     "mcp_call": ("name", "arguments"),
+    "tool_search_call": ("", "arguments"),
     "image_generation_call": ("", "prompt"),
 }
 SILENT_ITEMS = frozenset(
@@ -49,6 +61,7 @@ SILENT_ITEMS = frozenset(
         "ghost_snapshot",
         "compaction",
         "compaction_summary",
+        "context_compaction",
         "item_reference",
         "mcp_list_tools",
         "mcp_approval_request",
@@ -147,7 +160,7 @@ class MessageReader:
             if self._fenced and exit_code_of(text):
                 last.failed.add(0)
         else:
-            self._steps.user(text, meta=text.startswith(_META_STARTS))
+            self._steps.user(text, meta=text.startswith(META_STARTS))
 
     def _assistant(self, message: Mapping[str, Any], content: Any, place: str) -> None:
         listed = message.get("tool_calls") or ()

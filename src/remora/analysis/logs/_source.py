@@ -18,6 +18,8 @@ MAX_RECORD = 64 * 1024 * 1024
 CHUNK = 1 << 20
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}:,]', re.DOTALL)
 _SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+"""What some programs write before UTF-8."""
 
 
 NO_REPLY = "holds no message of an assistant"
@@ -59,8 +61,8 @@ class LogFile:
         return self._stream.read(end - start)
 
     def lines(self, start: int = 0, end: int | None = None, number: int = 1) -> Iterator[Line]:
-        """Every line that begins between `start` and `end` and is not blank."""
-        offset = start
+        """Every line that begins between `start` and `end` and is not blank, without a mark before the first."""
+        offset = len(_BOM) if start == 0 and self.read(0, len(_BOM)) == _BOM else start
         while offset < (self.size if end is None else end):
             if self._stream.tell() != offset:  # a seek costs more than reading a short line
                 self._stream.seek(offset)
@@ -94,7 +96,7 @@ class LogFile:
         """The first value of the file: from its first byte that is no space to the end."""
         start = 0
         while data := self.read(start, min(start + CHUNK, self.size)):
-            found = len(data) - len(data.lstrip(_SPACE + b"\xef\xbb\xbf"))
+            found = len(data) - len(data.lstrip(_SPACE + _BOM))
             if found < len(data):
                 return Span(start + found, self.size)
             start += len(data)

@@ -300,8 +300,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def request_facts(spans: Iterator[GenSpan]) -> dict[str, Any]:
-    """What the first model call or agent says about the request: system text, tools, model, name."""
-    facts: dict[str, Any] = {"system": "", "tools": None, "model": "", "title": ""}
+    """What the first model call or agent says about the request: system text, tools, model."""
+    facts: dict[str, Any] = {"system": "", "tools": None, "model": ""}
     for span in spans:
         given = span.given
         adk = _mapping(_mapping(json_of(given.get(_ADK[0]))).get("config"))
@@ -309,8 +309,6 @@ def request_facts(spans: Iterator[GenSpan]) -> dict[str, Any]:
         tools = json_of(given.get("gen_ai.tool.definitions")) or _flat_tools(given) or gemini_tools(adk.get("tools"))
         facts["system"], facts["tools"] = facts["system"] or system or "", facts["tools"] or tools
         facts["model"] = facts["model"] or span.model
-        names = ("gen_ai.agent.name", "agent_name", "traceloop.entity.name")
-        facts["title"] = facts["title"] or span.text(*names)[:80]
         if span.kind == MODEL:
             break
     return facts
