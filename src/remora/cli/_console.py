@@ -35,6 +35,13 @@ def parse_state(text: str) -> Path | str:
     return text if "://" in text else Path(text)
 
 
+def parse_path(text: str) -> Path:
+    """A file or a folder. An empty word, as of a variable that is not set, would mean the current folder."""
+    if not text:
+        raise typer.BadParameter("it is empty: expected a file or a folder")
+    return Path(text)
+
+
 StateDir = Annotated[
     Path | None,
     typer.Option(

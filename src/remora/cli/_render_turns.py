@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.cli._console import out, say, value_text
 from remora.cli._render_rungs import decisions, moves
-from remora.context.text import one_line
+from remora.context.text import counts_text, one_line
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _ending(summary: StreamSummary) -> str:
 
 
 def _verdict_line(check: Mapping[str, Any]) -> str:
-    counts = f"{check.get('before')} → {check.get('after')} {check.get('key')} by {check.get('tool')}"
+    counts = f"{counts_text(check)} {check.get('key')} by {check.get('tool')}"
     evidence = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
     return f"Verdict {check.get('verdict')}: {counts}{f' ({evidence})' if evidence else ''}"
 
