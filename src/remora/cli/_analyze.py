@@ -291,7 +291,7 @@ async def _run_with_progress(
 async def _print_results(project: Project, results: Sequence[AgentResult], clean: Clean, *, named: bool) -> None:
     """Print one agent on both tracks, one line for each agent, the verdicts, a diff and the next steps."""
     if not results:
-        say("No code found that these operations work on")
+        say("No code found that these operations work on: they need Python files (`.py`) that nothing leaves out")
         return
     example = max(results, key=_worth_showing)
     if example.last_seq >= 0:
