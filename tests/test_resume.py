@@ -12,7 +12,7 @@ import pytest
 
 from remora.app import Project, open_project
 from remora.context.projection import project as fold
-from remora.errors import ConfigError
+from remora.errors import ConfigError, TraceNotFound
 from remora.events import (
     AgentResumedEvent,
     Event,
@@ -178,6 +178,38 @@ def test_a_finished_run_has_nothing_to_go_on_with(project: Path) -> None:
     app = open_project(project)
     run(app, project)
     assert app.runs.resume()[0].jobs == ()
+
+
+def test_a_run_that_could_not_record_its_start_is_not_the_latest_one(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_project(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3)
+    (app.state_dir / "runs" / f"{app.library.new_id(app.clock.now())}.jsonl").touch()
+    begun, empty = app.library.runs()
+    assert (app.library.latest_run(), empty.stat().st_size) == (begun, 0)
+    assert result.agent_id in [one.agent_id for one in resume(app)]
+    assert asyncio.run(app.streams.report(())).agents
+    for path in app.library.runs():
+        path.write_bytes(b"")
+    assert app.library.latest_run() is None
+    with pytest.raises(TraceNotFound, match="no run to resume"):
+        app.runs.resume()
+
+
+@pytest.mark.parametrize("keep", [-3, 0])
+def test_lines_that_a_full_disk_cut_do_not_stop_a_resume(project: Path, keep: int) -> None:
+    result, events = whole_run(project)
+    app = open_project(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3 if keep else 0)
+    (run_stream,) = app.library.runs()
+    streams = (run_stream, app.state_dir / "traces" / f"{result.agent_id}.jsonl")
+    for path in streams:
+        path.write_bytes(path.read_bytes() + b'{"v":1,"seq":')
+    assert asyncio.run(app.review.diff(result.agent_id)) is not None
+    again = next(one for one in resume(app) if one.agent_id == result.agent_id)
+    assert (again.verdict, again.check["after"]) == (result.verdict, result.check["after"])
+    assert all(path.with_suffix(".torn").read_bytes().endswith(b'{"v":1,"seq":') for path in streams)
+    assert not app.library.verify().damaged
 
 
 def test_an_agent_that_had_not_begun_is_begun(project: Path) -> None:

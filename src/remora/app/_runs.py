@@ -224,12 +224,13 @@ class Runs:
 
     def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:
         """The agents of a run in the order in which their changes are accepted."""
-        events = read_events(self._project.library.file(f"runs/{run_id}"))
+        events = read_events(self._project.library.file(f"runs/{run_id}"), torn_ok=True)
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     def past_events(self, agent_id: str) -> list[Event]:
-        """The recorded events of an agent; empty if it has no stream."""
-        return [event for path in self._project.library.files([f"traces/{agent_id}"]) for event in read_events(path)]
+        """The recorded events of an agent, without an unfinished last line; empty if it has no stream."""
+        paths = self._project.library.files([f"traces/{agent_id}"])
+        return [event for path in paths for event in read_events(path, torn_ok=True)]
 
     def _has_begun(self, agent_id: str) -> bool:
         return bool(self._project.library.files([f"traces/{agent_id}"]))

@@ -163,7 +163,21 @@ def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing that appears only when all of it is written. A pipe or device is written directly."""
+    """Open a file for writing that appears only when all of it is written. A pipe or device is written directly.
+
+    An `OSError` names the file, not a temporary one or none.
+    """
+    try:
+        with _open_whole(path) as file:
+            yield file
+    except OSError as error:
+        if error.filename is None or Path(error.filename).parent == path.resolve().parent:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+@contextmanager
+def _open_whole(path: Path) -> Iterator[TextIO]:
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="") as file:
             yield file
