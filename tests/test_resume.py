@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,6 +83,15 @@ def cut(state: Path, agent_id: str, keep: int) -> None:
     for other in set(ended) - {agent_id}:
         (state / "traces" / f"{other}.jsonl").unlink()
     (state / "heads.log").unlink()
+
+
+def end_as_cancelled(stream: Path) -> None:
+    """The stream as Ctrl-C leaves it: sealed, while the run's stream does not know of it."""
+    last = stream.read_bytes().splitlines()[-1]
+    record = orjson.loads(last)
+    end = {"type": "agent_end", "data": {"outcome": "cancelled", "reason": "cancelled"}, "seq": record["seq"] + 1}
+    prev = f"sha256:{hashlib.sha256(last).hexdigest()}"
+    stream.write_bytes(stream.read_bytes() + orjson.dumps(record | end | {"prev": prev}) + b"\n")
 
 
 @pytest.fixture(autouse=True)
@@ -194,6 +204,16 @@ def test_a_run_that_could_not_record_its_start_is_not_the_latest_one(project: Pa
     assert app.library.latest_run() is None
     with pytest.raises(TraceNotFound, match="no run to resume"):
         app.runs.resume()
+
+
+def test_an_agent_that_was_cancelled_has_no_verdict_after_a_resume(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_project(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3)
+    end_as_cancelled(app.state_dir / "traces" / f"{result.agent_id}.jsonl")
+    (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+    assert (again.outcome, again.verdict, again.check, again.why) == ("cancelled", "", {}, "cancelled")
+    assert resume(app) == []
 
 
 @pytest.mark.parametrize("keep", [-3, 0])

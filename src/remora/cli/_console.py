@@ -97,8 +97,8 @@ def errors_as_sentences() -> Iterator[None]:
             _say_problem("hint: ", "bold", error.hint)
         raise typer.Exit(BAD_CONFIG if isinstance(error, ConfigError) else SOME_FAILED) from None
     except OSError as error:
-        where = f"`{error.filename}`" if error.filename else "a file"
-        _say_problem("error: ", "bold red", f"{where} cannot be used: {error.strerror or error}")
+        where = f"`{error.filename}` cannot be used" if error.filename else "A file could not be read or written"
+        _say_problem("error: ", "bold red", f"{where}: {error.strerror or error}")
         raise typer.Exit(SOME_FAILED) from None
     except KeyboardInterrupt:
         err.print("Cancelled. What was recorded is safe.")

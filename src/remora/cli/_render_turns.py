@@ -63,8 +63,10 @@ def _ending(summary: StreamSummary) -> str:
         return f"Not ended: the agent is running, or was interrupted{why}"
     if summary.outcome == "success":
         return ""
-    why = ": ".join(filter(None, (summary.reason, summary.summary))) or "no reason is recorded"
-    return f"Ended as {summary.outcome}: {why}"
+    said = [words for words in (summary.reason, summary.summary) if words and words != summary.outcome]
+    if summary.outcome == "cancelled":
+        return ": ".join(["Ended as cancelled", *said])
+    return f"Ended as {summary.outcome}: {': '.join(said) or 'no reason is recorded'}"
 
 
 def _verdict_line(check: Mapping[str, Any]) -> str:
