@@ -15,7 +15,9 @@ import pytest
 import remora
 from cli.warm import WarmCommand
 from remora.app import Project
+from remora.config import Config
 from remora.events import EVENT_TYPES
+from remora.validation import parse_yaml, validate
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -121,3 +123,21 @@ def test_pages_name_only_methods_of_a_project_that_exist(tmp_path: Path) -> None
         text = page.read_text(encoding="utf-8")
         for room, name in re.findall(r"\bproject\.([a-z]+)\.([a-z_]+)", text):
             assert hasattr(getattr(project, room), name), f"{page.name} names project.{room}.{name}"
+
+
+def test_pages_name_only_settings_files_that_are_read() -> None:
+    read = {"config.yaml", "models.yaml", "trusted.json"}
+    for page in PAGES:
+        named = re.findall(r"~/\.config/remora/([\w.]+)", page.read_text(encoding="utf-8"))
+        assert set(named) <= read, page
+
+
+def test_every_settings_block_of_a_page_can_be_used() -> None:
+    checked = 0
+    for page in PAGES:
+        for text in blocks(page, "yaml"):
+            values = parse_yaml(text, page)
+            if isinstance(values, dict) and set(values) <= set(Config.model_fields) and "mcp" not in values:
+                assert validate(Config, values, page)
+                checked += 1
+    assert checked >= 10
