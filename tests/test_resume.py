@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from remora.app import Project, open_project
 from remora.context.projection import project as fold
-from remora.errors import ConfigError
+from remora.errors import ConfigError, TraceNotFound
 from remora.events import (
     AgentResumedEvent,
     Event,
@@ -82,6 +83,15 @@ def cut(state: Path, agent_id: str, keep: int) -> None:
     for other in set(ended) - {agent_id}:
         (state / "traces" / f"{other}.jsonl").unlink()
     (state / "heads.log").unlink()
+
+
+def end_as_cancelled(stream: Path) -> None:
+    """The stream as Ctrl-C leaves it: sealed, while the run's stream does not know of it."""
+    last = stream.read_bytes().splitlines()[-1]
+    record = orjson.loads(last)
+    end = {"type": "agent_end", "data": {"outcome": "cancelled", "reason": "cancelled"}, "seq": record["seq"] + 1}
+    prev = f"sha256:{hashlib.sha256(last).hexdigest()}"
+    stream.write_bytes(stream.read_bytes() + orjson.dumps(record | end | {"prev": prev}) + b"\n")
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +188,48 @@ def test_a_finished_run_has_nothing_to_go_on_with(project: Path) -> None:
     app = open_project(project)
     run(app, project)
     assert app.runs.resume()[0].jobs == ()
+
+
+def test_a_run_that_could_not_record_its_start_is_not_the_latest_one(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_project(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3)
+    (app.state_dir / "runs" / f"{app.library.new_id(app.clock.now())}.jsonl").touch()
+    begun, empty = app.library.runs()
+    assert (app.library.latest_run(), empty.stat().st_size) == (begun, 0)
+    assert result.agent_id in [one.agent_id for one in resume(app)]
+    assert asyncio.run(app.streams.report(())).agents
+    for path in app.library.runs():
+        path.write_bytes(b"")
+    assert app.library.latest_run() is None
+    with pytest.raises(TraceNotFound, match="no run to resume"):
+        app.runs.resume()
+
+
+def test_an_agent_that_was_cancelled_has_no_verdict_after_a_resume(project: Path) -> None:
+    result, events = whole_run(project)
+    app = open_project(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3)
+    end_as_cancelled(app.state_dir / "traces" / f"{result.agent_id}.jsonl")
+    (again,) = [one for one in resume(app) if one.agent_id == result.agent_id]
+    assert (again.outcome, again.verdict, again.check, again.why) == ("cancelled", "", {}, "cancelled")
+    assert resume(app) == []
+
+
+@pytest.mark.parametrize("keep", [-3, 0])
+def test_lines_that_a_full_disk_cut_do_not_stop_a_resume(project: Path, keep: int) -> None:
+    result, events = whole_run(project)
+    app = open_project(project)
+    cut(app.state_dir, result.agent_id, len(events) - 3 if keep else 0)
+    (run_stream,) = app.library.runs()
+    streams = (run_stream, app.state_dir / "traces" / f"{result.agent_id}.jsonl")
+    for path in streams:
+        path.write_bytes(path.read_bytes() + b'{"v":1,"seq":')
+    assert asyncio.run(app.review.diff(result.agent_id)) is not None
+    again = next(one for one in resume(app) if one.agent_id == result.agent_id)
+    assert (again.verdict, again.check["after"]) == (result.verdict, result.check["after"])
+    assert all(path.with_suffix(".torn").read_bytes().endswith(b'{"v":1,"seq":') for path in streams)
+    assert not app.library.verify().damaged
 
 
 def test_an_agent_that_had_not_begun_is_begun(project: Path) -> None:

@@ -41,9 +41,11 @@ def test_a_definition_has_sensible_defaults() -> None:
         (GOOD.replace("run_linter", "escalate"), "`escalate` is reserved"),
         (GOOD + "escalation: {models: [x]}\n", "$.escalation.models: unknown key"),
         (GOOD + "  - name: run_linter\n", "tool `run_linter` is listed twice"),
-        ("[]", "$: Input should be a valid dictionary"),
+        ("[]", "$: expected an object: keys with values"),
+        (GOOD + "escalation: 3\n", "$.escalation: expected an object: keys with values"),
+        (GOOD + "goal: another\n", "`goal` is already set in line 3: expected each key once"),
         ("a: [", "not YAML"),
-        ("", "$: Input should be a valid dictionary"),
+        ("", "$: expected an object: keys with values"),
     ],
 )
 def test_a_wrong_definition_is_told_by_its_path(text: str, problem: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import re
 import time
 import uuid
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 import remora
 from remora.context.contracts import ToolSpec
 from remora.context.projection import project
-from remora.errors import BudgetError, ToolFailed
+from remora.errors import BudgetError, ConfigError, ToolFailed, UsageError
 from remora.events import (
     AgentEndEvent,
     BlobRef,
@@ -140,6 +141,39 @@ async def test_a_budget_that_could_be_exceeded_is_refused_before_the_start(tmp_p
     with pytest.raises(BudgetError, match="limit of 300 tokens is too small"):
         track(tmp_path, budget=300)
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"goal": None}, "`goal` is `None`: expected a text"),
+        ({"budget": "800"}, "`budget` is `'800'`: expected a number of tokens, or None"),
+        ({"style": "prose"}, "`style` is `'prose'`: expected one of `json`, `markdown`, `account`, `chat`"),
+        ({"calling": "json"}, "`calling` is `'json'`: expected one of `text`"),
+        ({"sync": "never"}, "`sync` is `'never'`: expected one of `always`"),
+    ],
+)
+def test_a_wrong_setting_is_told_before_the_start(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        remora.TwoTrack(**{"goal": "Count", "state_dir": tmp_path / "state"} | settings)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_state_folder_that_is_a_file_is_told_before_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "state"):
+        with pytest.raises(ConfigError, match="is not a folder"):
+            track(place)
+
+
+async def test_a_request_without_a_goal_or_a_word_is_refused_and_nothing_is_recorded(tmp_path: Path) -> None:
+    async with remora.TwoTrack("", state_dir=tmp_path) as tt:
+        before = len(list(read_events(tt.path)))
+        with pytest.raises(UsageError, match="nothing to ask"):
+            await tt.request()
+        assert len(list(read_events(tt.path))) == before
+        await tt.user("Count the words")
+        assert "Count the words" in (await tt.request()).text
 
 
 async def test_an_unknown_tool_counts_as_one_that_touches_the_outside(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -21,13 +22,42 @@ def parse_yaml(text: str, file: Path | str) -> Any:
     except ImportError as error:
         raise MissingExtra("PyYAML, which reads settings and agent definitions,", extra="agents") from error
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_loader())  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{mark.line + 1}:{mark.column + 1}: " if mark else ""
         raise DefinitionError(file, [f"{where}not YAML: {error.problem}"]) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DefinitionError(file, [f"not YAML: {error}"]) from error
+
+
+@cache
+def _loader() -> Any:
+    """YAML's safe loader. It also refuses a key that an object has twice, whose first value would be lost."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
+        def __init__(self, stream: Any) -> None:
+            super().__init__(stream)
+            self._checked: set[Any] = set()
+
+        def flatten_mapping(self, node: Any) -> None:
+            if node not in self._checked:  # once flattened, it also has the keys that `<<` merged
+                self._checked.add(node)
+                _check_keys(node, yaml.constructor.ConstructorError)
+            super().flatten_mapping(node)
+
+    return Loader
+
+
+def _check_keys(node: Any, error: type[Exception]) -> None:
+    first: dict[tuple[str, str], int] = {}
+    for key, _ in node.value:
+        name = key.tag, str(key.value)
+        if key.id == "scalar" and name in first:
+            problem = f"`{key.value:.200}` is already set in line {first[name]}: expected each key once"
+            raise error(None, None, problem, key.start_mark)
+        first[name] = key.start_mark.line + 1
 
 
 def validate(model: type[Model], value: Any, file: Path | str, *, hint: str | None = None) -> Model:
@@ -49,6 +79,8 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 def _problem(model: type[BaseModel], loc: tuple[int | str, ...], kind: str, message: str) -> str:
     around, path = _at(model, loc)
     place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part:.200}" for part in path)
+    if kind in ("model_type", "dict_type"):
+        return f"{place}: expected an object: keys with values"
     if kind != "extra_forbidden":
         return f"{place}: {message.removeprefix('Value error, ')}"
     known = list(around.model_fields)

@@ -177,7 +177,7 @@ class AgentResult:
     def why(self) -> str:
         """The reason for the verdict in one line, in the words of tools and rules, never of the model."""
         failed = self.outcome in ("error", "degraded", "cancelled")
-        said = f"{self.reason}: {self.summary}" if failed else self.check.get("why") or self.reason
+        said = f"{self.reason}: {self.summary}" if failed and self.summary else self.check.get("why") or self.reason
         return str(said)
 
 

@@ -327,3 +327,9 @@ async def test_a_file_that_the_projects_settings_exclude_has_no_errors(agent_too
     for path, errors in (("a.py", 1), ("b.py", 0)):
         value = await _call(agent_tools("lint", files, path), "run_linter")
         assert value["knowledge_delta"]["lint_errors_remaining"] == errors
+
+
+async def test_a_file_of_a_megabyte_is_linted_like_any_other(lint_tools: Make) -> None:
+    table = b"x = [\n" + b"1,\n" * 300_000 + b"]\n"
+    value = await _call(lint_tools(b"import os\n" + table), "run_linter")
+    assert value["summary"] == "1 error, 1 fixable: F401"

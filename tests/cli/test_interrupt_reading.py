@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -116,3 +117,17 @@ def test_a_file_appears_only_as_a_whole(tmp_path: Path) -> None:
     with whole_file(tmp_path / "link") as file:
         file.write("through the link")
     assert (out.read_text(), (tmp_path / "link").is_symlink()) == ("through the link", True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux only")
+def test_an_error_of_the_disk_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(OSError) as caught, whole_file(Path("/dev/full")) as file:
+        file.write("x")
+    assert (caught.value.filename, caught.value.errno) == ("/dev/full", errno.ENOSPC)
+    out = tmp_path / f"{'x' * 300}.html"
+    with pytest.raises(OSError) as caught, whole_file(out) as file:
+        file.write("x")
+    assert caught.value.filename == str(out)
+    with pytest.raises(FileNotFoundError) as caught, whole_file(tmp_path / "a") as file:
+        (tmp_path / "folder" / "other").read_text()
+    assert caught.value.filename == str(tmp_path / "folder" / "other")

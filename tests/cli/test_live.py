@@ -88,12 +88,12 @@ def test_an_operation_that_no_agent_ended_makes_the_estimate_a_lower_bound(tmp_p
     assert "more than 2 s left" in live.lines(80)[0]
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_no_line_is_wider_than_the_terminal_and_a_long_path_keeps_its_end(width: int, tmp_path: Path) -> None:
     plan = make_plan(("docstring", f"src/{'deep/' * 60}file.py:name"))
     begin(tmp_path, 0, ("tool_call", 3, {"tool": "x" * 500}))
     lines = LiveRun(plan, tmp_path, clock=at(0, 99)).lines(width)
-    assert all(len(line) <= max(width, 66) for line in lines)
+    assert all(len(line) <= max(width, 52) for line in lines)
     assert "py:name" in lines[1]
 
 

@@ -60,6 +60,10 @@ def test_operations_that_are_named_one_by_one_all_run(remora: Remora) -> None:
         ("runner: [", "remora.yaml: 1:"),
         ("- a", "remora.yaml: $:"),
         ("runner: {memory: {packet_size_limit: 200}}", "too small"),
+        ("runner: {max_turns: 5}\nrunner: {max_errors: 3}", "2:1: not YAML: `runner` is already set in line 1"),
+        ("runner: 5", "$.runner: expected an object: keys with values"),
+        ("operations: {lnt: {max_turns: 3}}", "$.operations.lnt: there is no such operation; did you mean `lint`?"),
+        ("operations: {weather: {enabled: true}}", "there is no such operation; expected one of `annotations`"),
     ],
 )
 def test_a_wrong_setting_is_named_by_its_path(shop: Path, remora: Remora, yaml: str, words: str) -> None:
@@ -68,6 +72,43 @@ def test_a_wrong_setting_is_named_by_its_path(shop: Path, remora: Remora, yaml: 
     assert done.returncode in (2, 3)
     assert words in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_an_operation_that_the_settings_turn_off_is_named_with_its_setting(shop: Path, remora: Remora) -> None:
+    (shop / "remora.yaml").write_text("operations: {lint: {enabled: false}}")
+    for flag in ("--dry-run", "--json", "--policy=scripted"):
+        done = remora("analyze", "shop/cart.py", flag)
+        assert done.returncode == 0
+        assert "`lint` is turned off: `operations.lint.enabled` in remora.yaml" in done.stderr
+
+
+def test_operations_of_other_projects_may_be_in_the_users_own_settings(
+    shop: Path, remora: Remora, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "config.yaml").write_text("operations: {weather: {max_turns: 3}}")
+    assert remora("analyze", "shop/cart.py", "--dry-run", env={"REMORA_CONFIG_DIR": str(own)}).returncode == 0
+
+
+def test_an_empty_path_is_not_the_current_folder(remora: Remora) -> None:
+    for command in (["analyze", ""], ["analyze", "shop", ""], ["watch", ""], ["trace", "import", ""]):
+        done = remora(*command)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "it is empty: expected a file or a folder" in done.stderr
+
+
+def test_a_dry_run_tells_the_agent_of_a_whole_file_from_that_of_its_other_lines(remora: Remora, by_rule: None) -> None:
+    lines = remora("analyze", "shop/cart.py", "--dry-run").stdout.splitlines()
+    assert lines[:2] == [" lint        shop/cart.py as a whole", " lint        shop/cart.py"]
+
+
+def test_a_check_that_failed_has_unknown_counts(shop: Path, remora: Remora) -> None:
+    (shop / "pyproject.toml").write_text("[tool.ruff\n")
+    done = remora("analyze", "shop/cart.py:load_cart", "--policy", "scripted")
+    assert done.returncode == 2
+    assert "Verdict failed: unknown lint_errors_remaining" in done.stdout
+    assert "None" not in done.stdout
 
 
 def test_escapes_in_displayed_data_never_reach_the_terminal(shop: Path, remora: Remora) -> None:
@@ -100,6 +141,7 @@ def test_doctor_tells_what_is_there(remora: Remora) -> None:
     assert done.returncode == 0
     assert "✓ [agents]" in done.stdout
     assert "OS sandbox" in done.stdout
+    assert "remora model pull functiongemma-270m --from FILE" in done.stdout
 
 
 def test_doctor_knows_every_extra_of_the_distribution_and_the_packages_behind_it() -> None:

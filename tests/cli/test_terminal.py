@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from cli.conftest import Remora
 from remora.cli._console import json_text
 from remora.context.text import visible
 
@@ -46,11 +47,11 @@ def test_json_carries_it_as_an_escape_and_a_line_spells_it_out(text: str) -> Non
     assert text not in visible(f"a{text}b")
 
 
-def on_a_terminal(folder: Path, *words: str) -> tuple[str, int]:
+def on_a_terminal(folder: Path, *words: str, **variables: str) -> tuple[str, int]:
     """What the command sends to a terminal, and how it ends."""
     ours, theirs = pty.openpty()
     argv = [sys.executable, "-c", "from remora.cli import main; main()", *words]
-    env = {**os.environ, "TERM": "xterm-256color", "REMORA_CONFIG_DIR": str(folder / "own")}
+    env = {**os.environ, "TERM": "xterm-256color", "REMORA_CONFIG_DIR": str(folder / "own"), **variables}
     process = subprocess.Popen(argv, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
@@ -113,3 +114,23 @@ def test_streams_of_a_hostile_name_are_shown_without_its_effect(project: Path) -
     for words in (("trace", "tail", stream, "--json"), ("trace", "ls", "--json")):
         shown, code = on_a_terminal(project, *words)
         assert (code, hostile_in(shown)) == (0, []), words
+
+
+def test_every_text_can_be_written_whatever_the_locale(remora: Remora, shop: Path) -> None:
+    (shop / "größe.py").write_text("import os\n")
+    remora("analyze", "größe.py", "--policy", "scripted", "--quiet")
+    command = [sys.executable, "-P", "-m", "remora", "diff", "-C", str(shop)]
+    done = subprocess.run(command, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert "größe.py" in done.stdout.decode("utf-8")
+    shown, code = on_a_terminal(shop, "trace", "verify", PYTHONIOENCODING="latin-1")
+    assert (code, "? sealed" in shown) == (0, True)
+
+
+def test_a_command_whose_output_is_closed_works_all_the_same(remora: Remora, shop: Path) -> None:
+    code = f"{sys.executable} -P -m remora analyze shop/pricing.py --policy scripted >&- 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", code], cwd=shop, check=False).returncode == 0
+    assert "shop/pricing.py" in remora("trace", "ls").stdout
+    asked = f"{sys.executable} -P -m remora accept -i <&-"
+    done = subprocess.run(["/bin/sh", "-c", asked], cwd=shop, check=False, capture_output=True, text=True)
+    assert "Accept the changes" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

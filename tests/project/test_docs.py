@@ -17,7 +17,9 @@ from cli.warm import WarmCommand
 from remora.app import Project
 from remora.app._catalogue import CATALOGUE_FILE
 from remora.app._settings import USER_CONFIG_FILE
+from remora.config import Config
 from remora.events import EVENT_TYPES
+from remora.validation import parse_yaml, validate
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -132,3 +134,14 @@ def test_pages_name_only_methods_of_a_project_that_exist(tmp_path: Path) -> None
         text = page.read_text(encoding="utf-8")
         for room, name in re.findall(r"\bproject\.([a-z]+)\.([a-z_]+)", text):
             assert hasattr(getattr(project, room), name), f"{page.name} names project.{room}.{name}"
+
+
+def test_every_settings_block_of_a_page_can_be_used() -> None:
+    checked = 0
+    for page in PAGES:
+        for text in blocks(page, "yaml"):
+            values = parse_yaml(text, page)
+            if isinstance(values, dict) and set(values) <= set(Config.model_fields) and "mcp" not in values:
+                assert validate(Config, values, page)
+                checked += 1
+    assert checked >= 10

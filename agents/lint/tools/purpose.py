@@ -33,10 +33,11 @@ CODE = r"\s*(?:async\s+def|def|class|for|while|with|return|raise|assert|[\w.\[\]
 def facts_of(whole):
     """What is the same for all imports of a file."""
     text = "".join(whole)
-    heads = "\n".join(re.findall(r"\bdef\s+\w+\s*\(([^)]*)\)", text))
+    heads = "\n".join(part.partition("(")[2].partition(")")[0] for part in text.split("def ")[1:])
     notes = "\n".join(line.partition("# type:")[2] for line in whole if "# type:" in line)
     said = "".join(line for line in whole if re.search(r"[\"'`#]|^\s*(?:>>>|\.\.\.)", line))
-    looks_up = bool(re.search(BY_NAME, text))
+    # Line by line: a search through all of a large file goes beyond the interpreter's limit of backtracking.
+    looks_up = any(re.search(BY_NAME, line) for line in whole if "(" in line)
     return {"said": said, "heads": heads, "notes": notes, "looks_up": looks_up, "is_facade": is_facade(whole)}
 
 

@@ -89,7 +89,7 @@ class Forking:
         """The events of an agent. Raises `ConfigError` if it was not run by Remora."""
         self._project.check_own_state()
         path = self._project.library.find(fragment)
-        events = list(read_events(path))
+        events = list(read_events(path, torn_ok=True))
         start = events[0] if events else None
         if isinstance(start, AgentStartEvent) and not start.definition:
             raise ConfigError(

@@ -102,17 +102,20 @@ class Interrupted:
 
     def _read_run(self, fragment: str | None) -> tuple[RunStartEvent, list[Event]]:
         self._project.check_own_state()
-        events = list(read_events(self._project.library.find(fragment) if fragment else self._latest_run()))
+        path = self._project.library.find(fragment) if fragment else self._latest_run()
+        events = list(read_events(path, torn_ok=True))  # the writer moves an unfinished last line aside
         start = next((event for event in events if isinstance(event, RunStartEvent)), None)
         if start is None:
-            raise ConfigError(f"`{fragment}` is not a run: expected the id of a run of `remora analyze`")
+            raise ConfigError(
+                f"`{fragment or short_id(path.stem)}` is not a run: expected the id of a run of `remora analyze`"
+            )
         return start, events
 
     def _latest_run(self) -> Path:
-        runs = self._project.library.runs()
-        if not runs:
+        latest = self._project.library.latest_run()
+        if latest is None:
             raise TraceNotFound("There is no run to resume", hint="`remora analyze` starts one")
-        return runs[-1]
+        return latest
 
     def _past_result(self, event: AgentFinishedEvent, stages: Mapping[str, str]) -> AgentResult:
         """The result of a finished agent, rebuilt from the streams."""

@@ -1,13 +1,16 @@
-"""Paths and nodes as a user names them: `src/`, `src/cart.py`, `src/cart.py:Cart.add`."""
+"""Paths, nodes and operations as a user names them: `src/`, `src/cart.py`, `src/cart.py:Cart.add`, `lint`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from remora.config import CONFIG_FILE, TABLE_FILE
 from remora.errors import ConfigError
 from remora.nodes import CodeNode
+from remora.settings import Settings
 
 MAX_NAMES = 8
 """Most names that an error lists."""
@@ -61,3 +64,28 @@ def check_named(named: Sequence[Named], nodes: Sequence[CodeNode], root: Path) -
         more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         known = f"it has {', '.join(names[:MAX_NAMES])}{more}" if names else "it has no functions or classes"
         raise ConfigError(f"There is no `{each.name:.100}` in `{each.path}`: {known}")
+
+
+def check_operations(settings: Settings, known: Iterable[str]) -> None:
+    """Raises `ConfigError` if the project's settings name an operation that no agent has.
+
+    A user's own settings may name agents of other projects.
+    """
+    names = list(known)
+    for path, origin in settings.origins.items():
+        block, _, rest = path.partition(".")
+        name = rest.partition(".")[0]
+        if block != "operations" or not name or name in names or origin not in (CONFIG_FILE, TABLE_FILE):
+            continue
+        close = difflib.get_close_matches(name, names, n=1)
+        expected = f"did you mean `{close[0]}`?" if close else "expected one of " + ", ".join(f"`{n}`" for n in names)
+        raise ConfigError(f"{origin}: $.operations.{name:.100}: there is no such operation; {expected}")
+
+
+def turned_off(settings: Settings, operations: Iterable[str]) -> list[str]:
+    """A sentence for each of the operations that the settings turn off."""
+    return [
+        f"`{name}` is turned off: `operations.{name}.enabled` in {settings.origin_of(f'operations.{name}.enabled')}"
+        for name in operations
+        if name in settings.config.operations and not settings.config.operations[name].enabled
+    ]

@@ -102,9 +102,9 @@ class Reports:
             kind = "Run" if any(path.parent.name == "runs" for path in found) else "Agent"
             return f"{kind} {names}", list(dict.fromkeys(paths))
         if wanted is None or wanted == Filter():
-            runs = library.runs()
-            if runs:
-                return f"Run {short_id(runs[-1].stem)}", self.agents_of(runs[-1])
+            latest = library.latest_run()
+            if latest is not None:
+                return f"Run {short_id(latest.stem)}", self.agents_of(latest)
         rows = library.agents(wanted or Filter())
         if rows:
             return f"All agents{_words(wanted)}", library.files([row.stream_id for row in rows])

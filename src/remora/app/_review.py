@@ -354,7 +354,7 @@ def _read_open(paths: Sequence[Path], decided: Decisions, progress: Progress, *,
         progress("read", at, len(paths))
         if not path.exists() or (path.stem in decided.not_shown and not named):
             continue
-        summary = summarize(read_events(path))
+        summary = summarize(read_events(path, torn_ok=True))
         files = decided.open(path.stem, summary.files)
         if files and (named or summary.outcome in _ENDED_WELL):
             yield Open(summary, files)

@@ -18,7 +18,7 @@ from remora.app._interrupted import Interrupted
 from remora.app._ladder import check_ladder, rung_names, servers_of
 from remora.app._mcp import mcp_names
 from remora.app._merging import Merging
-from remora.app._naming import check_named, selection, split_paths
+from remora.app._naming import check_named, check_operations, selection, split_paths, turned_off
 from remora.app._overrides import NO_OVERRIDES, RunOverrides
 from remora.app._project import Project
 from remora.app._retention import carry_out_retention
@@ -60,7 +60,9 @@ class Runs:
         """
         check_ladder(self._project.config)
         self._check_engine()
+        check_operations(self._project.settings, self._project.agents.sources())
         wanted = [name for name in operations if self._project.operation(name).enabled]
+        off = turned_off(self._project.settings, operations)
         agents = self._project.agents.load(wanted)
         self._check_state_dir()
         discovery = self._project.discovery()
@@ -89,7 +91,7 @@ class Runs:
                 plan_jobs(run_id, nodes, definitions, ids_behind(run_id), whole_files=not chosen and self._by_rule),
                 answer,
             ),
-            problems=tuple(discovery.problems),
+            problems=(*off, *discovery.problems),
         )
 
     def _answered(self, jobs: tuple[Job, ...], answer: str | None) -> tuple[Job, ...]:
@@ -222,12 +224,13 @@ class Runs:
 
     def _scheduled(self, run_id: str) -> list[AgentScheduledEvent]:
         """The agents of a run in the order in which their changes are accepted."""
-        events = read_events(self._project.library.file(f"runs/{run_id}"))
+        events = read_events(self._project.library.file(f"runs/{run_id}"), torn_ok=True)
         return [event for event in events if isinstance(event, AgentScheduledEvent)]
 
     def past_events(self, agent_id: str) -> list[Event]:
-        """The recorded events of an agent; empty if it has no stream."""
-        return [event for path in self._project.library.files([f"traces/{agent_id}"]) for event in read_events(path)]
+        """The recorded events of an agent, without an unfinished last line; empty if it has no stream."""
+        paths = self._project.library.files([f"traces/{agent_id}"])
+        return [event for path in paths for event in read_events(path, torn_ok=True)]
 
     def _has_begun(self, agent_id: str) -> bool:
         return bool(self._project.library.files([f"traces/{agent_id}"]))

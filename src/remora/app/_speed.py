@@ -40,6 +40,8 @@ class ModelHere:
     speed: Speed | None = None
     measured: str = ""
     """The day of the measurement."""
+    how: str = ""
+    """How to get its weights, if they are missing."""
 
     @property
     def cold_s(self) -> float | None:
@@ -101,12 +103,18 @@ def _model_here(name: str, entry: ModelEntry, kept: dict[str, Any]) -> ModelHere
 
     path = _served_file(name, entry)
     if path is None:
-        return ModelHere(name, None, int((entry.size or 0) * 1.3))
+        return ModelHere(name, None, int((entry.size or 0) * 1.3), how=_how_to_get(name, entry))
     speed, measured = None, ""
     with suppress(KeyError, TypeError, ValueError):
         found = kept[_key(path)]
         speed, measured = Speed(**found["speed"]), str(found["measured"])[:10]
     return ModelHere(name, path, memory_needed(path, entry.window), speed, measured)
+
+
+def _how_to_get(name: str, entry: ModelEntry) -> str:
+    if entry.path is not None:
+        return f"its entry in `models.yaml` names {entry.path}"
+    return f"remora model pull {name}" if entry.sources else f"remora model pull {name} --from FILE"
 
 
 def _served_file(name: str, entry: ModelEntry) -> Path | None:

@@ -83,7 +83,8 @@ class Streams:
 
         async def read(agent_id: str, /, *, after: int) -> AsyncIterator[Event]:
             check_stream_id(f"traces/{agent_id}")
-            for event in read_events(path if agent_id == path.stem else path.with_name(f"{agent_id}.jsonl")):
+            stream = path if agent_id == path.stem else path.with_name(f"{agent_id}.jsonl")
+            for event in read_events(stream, torn_ok=True):
                 if event.seq > after:
                     yield event
 

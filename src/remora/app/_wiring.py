@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from remora.app._deciding import PACKET_TOKENS
 from remora.app._project import STATE_DIR, SystemClock, counter_of
@@ -12,7 +13,7 @@ from remora.context.contracts import ToolLike
 from remora.context.render import DEFAULT_SYSTEM, Calling, Style
 from remora.context.secrets import Secrets
 from remora.context.summarizers import Summarizer, get_default_summarizers
-from remora.errors import TraceError, TraceLocked, TraceNotFound
+from remora.errors import ConfigError, TraceError, TraceLocked, TraceNotFound, UsageError
 from remora.events import AgentStartEvent, decode, digest
 from remora.ports import SummaryGuard, TokenCounter
 from remora.trace import (
@@ -53,6 +54,8 @@ def local_wiring(
     """Build the parts of `remora.TwoTrack`: a stream in `state_dir`, and a child process for custom summarizers."""
     from remora.sandbox import SummaryChild
 
+    _check(goal, budget, {"calling": (calling, Calling), "style": (style, Style), "sync": (sync, SyncMode)})
+    _check_folder(state_dir)
     clock, child = SystemClock(), SummaryChild()
     identity = Identity(new_stream_id(state_dir, clock.now()), operation=operation, node_id=node_id)
     wiring = Wiring(
@@ -75,6 +78,25 @@ def local_wiring(
         close=child.close,
     )
     return wiring.with_packet_budget(PACKET_TOKENS) if budget is None else wiring
+
+
+def _check(goal: object, budget: object, chosen: Mapping[str, tuple[object, object]]) -> None:
+    """Raises `UsageError` for a setting of the wrong type, and for a word that is no choice."""
+    if not isinstance(goal, str):
+        raise UsageError(f"`goal` is `{goal!r:.100}`: expected a text")
+    if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool)):
+        raise UsageError(f"`budget` is `{budget!r:.100}`: expected a number of tokens, or None")
+    for name, (value, choices) in chosen.items():
+        if value not in get_args(choices):
+            known = ", ".join(f"`{choice}`" for choice in get_args(choices))
+            raise UsageError(f"`{name}` is `{value!r:.100}`: expected one of {known}")
+
+
+def _check_folder(state_dir: Path) -> None:
+    """Raises `ConfigError` if streams cannot be kept there, because something on the way is not a folder."""
+    found = next((place for place in (state_dir, *state_dir.parents) if place.exists()), None)
+    if found is not None and not found.is_dir():
+        raise ConfigError(f"`{state_dir}` cannot hold streams: `{found}` is not a folder")
 
 
 def local_parent(stream: str | Path, state_dir: Path, relation: Relation = "continue") -> Parent:

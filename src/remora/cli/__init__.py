@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
+import os
 import sys
+from io import TextIOWrapper
+from pathlib import Path
 
 from remora.cli._plugins import Command
 from remora.cli._signals import CANCELLED, end_now, leave, listen
@@ -21,6 +25,7 @@ def main() -> None:
     """Run the `remora` command."""
     gc.set_threshold(ALLOCATIONS, 20, 20)
     try:
+        _prepare_streams()
         listen()
         _run()
     except KeyboardInterrupt:
@@ -31,6 +36,22 @@ def main() -> None:
         raise
     finally:
         leave()
+
+
+def _prepare_streams() -> None:
+    """Let every text be written: UTF-8 to files and pipes, and what a terminal cannot show as `?`.
+
+    A stream that the caller closed becomes an empty one.
+    """
+    sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 (open until the end)
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8")
 
 
 def _run() -> None:

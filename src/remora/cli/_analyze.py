@@ -36,6 +36,7 @@ from remora.cli._console import (
     ProjectDir,
     StateDir,
     errors_as_sentences,
+    parse_path,
     print_json,
     say,
     tell,
@@ -83,7 +84,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only failed ag
 
 @run.command()
 def analyze(
-    paths: Annotated[list[Path], typer.Argument(help="Files, folders and functions (FILE:NAME) of one project")],
+    paths: Annotated[
+        list[Path], typer.Argument(parser=parse_path, help="Files, folders and functions (FILE:NAME) of one project")
+    ],
     operations: Operations = None,
     server: Server = None,
     model: Model = None,
@@ -260,6 +263,8 @@ def _run_and_print(
     tell(missing_weights(project.config))
     if not json and not quiet:
         render.heading(plan, shlex.join(["remora", *map(without_passwords, sys.argv[1:])]), sandbox_name())
+    if not quiet:
+        render.skipped(plan)
     results = asyncio.run(_run_with_progress(project, plan, running, quiet=json or quiet))
     tell(project.runs.notices)
     with showing(flag=False) as clean:
@@ -304,7 +309,7 @@ async def _run_with_progress(
 async def _print_results(project: Project, results: Sequence[AgentResult], clean: Clean, *, named: bool) -> None:
     """Print one agent on both tracks, one line for each agent, the verdicts, a diff and the next steps."""
     if not results:
-        say("No code found that these operations work on")
+        say("No code found that these operations work on: they need Python files (`.py`) that nothing leaves out")
         return
     example = max(results, key=_worth_showing)
     if example.last_seq >= 0:

@@ -35,6 +35,13 @@ def parse_state(text: str) -> Path | str:
     return text if "://" in text else Path(text)
 
 
+def parse_path(text: str) -> Path:
+    """A file or a folder. An empty word, as of a variable that is not set, would mean the current folder."""
+    if not text:
+        raise typer.BadParameter("it is empty: expected a file or a folder")
+    return Path(text)
+
+
 StateDir = Annotated[
     Path | None,
     typer.Option(
@@ -90,8 +97,8 @@ def errors_as_sentences() -> Iterator[None]:
             _say_problem("hint: ", "bold", error.hint)
         raise typer.Exit(BAD_CONFIG if isinstance(error, ConfigError) else SOME_FAILED) from None
     except OSError as error:
-        where = f"`{error.filename}`" if error.filename else "a file"
-        _say_problem("error: ", "bold red", f"{where} cannot be used: {error.strerror or error}")
+        where = f"`{error.filename}` cannot be used" if error.filename else "A file could not be read or written"
+        _say_problem("error: ", "bold red", f"{where}: {error.strerror or error}")
         raise typer.Exit(SOME_FAILED) from None
     except KeyboardInterrupt:
         err.print("Cancelled. What was recorded is safe.")
@@ -156,7 +163,21 @@ def slow_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing that appears only when all of it is written. A pipe or device is written directly."""
+    """Open a file for writing that appears only when all of it is written. A pipe or device is written directly.
+
+    An `OSError` names the file, not a temporary one or none.
+    """
+    try:
+        with _open_whole(path) as file:
+            yield file
+    except OSError as error:
+        if error.filename is None or Path(error.filename).parent == path.resolve().parent:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+@contextmanager
+def _open_whole(path: Path) -> Iterator[TextIO]:
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="") as file:
             yield file

@@ -43,7 +43,7 @@ def diagnose() -> list[Finding]:
 
 EXTRAS = {
     "agents": "runs agents: `remora analyze`, `watch`, `resume`, `fork`",
-    "embedded": "a model in this process: `--server embedded`",
+    "embedded": "models without a server: `--server embedded`",
     "trace": "commands that read: `remora trace`, `diff`, `accept`",
     "view": "a page with both tracks: `remora view`",
     "logs": "compressed logs in `remora trace import` (zstd)",
@@ -102,7 +102,7 @@ def _models() -> list[Finding]:
 def _model(model: ModelHere) -> Finding:
     part, speed = f"  {model.name}", model.speed
     if model.path is None:
-        return Finding(part, False, "its weights are not here", f"remora model pull {model.name}")
+        return Finding(part, False, "its weights are not here", model.how)
     if speed is None:
         return Finding(part, True, "here, not measured yet", "remora doctor --measure")
     busy = f", measured while {speed.busy:.0%} of the machine was busy" if speed.busy >= BUSY else ""

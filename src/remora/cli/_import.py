@@ -17,6 +17,7 @@ from remora.cli._console import (
     ProjectDir,
     StateDir,
     errors_as_sentences,
+    parse_path,
     print_json,
     say,
     tell,
@@ -35,7 +36,9 @@ SHOWN = 50
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, such as ~/.claude/projects")],
+    files: Annotated[
+        list[Path], typer.Argument(parser=parse_path, help="Logs, or folders of logs, such as ~/.claude/projects")
+    ],
     tokenizer: Tokenizer = None,
     packets: Annotated[
         bool,

@@ -127,9 +127,10 @@ class LiveRun:
     def _agent(self, now: AgentNow, width: int) -> str:
         since = f"{max(self._clock() - now.since, 0):.0f} s" if now.since is not None else ""
         turn = f"turn {now.turn}" if now.turn else ""
-        room = max(width - 7 - DOING - 18, 16)
+        doing = max(min(DOING, width - 43), 8)
+        room = max(width - 7 - doing - 18, 18)
         who = _with_end(now.job.operation, one_line(now.job.node.node_id, 1000), room)
-        return f"{who:<{room}}  {turn:<7} {one_line(redact_patterns(now.doing), DOING):<{DOING}} {since:>6}"
+        return f"{who:<{room}}  {turn:<7} {one_line(redact_patterns(now.doing), doing):<{doing}} {since:>6}"
 
 
 def _with_end(operation: str, node: str, room: int) -> str:

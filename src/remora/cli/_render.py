@@ -19,7 +19,7 @@ from remora.cli._render_streams import streams as streams
 from remora.cli._render_streams import trace_entries as trace_entries
 from remora.cli._render_turns import WIDE
 from remora.cli._render_turns import both_tracks as both_tracks
-from remora.context.text import number, one_line, visible
+from remora.context.text import counts_text, number, one_line, visible
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -49,16 +49,20 @@ def heading(plan: Plan, command: str, sandbox: str) -> None:
     say(f"{command}      {_agent_counts(plan)} · {limit}", hang=2)
     if plan.ladder:
         say(f"ladder: {' → '.join(plan.ladder)}")
-    tell(f"skipped: {problem}" for problem in plan.problems)
     say("")
 
 
 def dry_run(plan: Plan) -> None:
     """Print the agents that would run."""
     for job in plan.jobs:
-        say(f" {job.operation:<11} {job.node.node_id}")
-    tell(f"skipped: {problem}" for problem in plan.problems)
+        say(f" {job.operation:<11} {job.node.node_id}{_STAGES.get(job.stage, '')}")
+    skipped(plan)
     say(f"{_agent_counts(plan)}: nothing was run")
+
+
+def skipped(plan: Plan) -> None:
+    """Say what the run leaves out, and why."""
+    tell(f"skipped: {problem}" for problem in plan.problems)
 
 
 def _model_name(plan: Plan) -> str:
@@ -80,7 +84,7 @@ def agent_line(result: AgentResult) -> str:
     """One line about how an agent ended."""
     numbers = ""
     if result.check:
-        numbers = f"{result.check.get('before')} → {result.check.get('after')}"
+        numbers = counts_text(result.check)
     verdict = result.verdict or result.outcome
     why = result.why if result.outcome in ("error", "degraded") else one_line(result.why, WHY)
     whole = _STAGES.get(result.stage, "")

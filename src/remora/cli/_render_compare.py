@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from remora.cli._console import out, say
-from remora.context.text import number, one_line
+from remora.context.text import counts_text, number, one_line
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _saw(tokens: int) -> str:
 
 def _verdict(agent: AgentReport) -> str:
     check = agent.check
-    return f"{agent.word} {check.get('before')} → {check.get('after')}" if check else agent.word
+    return f"{agent.word} {counts_text(check)}" if check else agent.word
 
 
 def _turns(agent: AgentReport) -> str:

@@ -43,7 +43,7 @@ def streams(rows: Sequence[StreamInfo], *, older: int = 0) -> None:
 def _cell(row: StreamInfo, title: str) -> str:
     match title:
         case "agent":
-            return short_id(row.agent_id)
+            return short_id(row.agent_id or row.stream_id.rpartition("/")[2])
         case "run":
             return short_id(row.run_id)
         case "started":

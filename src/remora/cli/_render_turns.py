@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from remora.cli._console import out, say, value_text
 from remora.cli._render_rungs import decisions, moves
-from remora.context.text import one_line, visible
+from remora.context.text import counts_text, one_line, visible
 from remora.events import short_id
 
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ def _ending(summary: StreamSummary) -> str:
         return f"Not ended: the agent is running, or was interrupted{why}"
     if summary.outcome == "success":
         return ""
-    why = ": ".join(filter(None, (summary.reason, summary.summary))) or "no reason is recorded"
-    return f"Ended as {summary.outcome}: {why}"
+    said = [words for words in (summary.reason, summary.summary) if words and words != summary.outcome]
+    if summary.outcome == "cancelled":
+        return ": ".join(["Ended as cancelled", *said])
+    return f"Ended as {summary.outcome}: {': '.join(said) or 'no reason is recorded'}"
 
 
 def _verdict_line(check: Mapping[str, Any]) -> str:
-    counts = f"{check.get('before')} → {check.get('after')} {check.get('key')} by {check.get('tool')}"
+    counts = f"{counts_text(check)} {check.get('key')} by {check.get('tool')}"
     evidence = ", ".join(f"seq {seq}" for seq in check.get("evidence", ()))
     return f"Verdict {check.get('verdict')}: {counts}{f' ({evidence})' if evidence else ''}"
 

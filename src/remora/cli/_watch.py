@@ -23,7 +23,7 @@ from remora.cli._analyze import (
     review_options,
     run_flags,
 )
-from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, print_json_line, say, tell
+from remora.cli._console import JsonFlag, StateDir, err, errors_as_sentences, parse_path, print_json_line, say, tell
 from remora.context.patterns import redact_values
 from remora.context.text import visible
 from remora.events import short_id
@@ -34,7 +34,7 @@ watching = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @watching.command()
 def watch(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders of one project")],
+    paths: Annotated[list[Path], typer.Argument(parser=parse_path, help="Files and folders of one project")],
     operations: Operations = None,
     server: Server = None,
     model: Model = None,

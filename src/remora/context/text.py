@@ -66,3 +66,13 @@ def visible(text: str) -> str:
 def escaped_json(text: str) -> str:
     """The same JSON with every control or invisible character escaped, not only those below U+0020."""
     return _IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def counts_text(check: Mapping[str, Any]) -> str:
+    """`5 → 1`; `unknown` where the check itself failed, empty if there was no check."""
+    if not check:
+        return ""
+    before, after = check.get("before"), check.get("after")
+    if before is None and after is None:
+        return "unknown"
+    return " → ".join("unknown" if count is None else str(count) for count in (before, after))

@@ -114,7 +114,9 @@ def preset_of(server: str) -> tuple[Preset, str]:
         url = re.sub(r"(?<=/v\d)/(chat/completions|completions|models)$", "", server.rstrip("/"))
         return Preset("url", url, "tools"), url if re.search(r"/v\d+$", url) else f"{url}/v1"
     names = ", ".join(f"`{name}`" for name in PRESETS)
-    raise ConfigError(f"`{server}` is not a server: expected {names}, or a URL such as `http://127.0.0.1:8080/v1`")
+    raise ConfigError(
+        f"`{server}` is not a server: expected `embedded`, {names}, or a URL such as `http://127.0.0.1:8080/v1`"
+    )
 
 
 def window_in(preset: str, answers: Mapping[str, Any], model: str) -> int | None:

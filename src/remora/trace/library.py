@@ -116,6 +116,11 @@ class Library:
         """The files of all runs, oldest first."""
         return find_streams(self.state_dir, "runs")
 
+    def latest_run(self) -> Path | None:
+        """The file of the newest run that recorded its start: on a full disk, a run leaves a stream without a line."""
+        begun = (path for path in reversed(self.runs()) if any(pick_events(path, ("run_start",))))
+        return next(begun, None)
+
     def run_events(self) -> Iterator[Event]:
         """The events of all runs, each up to its first damage. `verify` reports damage."""
         for path in self.runs():

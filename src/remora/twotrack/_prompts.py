@@ -23,7 +23,7 @@ from remora.context.render import (
     reserved_tokens,
     system_text,
 )
-from remora.errors import BudgetError
+from remora.errors import BudgetError, UsageError
 from remora.events import Event, ModelRequestEvent, NoticeEvent, canonical, digest
 from remora.ports import TokenCounter
 from remora.subagent import SUBMIT_RESULT_TOOL
@@ -154,6 +154,11 @@ class PromptBuilder:
         With `handover`, the prompt shows evidence of the Long Track in addition to the packet.
         """
         built = self._render(packet.model_copy(update={"evidence": handover.evidence}) if handover else packet)
+        if len(built.messages) == 1:
+            raise UsageError(
+                "There is nothing to ask: the goal is empty, and nobody said anything",
+                hint="Give a goal, or call `user(text)` before `request()`",
+            )
         self._counted = built.tokens["total"]
         # `recall` is useless if nothing was left out.
         hidden = RECALL if self.settings.style in CHRONOLOGICAL and not built.left_out else None

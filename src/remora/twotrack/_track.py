@@ -147,6 +147,8 @@ class Track(TrackParts):
         usable = tuple(tool for tool in self.tools if not self._is_worn_out(tool, shown))
         try:
             messages, offered, receipt = await self._asked.build(shown, usable, self._handover)
+        except UsageError:
+            raise
         except RemoraError:
             await self.context.record(*drafts)
             raise

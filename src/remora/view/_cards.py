@@ -9,7 +9,7 @@ from typing import Any
 from remora.analysis import Shown, describe_fit, is_telling, words_of
 from remora.app import OutputWindow, Viewing, outputs_of
 from remora.context.patterns import redact_patterns
-from remora.context.text import one_line
+from remora.context.text import counts_text, one_line
 from remora.events import (
     AgentEndEvent,
     AgentErrorEvent,
@@ -228,7 +228,7 @@ def _end(event: AgentEndEvent) -> Card:
     facts = {"reason": event.reason} if event.reason else {}
     if check:
         key = check.get("key", "problems")
-        facts["check"] = f"{check.get('before')} → {check.get('after')} {key} by {check.get('tool', '')}"
+        facts["check"] = f"{counts_text(check)} {key} by {check.get('tool', '')}"
     badges: list[tuple[str, str]] = [(event.outcome, _TONES.get(event.outcome, "bad"))]
     if event.verdict:
         badges.append((f"verdict {event.verdict}", "quiet"))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from remora.analysis import BY_RULE
 from remora.app import Viewing
-from remora.context.text import one_line
+from remora.context.text import counts_text, one_line
 from remora.events import AgentEndEvent, AgentStartEvent
 from remora.trace import Outline, is_locked
 
@@ -97,7 +97,7 @@ def _tone(end: AgentEndEvent | None, status: str) -> str:
 def _counts(end: AgentEndEvent | None) -> str:
     if end is None or not end.check:
         return ""
-    return f"{end.check.get('before')} → {end.check.get('after')} {end.check.get('key', '')}"
+    return f"{counts_text(end.check)} {end.check.get('key', '')}"
 
 
 def _seconds(first: str, last: str) -> float:

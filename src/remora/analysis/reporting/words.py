@@ -8,6 +8,7 @@ from typing import Any
 from remora.analysis.reporting.agent import AgentReport
 from remora.analysis.reporting.places import line_now
 from remora.analysis.reporting.totals import Group, Report
+from remora.context.text import counts_text as counts_text
 from remora.context.text import number
 from remora.events import short_id
 
@@ -61,11 +62,6 @@ def verdict_text(agent: AgentReport) -> str:
     if not check:
         return agent.word
     return f"{agent.word}: {counts_text(check)} {check.get('key', '')} by {check.get('tool', '')}"
-
-
-def counts_text(check: Mapping[str, Any]) -> str:
-    """`5 → 1`; empty if there was no check."""
-    return f"{check.get('before')} → {check.get('after')}" if check else ""
 
 
 def evidence_text(agent: AgentReport) -> str:
