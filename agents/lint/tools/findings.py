@@ -4,6 +4,7 @@ import json
 import re
 
 from exports import guard_imports, regroups
+from kept import find_unkept
 from mistakes import is_mistake
 from settings import OTHER_TOOLS, find_settings, is_off, without_linter
 from unused import is_held, is_in_comment, is_named, many_in_a_function
@@ -34,12 +35,15 @@ STALE = {"label": "read_file", "text": "", "start_line": 1}
 async def ruff(file, text):
     """Every error that ruff reports by the project's own settings, if the file has this text."""
     settings = await find_settings(file)
+    unkept = await find_unkept(file, settings)
+    settings = without_linter(settings) if unkept["all"] else settings
     whole = re.findall(LINE, text)
     argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
     done = await run_command([*argv, *settings["flags"], f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
     every = json.loads(done["stdout"])
+    every = [error for error in every if error["code"] not in unkept["rules"]]
     reported = [error for error in every if counts(error, file, whole, settings)]
     if settings["words"].startswith("flake8") and len(reported) > MOST_OF_FLAKE8:
         LEFT[file] = len(reported)

@@ -57,16 +57,16 @@ async def read_settings(file):
         for name in (".ruff.toml", "ruff.toml", "pyproject.toml"):
             table = await read_ruff(join(place, name))
             if table is not None:
-                return from_ruff(join(place, name), table, version)
+                return {**from_ruff(join(place, name), table, version), "place": place}
     for place in places:
         for name in (".flake8", "setup.cfg", "tox.ini"):
             found = read_ini(await read_text(join(place, name)))
             if found.get("flake8") or (name == ".flake8" and found):
-                return from_flake8(join(place, name), found.get("flake8", {}), version, place)
+                return {**from_flake8(join(place, name), found.get("flake8", {}), version, place), "place": place}
     for place in places:
         found = await from_others(place, version)
         if found:
-            return found
+            return {**found, "place": place}
     return plain(version, "no linter settings: errors that every linter reports", off=TASTE, linter=False)
 
 
@@ -121,7 +121,7 @@ def from_ruff(path, table, version):
     off = [str(code) for key in ("ignore", "extend-ignore") for code in own[key] or []]
     if own["select"] or "extend" in table:
         empty = {"off": [], "only": [], "files": [], "root": "", "linter": True, "chosen": True, "more": []}
-        return {"flags": version, "words": told, **empty}
+        return {"flags": version, "words": told, "turned_off": off, **empty}
     more = [str(code) for code in own["extend-select"] or [] if re.fullmatch(r"[A-Z]{1,10}[0-9]{0,5}", str(code))]
     return plain(version, told, [*CLASSIC, *more], off)
 
@@ -218,10 +218,12 @@ def codes(text):
 
 def without_linter(settings):
     """The settings of a project that runs no linter, with what these settings turn off."""
+    select = f"--select={','.join([*CLASSIC, *PROVEN])}"
     return {
         **settings,
+        **({"flags": [select, *settings["flags"]], "more": PROVEN} if settings["chosen"] else {}),
         "only": [*CLASSIC, *PROVEN],
-        "off": [*settings["off"], *TASTE],
+        "off": [*settings["off"], *settings.get("turned_off", []), *TASTE],
         "linter": False,
         "chosen": False,
     }
