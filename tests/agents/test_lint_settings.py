@@ -52,8 +52,10 @@ def test_ruffs_own_settings_are_ruffs_to_read() -> None:
 
 def test_ruff_settings_without_rules_mean_the_rules_of_every_version() -> None:
     settings, module = found({"pyproject.toml": '[tool.ruff]\nlint.extend-select = ["B"]\nlint.ignore = ["E741"]\n'})
-    assert settings["flags"] == [f"{CLASSIC},B,W605"]
+    assert settings["flags"] == ["--extend-select=W605"]
     assert module.is_off("E741", "pkg/a.py", settings)
+    assert module.is_off("UP031", "pkg/a.py", settings)
+    assert not module.is_off("B006", "pkg/a.py", settings)
 
 
 @pytest.mark.parametrize("name", [".flake8", "setup.cfg", "tox.ini"])

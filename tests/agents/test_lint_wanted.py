@@ -225,3 +225,14 @@ async def test_no_fix_leaves_an_import_that_nothing_uses(agent_tools: Make, tmp_
         tools = agent_tools("lint", {"a.py": code, "ruff.toml": settings.replace("{more}", more)}, "a.py")
         await _call(tools, "apply_fix", code="safe")
         assert (b"Optional[int]" in _now(tmp_path)) is has_old
+
+
+@pytest.mark.parametrize(("line", "code"), [("import pdb  # noqa: T100", "T100"), ("x = type(0) == int", "E721")])
+async def test_rules_that_only_some_versions_of_ruff_have_on_are_nobodys_concern(
+    agent_tools: Make, line: str, code: str
+) -> None:
+    settings = '[tool.ruff.lint]\nextend-select = ["RUF100"]\n'
+    tools = agent_tools("lint", {"a.py": f"{line}\nprint(pdb, undefined)\n", "pyproject.toml": settings}, "a.py")
+    found = {error["code"] for error in (await _call(tools, "run_linter"))["result"]["errors"]}
+    assert "F821" in found
+    assert not found & {"RUF100", "T100", code}

@@ -111,7 +111,10 @@ def plain(version, words, select=CLASSIC, off=(), only=(), length=0, files=(), r
 
 
 def from_ruff(path, table, version):
-    """The project's own ruff settings. If they select no rules, those that every version of ruff has on."""
+    """The project's own ruff settings. If they select no rules, those that every version of ruff has on.
+
+    The rules of the installed version stay on, so that a `noqa` for one of them is not reported as needless.
+    """
     lint = table.get("lint", {})
     own = {key: lint.get(key, table.get(key)) for key in ("select", "extend-select", "ignore", "extend-ignore")}
     version = [] if "target-version" in table else version
@@ -123,7 +126,9 @@ def from_ruff(path, table, version):
         empty = {"off": [], "only": [], "files": [], "root": "", "linter": True, "chosen": True, "more": []}
         return {"flags": version, "words": told, "turned_off": off, **empty}
     more = [str(code) for code in own["extend-select"] or [] if re.fullmatch(r"[A-Z]{1,10}[0-9]{0,5}", str(code))]
-    return plain(version, told, [*CLASSIC, *more], off)
+    found = plain(version, told, [*CLASSIC, *more], off)
+    own = {"only": [*CLASSIC, *more, *PROVEN], "turned_off": off}
+    return {**found, **own, "flags": [*version, *[f"--extend-select={code}" for code in found["more"]]]}
 
 
 def from_flake8(path, table, version, root):
@@ -221,7 +226,7 @@ def without_linter(settings):
     select = f"--select={','.join([*CLASSIC, *PROVEN])}"
     return {
         **settings,
-        **({"flags": [select, *settings["flags"]], "more": PROVEN} if settings["chosen"] else {}),
+        **({"flags": [select, *settings["flags"]], "more": PROVEN} if "turned_off" in settings else {}),
         "only": [*CLASSIC, *PROVEN],
         "off": [*settings["off"], *settings.get("turned_off", []), *TASTE],
         "linter": False,
