@@ -236,3 +236,10 @@ async def test_rules_that_only_some_versions_of_ruff_have_on_are_nobodys_concern
     found = {error["code"] for error in (await _call(tools, "run_linter"))["result"]["errors"]}
     assert "F821" in found
     assert not found & {"RUF100", "T100", code}
+
+
+@pytest.mark.parametrize(("said", "steps"), [("", "suggest"), (": dict | None", "suggest"), (": dict", "edit")])
+async def test_no_default_becomes_none_against_its_type(agent_tools: Make, said: str, steps: str) -> None:
+    code = f"def f(x{said} = {{}}):\n    x[1] = 2\n    return x\n"
+    tools = agent_tools("lint", {"a.py": code, "ruff.toml": 'lint.select = ["B"]\n'}, "a.py:f")
+    assert (await _call(tools, "run_linter"))["knowledge_delta"]["next_step"] == steps

@@ -34,7 +34,7 @@ def repair(error, whole):
     fix, code = error["fix"], error["code"]
     if fix and code != "E402":  # newer versions of ruff move an import over any statement, such as one of `sys.path`
         unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
-        unwanted = unwanted or loses_comment(fix["edits"], whole)
+        unwanted = unwanted or loses_comment(fix["edits"], whole) or contradicts_type(fix["edits"], whole)
         unwanted = unwanted or (code == "E711" and any(re.match(OVERLOADED, line) for line in whole))
         edits = [] if fix["applicability"] == "safe" or unwanted else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
@@ -63,6 +63,14 @@ def loses_comment(edits, whole):
     gone = [edit for edit in edits if not edit["content"] and edit["location"]["row"] < edit["end_location"]["row"]]
     rows = [row for edit in gone for row in range(edit["location"]["row"], edit["end_location"]["row"])]
     return any(re.search(r"\S\s+#", whole[row - 1]) for row in rows)
+
+
+def contradicts_type(edits, whole):
+    """Whether edits give a parameter the default None, and its type does not say so: a type checker would object."""
+    starts = [edit["location"] for edit in edits if edit["content"] == "None"]
+    heads = [whole[start["row"] - 1][: start["column"] - 1] for start in starts]
+    types = [found for head in heads for found in re.findall(r":\s*([^=:]*[^=:\s])\s*=\s*$", head)]
+    return any(not re.search(r"\b(?:None|Optional|Any|object)\b", said) for said in types)
 
 
 def adds_brackets(edits):
