@@ -64,9 +64,15 @@ def test_what_is_true_or_no_code_is_left(document: str) -> None:
         assert checked(document, path) == ([], document)
 
 
-def test_history_is_not_false() -> None:
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "docs/porting_from_2.md"])
+def test_history_is_not_false(name: str) -> None:
     document = fenced("from pkg.cart import total_prices\n")
-    assert checked(document, name="CHANGELOG.md") == ([], document)
+    assert checked(document, name=name) == ([], document)
+
+
+@pytest.mark.parametrize("document", ["Python 3.6+\n===========\n\nWorks.\n", "# Requires Python 3.6+\n\nText.\n"])
+def test_a_heading_is_a_name_and_no_claim(document: str) -> None:
+    assert checked(document, "pkg/__init__.py") == ([], document)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,8 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
         is_item = _ITEM.match(line) and (row == 1 or not lines[row - 2].strip() or _LISTED.match(line))
         if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line) or _is_in_history(lines, row):
             continue
+        if _is_heading(lines, row):  # a name for what follows, which says in its own words what was or is needed
+            continue
         for match in _VERSION.finditer(line):
             claims = [one.end() for one in _CLAIM.finditer(line, 0, match.start())]
             if claims and not _NEAR.match(line[claims[-1] : match.start()]):
@@ -197,11 +199,17 @@ def _is_history(line: str) -> bool:
     return bool(_HISTORY.search(line) or re.search(r"\d+\.\d+", others))
 
 
+def _is_heading(lines: Sequence[str], row: int) -> bool:
+    """Whether a line is a heading: marked as one, or underlined."""
+    line, below = lines[row - 1], lines[row] if row < len(lines) else ""
+    return line.startswith("#") or bool(line.strip() and _UNDERLINE.match(below))
+
+
 def _is_in_history(lines: Sequence[str], row: int) -> bool:
     """Whether a line stands below the number of a version, or in a section of changes."""
     for above in range(row - 2, -1, -1):
         line = lines[above]
-        is_heading = line.startswith("#") or bool(line.strip() and _UNDERLINE.match(lines[above + 1]))
+        is_heading = _is_heading(lines, above + 1)
         if _RELEASE.match(line) or (is_heading and _CHANGES.search(line)):
             return True
         if is_heading:
