@@ -113,6 +113,8 @@ def test_the_oldest_python_is_that_of_the_settings(line: str, now: str) -> None:
         "## 3.0 (2020-01-01)\n\n- It got faster.\n",
         "# Changelog\n\n",
         "Version History\n---------------\n\n",
+        "Upgrade Guide\n-------------\n\nTo 9.0\n^^^^^^\n\nText.\n\nRequirements\n~~~~~~~~~~~~\n\n",
+        "# Upgrading\n\n## To 9\n\n### Notes\n\n## Requirements\n\n",
     ],
 )
 def test_what_a_version_of_the_past_needed_stays(above: str) -> None:

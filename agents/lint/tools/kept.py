@@ -51,14 +51,13 @@ def judge(group, settings):
     by_rule, files, broken = {}, {}, 0
     filtered = settings["off"] or settings["only"] or settings["files"]
     for path, counted in group["errors"].items():
-        own = {code: counted[code] for code in counted if not is_always_wrong(code)}
-        own = {code: own[code] for code in own if not filtered or not is_off(code, path, settings)}
+        own = {code: counted[code] for code in counted if not filtered or not is_off(code, path, settings)}
         broken += 1 if own else 0
         for code, number in own.items():
             by_rule[code] = by_rule.get(code, 0) + number
             files[code] = [*files.get(code, []), path]
     every = sum(by_rule.values()) > TOGETHER and broken * SHARE > group["files"]
-    rules = [code for code, number in by_rule.items() if every or number > WIDELY]
+    rules = [code for code in by_rule if not is_always_wrong(code) and (every or by_rule[code] > WIDELY)]
     rules = sorted(rules, key=lambda code: -by_rule[code])
     if not rules:
         return {**ALL_KEPT, "all": every}

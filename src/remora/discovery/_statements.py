@@ -11,6 +11,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from remora.discovery._docstrings import is_public_file
 from remora.discovery._documents import is_document, snippets
@@ -52,7 +53,7 @@ _LISTED = re.compile(r"^\s*(?:[-*+]|\d+\.)\s")
 _HISTORY = re.compile(r"(?i)\b(?:now|last|drop(?:s|ped)?|since|until|no longer|before|older|(?<!\.)\d+\.\d+\.\d+)\b")
 _RELEASE = re.compile(r"(?i)^\W*(?:v|version\s+|release\s+)?\d+\.\d+(?:\.\w+)*(?:\W.{0,40})?$")
 """A line that is the number of a version, perhaps with its date."""
-_CHANGES = re.compile(r"(?i)histor|change|release|news")
+_CHANGES = re.compile(r"(?i)histor|change|release|news|upgrad|migrat|porting")
 _UNDERLINE = re.compile(r"^([-=~^\"'*+#])\1{2,}\s*$")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#:?<>]+\.\w+)(#[^)\s]*)?\)")
 
@@ -206,15 +207,29 @@ def _is_heading(lines: Sequence[str], row: int) -> bool:
 
 
 def _is_in_history(lines: Sequence[str], row: int) -> bool:
-    """Whether a line stands below the number of a version, or in a section of changes."""
+    """Whether a line stands below the number of a version, or in a section of changes, or in a part of one."""
+    inside = 0
     for above in range(row - 2, -1, -1):
         line = lines[above]
-        is_heading = _is_heading(lines, above + 1)
-        if _RELEASE.match(line) or (is_heading and _CHANGES.search(line)):
+        if not _is_heading(lines, above + 1):
+            if not inside and _RELEASE.match(line):
+                return True
+            continue
+        level = _level(lines, above + 1)
+        if inside and level >= inside:
+            continue  # a section beside the one that the line is in
+        if _RELEASE.match(line) or _CHANGES.search(line):
             return True
-        if is_heading:
-            return False
+        inside = level
     return False
+
+
+def _level(lines: Sequence[str], row: int) -> int:
+    """The level of a heading: by its number of `#`, or by which of the underlines came first."""
+    if lines[row - 1].startswith("#"):
+        return len(lines[row - 1]) - len(lines[row - 1].lstrip("#"))
+    used = [below[0] for line, below in pairwise(lines) if line.strip() and _UNDERLINE.match(below)]
+    return list(dict.fromkeys(used)).index(lines[row][0]) + 1
 
 
 def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:
