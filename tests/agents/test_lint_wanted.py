@@ -227,7 +227,10 @@ async def test_no_fix_leaves_an_import_that_nothing_uses(agent_tools: Make, tmp_
         assert (b"Optional[int]" in _now(tmp_path)) is has_old
 
 
-@pytest.mark.parametrize(("line", "code"), [("import pdb  # noqa: T100", "T100"), ("x = type(0) == int", "E721")])
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("import pdb  # noqa: T100", "T100"), ("x = type(0) == int", "E721"), ("x = ' '.join(['a', 'b'])", "FLY002")],
+)
 async def test_rules_that_only_some_versions_of_ruff_have_on_are_nobodys_concern(
     agent_tools: Make, line: str, code: str
 ) -> None:

@@ -124,4 +124,6 @@ def test_what_a_version_of_the_past_needed_stays(above: str) -> None:
 
 def test_a_link_to_a_file_that_moved_is_corrected() -> None:
     assert checked("See [the cart](src/cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
+    example = "See [the cart](examples/cart.py).\n"
+    assert checked(example, "pkg/__init__.py") == ([], example)
     assert checked("See [it](nowhere.md) and [that](https://a.b/c.py).\n", "pkg/__init__.py")[0] == []

@@ -236,12 +236,18 @@ def without_linter(settings):
 
 def is_off(code, file, settings):
     """Whether the project's settings turn a rule off for a file."""
-    if settings["only"] and not code.startswith(tuple(settings["only"])):
+    if settings["only"] and not is_among(code, settings["only"]):
         return True
-    if any(code.startswith(one) for one in settings["off"]):
+    if is_among(code, settings["off"]):
         return True
     own = file[len(settings["root"]) :].lstrip("/")
-    return any(fits(pattern, own) and code.startswith(tuple(listed)) for pattern, listed in settings["files"] if listed)
+    return any(fits(pattern, own) and is_among(code, listed) for pattern, listed in settings["files"] if listed)
+
+
+def is_among(code, listed):
+    """Whether a rule is one of these, or of a group of them: `F` is pyflakes, and not FURB, FLY or FA."""
+    kind = re.findall(r"^[A-Z]*", code)[0]
+    return any(code.startswith(one) and (one == "PL" or re.findall(r"^[A-Z]*", one)[0] == kind) for one in listed)
 
 
 def fits(pattern, path):

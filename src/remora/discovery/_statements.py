@@ -55,6 +55,7 @@ _RELEASE = re.compile(r"(?i)^\W*(?:v|version\s+|release\s+)?\d+\.\d+(?:\.\w+)*(?
 """A line that is the number of a version, perhaps with its date."""
 _CHANGES = re.compile(r"(?i)histor|change|release|news|upgrad|migrat|porting")
 _UNDERLINE = re.compile(r"^([-=~^\"'*+#])\1{2,}\s*$")
+_BESIDE = re.compile(r"(?i)(?:^|/)(?:examples?|demos?|samples?|tests?|benchmarks?|notebooks?|scripts)/")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#:?<>]+\.\w+)(#[^)\s]*)?\)")
 
 
@@ -242,6 +243,8 @@ def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:
                 continue
             name = posixpath.basename(target)
             places = [path for path in sources.files if posixpath.basename(path) == name]
+            if len(places) == 1 and bool(_BESIDE.search(target)) != bool(_BESIDE.search(places[0])):
+                continue  # an example or a test of the same name as code: the folder may be left out of this copy
             if len(places) != 1 or posixpath.splitext(name)[0].lower() in ("readme", "index", "__init__"):
                 continue
             moved = posixpath.relpath(places[0], here or ".")
