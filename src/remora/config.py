@@ -156,6 +156,8 @@ class OperationConfig(_Block):
     """Operations with a higher number run first."""
     max_turns: int | None = Field(default=None, ge=1, le=MAX_TURNS)
     """Maximum turns. The agent definition's limit applies if it is lower."""
+    strict: bool = False
+    """Whether `lint` also asks for rules that the project's settings select and that its code breaks widely."""
 
 
 def _check_store(value: str) -> str:

@@ -185,6 +185,16 @@ class Spawner(Protocol):
         ...
 
 
+class FileLinter(Protocol):
+    """Runs the linter on files of a project, as it would be run by hand."""
+
+    async def check_files(
+        self, flags: Sequence[str], files: Sequence[str], *, cwd: Path, limit_s: float = 60.0
+    ) -> Completed:
+        """Run `ruff check` on these files. Raises `ToolError` for flags that are not allowed, and at the limit."""
+        ...
+
+
 class CodeReader(Protocol):
     """Reads facts about definitions in a source text, and edits them.
 

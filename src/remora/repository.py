@@ -73,6 +73,7 @@ FOR_REPOSITORIES: dict[str, Rule] = {
     # These only leave something out, or lower a limit.
     "operations.*.enabled": FREE,
     "operations.*.priority": FREE,
+    "operations.*.strict": FREE,
     "operations.*.max_turns": FREE,
     # Without the packet only the model's window limits a prompt and its cost.
     "runner.memory.enabled": NEVER,

@@ -10,7 +10,7 @@ import pytest_asyncio
 from remora.discovery import PythonCode, TreeSitterDiscovery
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.sandbox import LocalSpawner, SandboxReport
-from remora.scripts import Script, ScriptPool, ScriptTools, load_scripts
+from remora.scripts import Script, ScriptPool, ScriptTools, Survey, load_scripts
 from remora.subagent import SubagentDefinition, parse_definition
 from remora.workspaces import OverlayWorkspace
 from sandbox.boxes import no_plugins
@@ -45,7 +45,7 @@ def lint_tools(lint: SubagentDefinition, tmp_path: Path, pool: ScriptPool) -> Ca
     """Makes the lint agent's real tools for a file of the given bytes, whose node owns the given lines."""
     (tmp_path / "ruff.toml").write_text('lint.select = ["E", "F", "W"]\n')
 
-    def make(data: bytes, *owned: tuple[int, int]) -> ScriptTools:
+    def make(data: bytes, *owned: tuple[int, int], strict: bool = False) -> ScriptTools:
         (tmp_path / "a.py").write_bytes(data)
         stretches = tuple(LineRange(first=first, last=last) for first, last in owned or [(1, data.count(b"\n"))])
         node = CodeNode(
@@ -57,7 +57,7 @@ def lint_tools(lint: SubagentDefinition, tmp_path: Path, pool: ScriptPool) -> Ca
             owned=stretches,
             text="",
         )
-        return _tools("lint", tmp_path, node, pool)
+        return _tools("lint", tmp_path, node, pool, strict=strict)
 
     return make
 
@@ -66,7 +66,9 @@ def lint_tools(lint: SubagentDefinition, tmp_path: Path, pool: ScriptPool) -> Ca
 def agent_tools(tmp_path: Path, pool: ScriptPool) -> Callable[..., ScriptTools]:
     """Makes an agent's real tools for one definition, such as `pkg/a.py:f`, of a project with the given files."""
 
-    def make(agent: str, files: Mapping[str, str | bytes], node_id: str, *, sandbox: bool = True) -> ScriptTools:
+    def make(
+        agent: str, files: Mapping[str, str | bytes], node_id: str, *, sandbox: bool = True, strict: bool = False
+    ) -> ScriptTools:
         settings = (
             {} if {"pyproject.toml", "tox.ini", "setup.cfg"} & set(files) else {"pytest.ini": no_plugins("xdist")}
         )
@@ -75,13 +77,19 @@ def agent_tools(tmp_path: Path, pool: ScriptPool) -> Callable[..., ScriptTools]:
             (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
         found = TreeSitterDiscovery(tmp_path, state_dir=tmp_path / ".agentfs").find([tmp_path])
         node = next(node for node in found if node.node_id == node_id)
-        return _tools(agent, tmp_path, node, pool, None if sandbox else NO_SANDBOX)
+        return _tools(agent, tmp_path, node, pool, None if sandbox else NO_SANDBOX, strict=strict)
 
     return make
 
 
 def _tools(
-    agent: str, root: Path, node: CodeNode, pool: ScriptPool, report: SandboxReport | None = None
+    agent: str,
+    root: Path,
+    node: CodeNode,
+    pool: ScriptPool,
+    report: SandboxReport | None = None,
+    *,
+    strict: bool = False,
 ) -> ScriptTools:
     definition = definition_of(agent)
     return ScriptTools(
@@ -96,4 +104,5 @@ def _tools(
         root=root,
         pool=pool,
         code=PythonCode(),
+        survey=None if strict else Survey(LocalSpawner(), root),
     )

@@ -332,6 +332,8 @@ async def test_one_name_that_may_mean_two_things_is_described_nowhere_else(make:
         'def f(a, **options):\n    """Try it.\n\n    :param a: First.\n    :param indent: Of options.\n    """\n',
         'def f(a, b, c):\n    """Try it.\n\n    :param a: The only one worth a word.\n    """\n',
         'def f(a):\n    """Try it."""\n    raise ValueError\n',
+        'def f(a):\n    """Try it.\n\n    :raises IOError: If not a.\n    """\n    if not a:\n'
+        "        raise OSError(a)\n    return a + 1\n",
         '@timed\ndef f(a):\n    """Try it.\n\n    :param a: One.\n    :param timeout: Seconds.\n    """\n',
         'def f(a, _b):\n    """Try it.\n\n    Args:\n        a: One.\n        b: Another.\n    """\n',
     ],

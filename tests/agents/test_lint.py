@@ -164,7 +164,7 @@ async def test_a_file_that_is_not_text_is_a_tool_error(lint_tools: Make) -> None
 
 async def test_many_errors_still_make_a_short_summary(lint_tools: Make) -> None:
     data = b"".join(b"import m%d\nx%d = f'a'\nl = %d\n" % (n, n, n) for n in range(400))
-    value = await _call(lint_tools(data), "run_linter")
+    value = await _call(lint_tools(data, strict=True), "run_linter")
     assert value["knowledge_delta"]["lint_errors_remaining"] >= 1200
     assert len(value["excerpts"][0]["text"].splitlines()) <= 12
 

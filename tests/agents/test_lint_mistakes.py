@@ -148,8 +148,9 @@ async def test_an_import_is_not_moved_over_a_statement_that_it_needs(agent_tools
 async def test_documents_on_which_nobody_runs_the_linter_are_left_alone(
     agent_tools: Make, file: str, errors: int
 ) -> None:
-    code = "".join(f"x{number} = 'a'\n" for number in range(13))
-    tools = agent_tools("lint", {file: code, "ruff.toml": 'lint.select = ["Q"]\n'}, file)
+    code = "".join(f"x{number} = 'a'\n" for number in range(7))
+    code += "".join(f"class C{number}(object): ...\n" for number in range(6))
+    tools = agent_tools("lint", {file: code, "ruff.toml": 'lint.select = ["Q", "UP"]\n'}, file)
     assert len(_codes(await _call(tools, "run_linter"))) == errors
 
 

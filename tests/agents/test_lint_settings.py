@@ -52,8 +52,10 @@ def test_ruffs_own_settings_are_ruffs_to_read() -> None:
 
 def test_ruff_settings_without_rules_mean_the_rules_of_every_version() -> None:
     settings, module = found({"pyproject.toml": '[tool.ruff]\nlint.extend-select = ["B"]\nlint.ignore = ["E741"]\n'})
-    assert settings["flags"] == [f"{CLASSIC},B,W605"]
+    assert settings["flags"] == ["--extend-select=W605"]
     assert module.is_off("E741", "pkg/a.py", settings)
+    assert module.is_off("UP031", "pkg/a.py", settings)
+    assert not module.is_off("B006", "pkg/a.py", settings)
 
 
 @pytest.mark.parametrize("name", [".flake8", "setup.cfg", "tox.ini"])
@@ -271,3 +273,20 @@ def test_imports_stay_if_the_search_for_their_uses_takes_too_long(monkeypatch: p
     monkeypatch.setattr(exports, "search_content", search_content)
     asyncio.run(exports.look_up("a.py", [("path", "os.path")]))
     assert exports.KNOWN == {("a.py", "path"): "used"}
+
+
+@pytest.mark.parametrize(
+    ("code", "group", "is_one"),
+    [
+        ("F401", "F", True),
+        ("FLY002", "F", False),
+        ("FURB167", "F", False),
+        ("E711", "E7", True),
+        ("ERA001", "E", False),
+        ("PLC0414", "PL", True),
+        ("PLC0414", "PLC", True),
+        ("PT009", "P", False),
+    ],
+)
+def test_a_group_of_rules_is_not_all_that_begins_with_its_letters(code: str, group: str, is_one: bool) -> None:
+    assert module_of("settings").is_among(code, [group]) == is_one

@@ -178,11 +178,11 @@ async def test_a_text_that_does_not_fit_its_arguments_is_left_to_a_person(lint_t
 
 
 async def test_flake8_that_nobody_runs_asks_for_nothing(agent_tools: Make) -> None:
-    code = "import os\n" + f"x = '{'a' * 99}'\n" * 20
+    code = "import os\n" + f"x = '{'a' * 99}'\n" * 8 + "l = 1\n" * 8
     files = {"a.py": code, "setup.cfg": "[flake8]\nmax-line-length = 99\n"}
     found = await _call(agent_tools("lint", files, "a.py"), "run_linter")
     assert [error["code"] for error in found["result"]["errors"]] == ["F401"]
-    assert found["diagnostics"] == ["21 errors by flake8's settings left alone: the project does not run it here"]
+    assert found["diagnostics"] == ["17 errors by flake8's settings left alone: the project does not run it here"]
 
 
 async def test_a_raw_text_of_bytes_is_one_in_python_2_too(lint_tools: Make, tmp_path: Path) -> None:
@@ -225,3 +225,38 @@ async def test_no_fix_leaves_an_import_that_nothing_uses(agent_tools: Make, tmp_
         tools = agent_tools("lint", {"a.py": code, "ruff.toml": settings.replace("{more}", more)}, "a.py")
         await _call(tools, "apply_fix", code="safe")
         assert (b"Optional[int]" in _now(tmp_path)) is has_old
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("import pdb  # noqa: T100", "T100"), ("x = type(0) == int", "E721"), ("x = ' '.join(['a', 'b'])", "FLY002")],
+)
+async def test_rules_that_only_some_versions_of_ruff_have_on_are_nobodys_concern(
+    agent_tools: Make, line: str, code: str
+) -> None:
+    settings = '[tool.ruff.lint]\nextend-select = ["RUF100"]\n'
+    tools = agent_tools("lint", {"a.py": f"{line}\nprint(pdb, undefined)\n", "pyproject.toml": settings}, "a.py")
+    found = {error["code"] for error in (await _call(tools, "run_linter"))["result"]["errors"]}
+    assert "F821" in found
+    assert not found & {"RUF100", "T100", code}
+
+
+@pytest.mark.parametrize(("said", "steps"), [("", "suggest"), (": dict | None", "suggest"), (": dict", "edit")])
+async def test_no_default_becomes_none_against_its_type(agent_tools: Make, said: str, steps: str) -> None:
+    code = f"def f(x{said} = {{}}):\n    x[1] = 2\n    return x\n"
+    tools = agent_tools("lint", {"a.py": code, "ruff.toml": 'lint.select = ["B"]\n'}, "a.py:f")
+    assert (await _call(tools, "run_linter"))["knowledge_delta"]["next_step"] == steps
+
+
+@pytest.mark.parametrize("line", ["print(x)", "# x = g(1)"])
+async def test_what_a_program_prints_and_what_a_comment_keeps_stays(agent_tools: Make, line: str) -> None:
+    code = f"def f(x):\n    {line}\n    return x\n"
+    tools = agent_tools("lint", {"a.py": code, "ruff.toml": 'lint.select = ["T20", "ERA"]\n'}, "a.py:f")
+    known = (await _call(tools, "run_linter"))["knowledge_delta"]
+    assert (known["lint_errors_remaining"], known["next_step"], known["needs_edit"]) == (1, "end", [])
+
+
+async def test_a_noqa_may_be_for_another_version_of_ruff(agent_tools: Make) -> None:
+    code = "def f(self, a, b):  # noqa: PLR0913\n    return a\n"
+    tools = agent_tools("lint", {"a.py": code, "ruff.toml": 'lint.select = ["PL", "RUF100"]\n'}, "a.py")
+    assert (await _call(tools, "run_linter"))["result"]["errors"] == []

@@ -52,6 +52,17 @@ def test_an_operations_own_limit_caps_its_turns(root: Path) -> None:
     assert {(result.turns, result.reason) for result in results} == {(1, "max_turns")}
 
 
+def test_rules_that_a_project_does_not_keep_are_followed_where_its_settings_are_strict(root: Path) -> None:
+    (root / "ruff.toml").write_text('lint.select = ["UP"]\n')
+    for number in range(13):
+        (root / f"m{number}.py").write_text("x = '%s' % 1\n")
+    verdicts = []
+    for text in ("", "operations: {lint: {strict: true}}\n"):
+        (root / "remora.yaml").write_text(text)
+        verdicts += [each.verdict for each in asyncio.run(opened(root).runs.analyze([root / "m1.py"], ["lint"]))][-1:]
+    assert verdicts == ["clean", "unsafe"]
+
+
 def test_when_the_runs_time_is_over_no_agent_begins_and_the_run_is_recorded_as_whole(root: Path) -> None:
     project = opened(root, runner__total_deadline_s=0.000001)
     results = asyncio.run(project.runs.analyze([root / "a.py"], ["lint"]))

@@ -112,7 +112,7 @@ def test_a_parameter_is_typed_beside_a_stated_result_whatever_the_file_does() ->
     )
 
 
-@pytest.mark.parametrize("path", ["example_shop.py", "src/namer_example.py", "demo/run.py", "pkg/tests.py"])
+@pytest.mark.parametrize("path", ["example_shop.py", "src/namer_example.py", "demo/run.py", "pkg/tests.py", "make.py"])
 def test_an_example_gets_no_types(path: str) -> None:
     code = {path: "def show(x: int):\n    print(x)\n", **MODERN}
     answer = PythonCode().proven("types", {name: text.encode() for name, text in code.items()}, path, ())

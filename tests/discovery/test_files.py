@@ -222,3 +222,26 @@ def test_code_of_others_is_left_alone_unless_it_is_named(tmp_path: Path, path: s
     assert discovery.find([file])
     if file.parent != tmp_path and path not in ("pkg/api_pb2.py", "pkg/parsetab.py"):
         assert discovery.find([file.parent])
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "own"),
+    [
+        ("tests/parse/imports.py", "import sys, os\n", False),
+        ("tests/parse/deep/imports.py", "import sys, os\n", False),
+        ("tests/run.py", "x = 1\n", True),
+        ("tests/parse/helper.py", "x = 1\n", True),
+        ("tests/tools/more.py", "x = 1\n", True),
+        ("tests/parse/check_all.py", "import unittest\n", True),
+        ("pkg/parse/imports.py", "import sys, os\n", True),
+    ],
+)
+def test_what_tests_only_read_is_left_alone(tmp_path: Path, path: str, text: str, own: bool) -> None:
+    files = {path: text, "tests/test_a.py": "from helper import x\nimport tools.more\nimport sys\n"}
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    discovery = TreeSitterDiscovery(tmp_path)
+    assert (path in {node.node_id for node in discovery.find([tmp_path])}) == own
+    assert path in {node.node_id for node in discovery.find([tmp_path / path])}
+    assert path in {node.node_id for node in discovery.find([(tmp_path / path).parent])}

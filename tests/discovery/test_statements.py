@@ -64,9 +64,15 @@ def test_what_is_true_or_no_code_is_left(document: str) -> None:
         assert checked(document, path) == ([], document)
 
 
-def test_history_is_not_false() -> None:
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "docs/porting_from_2.md"])
+def test_history_is_not_false(name: str) -> None:
     document = fenced("from pkg.cart import total_prices\n")
-    assert checked(document, name="CHANGELOG.md") == ([], document)
+    assert checked(document, name=name) == ([], document)
+
+
+@pytest.mark.parametrize("document", ["Python 3.6+\n===========\n\nWorks.\n", "# Requires Python 3.6+\n\nText.\n"])
+def test_a_heading_is_a_name_and_no_claim(document: str) -> None:
+    assert checked(document, "pkg/__init__.py") == ([], document)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +113,8 @@ def test_the_oldest_python_is_that_of_the_settings(line: str, now: str) -> None:
         "## 3.0 (2020-01-01)\n\n- It got faster.\n",
         "# Changelog\n\n",
         "Version History\n---------------\n\n",
+        "Upgrade Guide\n-------------\n\nTo 9.0\n^^^^^^\n\nText.\n\nRequirements\n~~~~~~~~~~~~\n\n",
+        "# Upgrading\n\n## To 9\n\n### Notes\n\n## Requirements\n\n",
     ],
 )
 def test_what_a_version_of_the_past_needed_stays(above: str) -> None:
@@ -116,6 +124,8 @@ def test_what_a_version_of_the_past_needed_stays(above: str) -> None:
 
 def test_a_link_to_a_file_that_moved_is_corrected() -> None:
     assert checked("See [the cart](src/cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
+    example = "See [the cart](examples/cart.py).\n"
+    assert checked(example, "pkg/__init__.py") == ([], example)
     assert checked("See [it](nowhere.md) and [that](https://a.b/c.py).\n", "pkg/__init__.py")[0] == []
 
 

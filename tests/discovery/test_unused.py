@@ -151,6 +151,7 @@ def test_a_branch_without_another_leaves_no_blank_lines_behind() -> None:
         "import sys\nif sys.version_info >= (3, 9, 2):\n    x = 1\n",
         "import sys\nif sys.version_info >= (3, 8):  # noqa: UP036\n    x = 1\n",
         "import sys\nif sys.version_info >= (3, 8):\n    x = '''\n    a'''\n",
+        "import sys\nif sys.version_info >= (3,):\n    long = long\nelse:\n    long = int\n",
     ],
 )
 def test_a_branch_that_some_python_needs_or_that_tells_users_something_stays(code: str) -> None:

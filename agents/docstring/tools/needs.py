@@ -81,11 +81,17 @@ def repairs_of(facts, behaviour, habits, doc, body):
         repairs.append({"do": "describe", "name": name, "kind": kind, "text": text, "after": name_before(name, facts)})
     told = find_raises(doc)
     if told:
-        named = [name.split(".")[-1] for name in told[3]]
+        named = [plain_error(name) for name in told[3]]
         for name, text in provable_raises(behaviour):
-            if name.split(".")[-1] not in named and not name.startswith("self."):
+            if plain_error(name) not in named and not name.startswith("self."):
                 repairs.append({"do": "raise", "name": name, "text": text})
     return repairs, [name for name in missing if name not in known]
+
+
+def plain_error(name):
+    """The name of an error without its module, the same for all names of `OSError`."""
+    short = name.split(".")[-1]
+    return "OSError" if short in ("IOError", "EnvironmentError", "WindowsError") else short
 
 
 def telling(name, described):

@@ -4,6 +4,7 @@ import json
 import re
 
 from exports import guard_imports, regroups
+from kept import find_unkept
 from mistakes import is_mistake
 from settings import OTHER_TOOLS, find_settings, is_off, without_linter
 from unused import is_held, is_in_comment, is_named, many_in_a_function
@@ -17,8 +18,8 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
-DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059|E712"
-"""Rules about design (too many branches, a flag as an argument) or names: no edit of a few lines makes it better."""
+DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059|E712|T20\d|ERA001"
+"""Rules about design (too many branches, a flag as an argument), names or what is printed: a person decides."""
 MISFITS = ("F502", "F503", "F504", "F505", "F506", "F507", "F508", "F522", "F523", "F524", "F525")
 """Texts and arguments that do not fit: the mistake may be in the text, and ruff's fix would only hide it."""
 MOST_OF_FLAKE8 = 12
@@ -34,12 +35,15 @@ STALE = {"label": "read_file", "text": "", "start_line": 1}
 async def ruff(file, text):
     """Every error that ruff reports by the project's own settings, if the file has this text."""
     settings = await find_settings(file)
+    unkept = await find_unkept(file, settings)
+    settings = without_linter(settings) if unkept["all"] else settings
     whole = re.findall(LINE, text)
     argv = ["ruff", "check", "--output-format=json", "--no-cache", "--no-fix", "--force-exclude"]
     done = await run_command([*argv, *settings["flags"], f"--stdin-filename={file}", "-"], stdin=text)
     if done["returncode"] not in (0, 1):
         raise RuntimeError(done["stderr"].strip() or "ruff failed")
     every = json.loads(done["stdout"])
+    every = [error for error in every if error["code"] not in unkept["rules"]]
     reported = [error for error in every if counts(error, file, whole, settings)]
     if settings["words"].startswith("flake8") and len(reported) > MOST_OF_FLAKE8:
         LEFT[file] = len(reported)
@@ -75,8 +79,8 @@ def counts(error, file, whole, settings):
     if code in (None, "invalid-syntax"):
         return True
     line = whole[row - 1] if row <= len(whole) else ""
-    if code == "RUF100" and "unknown: " in error["message"]:
-        return False  # a `noqa` for another tool
+    if code == "RUF100":
+        return False  # for another tool, or for the version of ruff that the project runs: there it may be needed
     if code in settings["more"] and not is_mistake(error, file, whole):
         return False  # nobody named its rule, and nothing proves it
     if code == "F841" and not settings["chosen"] and is_held(error, whole):

@@ -6,8 +6,9 @@ from blocks import enclosing_headers, enclosing_rows, function_rows, indent
 from mistakes import is_unchecked
 from unused import loses_meaning
 
-UNWANTED = ("RUF059", "E712", "W291", "W293")
-"""Rules whose fix only puts an underscore before a name, asks for truth instead of equality, or changes a text."""
+UNWANTED = ("RUF059", "E712", "W291", "W293", "T201", "T203", "ERA001")
+"""Rules whose fix only puts an underscore before a name, asks for truth instead of equality, changes a text, or takes
+away what a program prints or a comment: none of that is an error that is mended."""
 OVERLOADED = r"\s*(?:import|from)\s+(?:sqlalchemy|numpy|pandas|peewee|pony|polars|dask|sympy|playhouse|mongoengine)\b"
 """Libraries whose objects are compared with `== None` on purpose."""
 NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
@@ -34,7 +35,7 @@ def repair(error, whole):
     fix, code = error["fix"], error["code"]
     if fix and code != "E402":  # newer versions of ruff move an import over any statement, such as one of `sys.path`
         unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
-        unwanted = unwanted or loses_comment(fix["edits"], whole)
+        unwanted = unwanted or loses_comment(fix["edits"], whole) or contradicts_type(fix["edits"], whole)
         unwanted = unwanted or (code == "E711" and any(re.match(OVERLOADED, line) for line in whole))
         edits = [] if fix["applicability"] == "safe" or unwanted else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"
@@ -63,6 +64,14 @@ def loses_comment(edits, whole):
     gone = [edit for edit in edits if not edit["content"] and edit["location"]["row"] < edit["end_location"]["row"]]
     rows = [row for edit in gone for row in range(edit["location"]["row"], edit["end_location"]["row"])]
     return any(re.search(r"\S\s+#", whole[row - 1]) for row in rows)
+
+
+def contradicts_type(edits, whole):
+    """Whether edits give a parameter the default None, and its type does not say so: a type checker would object."""
+    starts = [edit["location"] for edit in edits if edit["content"] == "None"]
+    heads = [whole[start["row"] - 1][: start["column"] - 1] for start in starts]
+    types = [found for head in heads for found in re.findall(r":\s*([^=:]*[^=:\s])\s*=\s*$", head)]
+    return any(not re.search(r"\b(?:None|Optional|Any|object)\b", said) for said in types)
 
 
 def adds_brackets(edits):

@@ -57,16 +57,16 @@ async def read_settings(file):
         for name in (".ruff.toml", "ruff.toml", "pyproject.toml"):
             table = await read_ruff(join(place, name))
             if table is not None:
-                return from_ruff(join(place, name), table, version)
+                return {**from_ruff(join(place, name), table, version), "place": place}
     for place in places:
         for name in (".flake8", "setup.cfg", "tox.ini"):
             found = read_ini(await read_text(join(place, name)))
             if found.get("flake8") or (name == ".flake8" and found):
-                return from_flake8(join(place, name), found.get("flake8", {}), version, place)
+                return {**from_flake8(join(place, name), found.get("flake8", {}), version, place), "place": place}
     for place in places:
         found = await from_others(place, version)
         if found:
-            return found
+            return {**found, "place": place}
     return plain(version, "no linter settings: errors that every linter reports", off=TASTE, linter=False)
 
 
@@ -111,7 +111,10 @@ def plain(version, words, select=CLASSIC, off=(), only=(), length=0, files=(), r
 
 
 def from_ruff(path, table, version):
-    """The project's own ruff settings. If they select no rules, those that every version of ruff has on."""
+    """The project's own ruff settings. If they select no rules, those that every version of ruff has on.
+
+    The rules of the installed version stay on, so that a `noqa` for one of them is not reported as needless.
+    """
     lint = table.get("lint", {})
     own = {key: lint.get(key, table.get(key)) for key in ("select", "extend-select", "ignore", "extend-ignore")}
     version = [] if "target-version" in table else version
@@ -121,9 +124,11 @@ def from_ruff(path, table, version):
     off = [str(code) for key in ("ignore", "extend-ignore") for code in own[key] or []]
     if own["select"] or "extend" in table:
         empty = {"off": [], "only": [], "files": [], "root": "", "linter": True, "chosen": True, "more": []}
-        return {"flags": version, "words": told, **empty}
+        return {"flags": version, "words": told, "turned_off": off, **empty}
     more = [str(code) for code in own["extend-select"] or [] if re.fullmatch(r"[A-Z]{1,10}[0-9]{0,5}", str(code))]
-    return plain(version, told, [*CLASSIC, *more], off)
+    found = plain(version, told, [*CLASSIC, *more], off)
+    own = {"only": [*CLASSIC, *more, *PROVEN], "turned_off": off}
+    return {**found, **own, "flags": [*version, *[f"--extend-select={code}" for code in found["more"]]]}
 
 
 def from_flake8(path, table, version, root):
@@ -218,10 +223,12 @@ def codes(text):
 
 def without_linter(settings):
     """The settings of a project that runs no linter, with what these settings turn off."""
+    select = f"--select={','.join([*CLASSIC, *PROVEN])}"
     return {
         **settings,
+        **({"flags": [select, *settings["flags"]], "more": PROVEN} if "turned_off" in settings else {}),
         "only": [*CLASSIC, *PROVEN],
-        "off": [*settings["off"], *TASTE],
+        "off": [*settings["off"], *settings.get("turned_off", []), *TASTE],
         "linter": False,
         "chosen": False,
     }
@@ -229,12 +236,18 @@ def without_linter(settings):
 
 def is_off(code, file, settings):
     """Whether the project's settings turn a rule off for a file."""
-    if settings["only"] and not code.startswith(tuple(settings["only"])):
+    if settings["only"] and not is_among(code, settings["only"]):
         return True
-    if any(code.startswith(one) for one in settings["off"]):
+    if is_among(code, settings["off"]):
         return True
     own = file[len(settings["root"]) :].lstrip("/")
-    return any(fits(pattern, own) and code.startswith(tuple(listed)) for pattern, listed in settings["files"] if listed)
+    return any(fits(pattern, own) and is_among(code, listed) for pattern, listed in settings["files"] if listed)
+
+
+def is_among(code, listed):
+    """Whether a rule is one of these, or of a group of them: `F` is pyflakes, and not FURB, FLY or FA."""
+    kind = re.findall(r"^[A-Z]*", code)[0]
+    return any(code.startswith(one) and (one == "PL" or re.findall(r"^[A-Z]*", one)[0] == kind) for one in listed)
 
 
 def fits(pattern, path):

@@ -34,7 +34,7 @@ from remora.twotrack import Identity, Memory, PromptSettings, Track, Wiring
 if TYPE_CHECKING:
     from remora.hub import HubClient
     from remora.mcp import McpTools
-    from remora.scripts import Agent, ScriptPool
+    from remora.scripts import Agent, ScriptPool, Survey
     from remora.workspaces import OverlayWorkspace
 
 UNLIMITED = 1_000_000_000
@@ -60,6 +60,8 @@ class Session:
     """The ladder; None without one."""
     mcp: Mapping[str, McpTools] = field(default_factory=dict)
     """The tools of MCP servers by agent."""
+    survey: Survey | None = None
+    """How often the project's files break the rules of its linter."""
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
         """Run one agent to its end. It does not begin when the run's time is over."""
@@ -238,6 +240,7 @@ class Session:
             code=PythonCode(),
             base=base,
             stage=job.stage,
+            survey=None if project.operation(job.operation).strict else self.survey,
         )
         return MixedTools(
             agent.definition, scripts, project.agents.functions(agent), self.mcp.get(agent.definition.name)
@@ -302,8 +305,8 @@ async def open_session(
     project: Project, agents: Mapping[str, Agent], overrides: RunOverrides = NO_OVERRIDES
 ) -> AsyncIterator[Session]:
     """Open what the agents of a run share. Raises `ConfigError` if there is no model or a budget is too small."""
-    from remora.sandbox import SummaryChild
-    from remora.scripts import ScriptPool
+    from remora.sandbox import LocalSpawner, SummaryChild
+    from remora.scripts import ScriptPool, Survey
 
     project.check_own_state()
     project.changes.settle()
@@ -327,6 +330,7 @@ async def open_session(
             overrides=overrides,
             rungs=_rungs(project, found, stack, overrides),
             mcp=await stack.enter_async_context(open_mcp(project, {} if overrides.executor else agents)),
+            survey=Survey(LocalSpawner(), project.root),
         )
         session.check_budgets()
         yield session

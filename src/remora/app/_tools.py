@@ -142,7 +142,7 @@ class ProjectTools:
         """Open the tool as an agent would, on a temporary workspace."""
         from remora.discovery import PythonCode
         from remora.sandbox import LocalSpawner
-        from remora.scripts import ScriptPool, ScriptTools
+        from remora.scripts import ScriptPool, ScriptTools, Survey
         from remora.workspaces import OverlayWorkspace, workspace_folder
 
         agent_id = new_id(self._project.clock.now())
@@ -162,6 +162,7 @@ class ProjectTools:
                         pool=pool,
                         code=PythonCode(),
                         base=target.base,
+                        survey=Survey(LocalSpawner(), self._project.root),
                     ),
                     workspace,
                 )

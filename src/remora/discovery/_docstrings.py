@@ -33,6 +33,7 @@ _ENTRY = {
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|testing|docs?|examples?|demos?|benchmarks?)/"
     r"|(?:^|/)(?:test_[^/]*|[^/]*_test|(?:example|demo)[^/]*|[^/]*_(?:example|demo)|tests?|conftest|setup)\.py$"
+    r"|^(?:noxfile|fabfile|tasks|dodo|make|build|release)\.py$"
 )
 BUILTIN = {kind.__name__: kind for kind in (dict, list, set, frozenset, tuple, str, bytes, int, float, object, type)}
 

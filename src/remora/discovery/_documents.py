@@ -13,7 +13,7 @@ from remora.discovery._proofs import LINE
 
 SUFFIXES = (".md", ".rst", ".txt", ".markdown")
 _PAST = re.compile(
-    r"chang|histor|news|release|migrat|upgrad|whatsnew|authors|licen|todo|roadmap|requirements|versions", re.I
+    r"chang|histor|news|release|migrat|upgrad|porting|whatsnew|authors|licen|todo|roadmap|requirements|versions", re.I
 )
 _OTHER = re.compile(r"(?:^|/)(?:tests?|vendor|_vendor|third_party|node_modules|[^/]+\.egg-info|\.[^/]+)/")
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*\{?\.?([\w+-]*)")

@@ -18,6 +18,11 @@ _GENERATED = re.compile(
     rb"(?im)^\s*(?:#|\"\"\").*(?:\bauto(?:matically)?[- ]?generated\b|\bgenerated (?:by|from|file)\b|@generated\b"
     rb"|\$ANTLR\b|\bdo not edit\b)"
 )
+_IN_TESTS = re.compile(r"(?:tests?|conftest|__init__|__main__|test_?\w+|\w+_?tests?)\.pyi?")
+"""Names of tests, of what belongs to them, and of parts of a package."""
+_IMPORT = re.compile(rb"(?m)^[ \t]*(?:from|import)\b[^\n]*|import_module\([^\n]*")
+_TESTING = re.compile(rb"(?m)\b(?:unittest|pytest)\b|^\s*(?:async )?def test")
+_WORD = re.compile(rb"\w+")
 MOST_HEAD, HEAD = 2000, 12
 """A comment within so many bytes and lines at the start says that a program wrote the file."""
 
@@ -38,8 +43,49 @@ def is_foreign(parts: Sequence[str]) -> bool:
 
 def left_alone(files: Iterable[Path], root: Path, named: Sequence[Path]) -> set[Path]:
     """Files that are not the project's own code, except those that a person named, or whose folder they named."""
+    files = list(files)
     places = [path.resolve() for path in named]
-    return {file for file in files if not any(_is_own(root / file, root, place) for place in places)}
+    found = {file for file in files if not any(_is_own(root / file, root, place) for place in places)}
+    read = {file for file in _read_by_tests(files, root) if not any(_names(place, root / file) for place in places)}
+    return found | read
+
+
+def _names(place: Path, file: Path) -> bool:
+    """Whether a person named a file, or the very folder that it is in."""
+    return place in (file, file.parent)
+
+
+def _read_by_tests(files: Sequence[Path], root: Path) -> set[Path]:
+    """Files in folders below those of tests that hold no tests, no helpers and no package: tests read them as texts."""
+    by_folder: dict[Path, list[Path]] = {}
+    for file in files:
+        if any(_TESTS.fullmatch(name) for name in file.parts[:-2]):
+            by_folder.setdefault(file.parent, []).append(file)
+    silent = {place: found for place, found in by_folder.items() if not any(_is_test(root / one) for one in found)}
+    if not silent:
+        return set()
+    tests = [
+        file for file in files if any(_TESTS.fullmatch(name) for name in file.parts[:-1]) and file.parent not in silent
+    ]
+    imported = {word for file in tests for line in _IMPORT.findall(_text(root / file)) for word in _WORD.findall(line)}
+    return {
+        file
+        for place, found in silent.items()
+        if not imported & {place.name.encode(), *(one.stem.encode() for one in found)}
+        for file in found
+    }
+
+
+def _is_test(file: Path) -> bool:
+    """Whether a file in a folder for tests is one, belongs to them, or makes the folder a package."""
+    return bool(_IN_TESTS.fullmatch(file.name) or _TESTING.search(_text(file)))
+
+
+def _text(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 def _head(file: Path) -> bytes:

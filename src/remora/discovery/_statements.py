@@ -11,7 +11,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from remora.discovery._docstrings import is_public_file
 from remora.discovery._documents import is_document, snippets
@@ -53,8 +53,9 @@ _LISTED = re.compile(r"^\s*(?:[-*+]|\d+\.)\s")
 _HISTORY = re.compile(r"(?i)\b(?:now|last|drop(?:s|ped)?|since|until|no longer|before|older|(?<!\.)\d+\.\d+\.\d+)\b")
 _RELEASE = re.compile(r"(?i)^\W*(?:v|version\s+|release\s+)?\d+\.\d+(?:\.\w+)*(?:\W.{0,40})?$")
 """A line that is the number of a version, perhaps with its date."""
-_CHANGES = re.compile(r"(?i)histor|change|release|news")
+_CHANGES = re.compile(r"(?i)histor|change|release|news|upgrad|migrat|porting")
 _UNDERLINE = re.compile(r"^([-=~^\"'*+#])\1{2,}\s*$")
+_BESIDE = re.compile(r"(?i)(?:^|/)(?:examples?|demos?|samples?|tests?|benchmarks?|notebooks?|scripts)/")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]{0,300}\]\(([^)\s#:?<>]{1,300}\.\w{1,20})(#[^)\s]{0,300})?\)")
 """Every repetition is bounded, because documents come from others."""
 
@@ -160,10 +161,10 @@ def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
     """The oldest Python, if the document says an older one than the project's settings."""
     oldest = oldest_python(sources)
     lines = LINE.findall(text)
-    history = _history(lines) if oldest else []
+    silent = _silent(lines) if oldest else []
     for row, line in enumerate(lines, 1):
         is_item = _ITEM.match(line) and (row == 1 or not lines[row - 2].strip() or _LISTED.match(line))
-        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line) or history[row - 1]:
+        if oldest is None or not (_CLAIM.search(line) or is_item) or _is_history(line) or silent[row - 1]:
             continue
         for match in _VERSION.finditer(line):
             claims = [one.end() for one in _CLAIM.finditer(line, 0, match.start())]
@@ -200,15 +201,31 @@ def _is_history(line: str) -> bool:
     return bool(_HISTORY.search(line) or re.search(r"\d+\.\d+", others))
 
 
-def _history(lines: Sequence[str]) -> list[bool]:
-    """Whether each line stands below the number of a version, or in a section of changes."""
-    found, is_history = [], False
+def _silent(lines: Sequence[str]) -> list[bool]:
+    """Whether each line says nothing of today: below the number of a version, in a section of changes, or a heading.
+
+    What follows a heading says in its own words what was or is needed.
+    """
+    used = [below[0] for line, below in pairwise(lines) if line.strip() and _UNDERLINE.match(below)]
+    underlines = list(dict.fromkeys(used))
+    found, inside, is_released = [], list[tuple[int, bool]](), False
     for line, below in zip_longest(lines, lines[1:], fillvalue=""):
-        found.append(is_history)
-        is_heading = line.startswith("#") or bool(line.strip() and _UNDERLINE.match(below))
-        if is_heading or _RELEASE.match(line):
+        level = _level(line, below, underlines)
+        found.append(bool(level) or is_released or any(is_history for _, is_history in inside))
+        if level:
             is_history = bool(_RELEASE.match(line) or _CHANGES.search(line))
+            inside = [each for each in inside if each[0] < level] + [(level, is_history)]
+            is_released = False
+        elif _RELEASE.match(line):
+            is_released = True
     return found
+
+
+def _level(line: str, below: str, underlines: Sequence[str]) -> int:
+    """The level of a heading: by its number of `#`, or by which of the underlines came first. 0 for other lines."""
+    if line.startswith("#"):
+        return len(line) - len(line.lstrip("#"))
+    return underlines.index(below[0]) + 1 if line.strip() and _UNDERLINE.match(below) else 0
 
 
 def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:
@@ -221,6 +238,8 @@ def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:
                 continue
             name = posixpath.basename(target)
             places = [path for path in sources.files if posixpath.basename(path) == name]
+            if len(places) == 1 and bool(_BESIDE.search(target)) != bool(_BESIDE.search(places[0])):
+                continue  # an example or a test of the same name as code: the folder may be left out of this copy
             if len(places) != 1 or posixpath.splitext(name)[0].lower() in ("readme", "index", "__init__"):
                 continue
             moved = posixpath.relpath(places[0], here or ".")

@@ -41,6 +41,8 @@ def _branch(
     kept, gone = (node.body, node.orelse) if always else (node.orelse, node.body)
     if _is_guard(lines, node, gone) or any(isinstance(each, ast.If) and _is_elif(lines, each) for each in node.orelse):
         return
+    if kept and all(_is_itself(each) for each in kept):
+        return  # without the other branch, `text = text` has no meaning; who imports it would have to change too
     text = _dedented(lines, node, kept) if kept else ""
     first = _with_comment(lines, node.lineno)
     if text is None or first is None or (not kept and len(block) == 1):
@@ -51,6 +53,11 @@ def _branch(
     last = node.end_lineno or 0
     edit = Edit(path, first, last, text) if kept else without_rows("".join(lines), path, first, last)
     yield Finding(what, path, node.lineno, what, why, (edit,))
+
+
+def _is_itself(node: ast.stmt) -> bool:
+    """Whether a statement is such as `text = text`."""
+    return isinstance(node, ast.Assign) and all(ast.unparse(one) == ast.unparse(node.value) for one in node.targets)
 
 
 def _with_comment(lines: Sequence[str], row: int) -> int | None:

@@ -3,8 +3,8 @@
 `ruff check`: reads its standard input and the project's settings, and runs none of the project's code.
 
 - flags: `--no-cache --no-fix --isolated --force-exclude --quiet --exit-zero`, and `-` for the standard input
-- values: `--output-format json`, `--stdin-filename PATH`, `--select CODES`, `--extend-select CODES`, `--ignore CODES`,
-  `--line-length N`, `--target-version py3N`
+- values: `--output-format json|concise`, `--stdin-filename PATH`, `--select CODES`, `--extend-select CODES`,
+  `--ignore CODES`, `--line-length N`, `--target-version py3N`
 
 `pytest`: runs the project's code, so it only runs in a sandbox.
 
@@ -75,7 +75,7 @@ class Rules:
 _RUFF_CHECK = Rules(
     flags=frozenset({"--no-cache", "--no-fix", "--isolated", "--force-exclude", "--quiet", "--exit-zero"}),
     options={
-        "--output-format": _matching("json"),
+        "--output-format": _matching("json|concise"),
         "--stdin-filename": _relative_path,
         "--select": _rule_codes,
         "--extend-select": _rule_codes,

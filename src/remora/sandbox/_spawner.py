@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from remora.errors import ToolFailed, ToolLimitExceeded
 from remora.ports import Completed
@@ -80,6 +80,23 @@ class LocalSpawner:
             return await self._run_sandboxed(argv[0], words, cwd=cwd, stdin=stdin, limit_s=limit_s, over=over)
         await asyncio.to_thread(check_settings, words, cwd)
         return await self.execute([str(find_program(argv[0])), *words], cwd=cwd, stdin=stdin, limit_s=limit_s)
+
+    async def check_files(
+        self, flags: Sequence[str], files: Sequence[str], *, cwd: Path, limit_s: float = 60.0
+    ) -> Completed:
+        """Run `ruff check` on these files of the project. A link out of the project is left out.
+
+        Raises `ToolError` for flags or settings that are not allowed, and at the limit.
+        """
+        words = [word for word in check_arguments(["ruff", "check", *flags]) if word != "-"]
+        root = cwd.resolve()
+        inside = [name for name in files if (root / name).is_file() and (root / name).resolve().is_relative_to(root)]
+        folders = {PurePosixPath(name).parent.as_posix() for name in inside}
+        await asyncio.to_thread(check_settings, [f"--stdin-filename={folder}/x" for folder in folders], cwd)
+        if not inside:
+            return Completed((), 0, b"", b"")
+        argv = [str(find_program("ruff")), *words, *(f"./{name}" for name in inside)]
+        return await self.execute(argv, cwd=cwd, stdin=b"", limit_s=limit_s)
 
     async def _run_sandboxed(
         self, module: str, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None

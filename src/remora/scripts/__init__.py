@@ -7,6 +7,7 @@ from remora.scripts._parse import ExternalSpec, InputSpec
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, Limits, ScriptOutput, ScriptPool
 from remora.scripts._problems import Problem
 from remora.scripts._script import Script, load
+from remora.scripts._survey import Survey
 from remora.scripts._tools import LIMITS, SYSTEM_INPUTS, ScriptTools, load_scripts, tool_specs
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ScriptOutput",
     "ScriptPool",
     "ScriptTools",
+    "Survey",
     "agent_from",
     "check_files",
     "external",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remora.errors import ConfigError, ToolError, ToolLimitExceeded
+from remora.errors import ConfigError, ToolError, ToolLimitExceeded, WorkspaceError
 from remora.nodes import CodeNode
 from remora.ports import CodeReader, Completed, Spawner, Workspace
 from remora.scripts._calls import HostFunction
@@ -22,6 +22,7 @@ from remora.scripts._host_code import HostCode
 from remora.scripts._host_files import MAX_TEXT, HostFiles, check_size, require_int, require_text
 from remora.scripts._modules import SANDBOXED, ScriptFiles, is_readable
 from remora.scripts._scratch import scratch
+from remora.scripts._survey import Survey, Totals
 
 SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "read_file": (("path",), 1),
@@ -38,6 +39,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], int]] = {
     "edit_node": (("path", "part", "text", "node"), 3),
     "replace_lines": (("path", "first", "last", "text"), 4),
     "read_beside": (("name",), 1),
+    "linter_totals": (("flags", "under"), 1),
 }
 """Parameters of every host function, and how many of them are required."""
 COMMAND_S = 30
@@ -117,6 +119,7 @@ class Host:
         code: CodeReader | None = None,
         script_files: ScriptFiles | None = None,
         ended: dict[str, Completed] | None = None,
+        survey: Survey | None = None,
     ) -> None:
         """`ended` are commands that this agent has run, by what they depend on: they are not run again."""
         self._workspace = workspace
@@ -128,6 +131,7 @@ class Host:
         self._code = HostCode(self._files, code, node)
         self._outputs = Outputs()
         self._ended = {} if ended is None else ended
+        self._survey = survey
         self._ran = 0
 
     @property
@@ -194,6 +198,25 @@ class Host:
             "stderr": done.stderr.decode("utf-8", "replace"),
             "artifacts": {name: data.decode("utf-8", "replace") for name, data in done.artifacts.items()},
         }
+
+    async def linter_totals(self, flags: Sequence[str], under: str = "") -> dict[str, Any]:
+        """How many Python files there are at and below a folder, and which rules each breaks how often, on the disk.
+
+        Of the project's `code`, and of what is `beside` it: tests, documents, examples, scripts.
+
+        Without errors if the settings ask for every rule (`operations.*.strict`), or if ruff cannot check them.
+        """
+        if "ruff" not in self._commands:
+            raise PermissionError("program `ruff` is not among this agent's `commands`")
+        if not isinstance(flags, list | tuple) or not all(isinstance(part, str) for part in flags):
+            raise TypeError("flags: expected a list of strings")
+        if self._survey is None:
+            return Totals().groups()
+        try:
+            found = await self._survey.totals(flags, require_text(under, "under"), self._workspace.files)
+        except WorkspaceError as error:
+            raise PermissionError(error.message) from error
+        return found.groups()
 
     async def _run(self, argv: list[str], stdin: bytes, files: Any, seconds: int) -> Completed:
         """Run a program, or return how it ended before with the same files: a check is often followed by its tool."""

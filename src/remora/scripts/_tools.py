@@ -16,6 +16,7 @@ from remora.scripts._lines import follow, split_lines
 from remora.scripts._modules import ScriptFiles
 from remora.scripts._pool import DEFAULT, PERMISSIVE, STRICT, ScriptPool
 from remora.scripts._script import Script, check_arguments, load
+from remora.scripts._survey import Survey
 from remora.subagent import SubagentDefinition, ToolEntry
 
 SYSTEM_INPUTS = ("node_text", "target_file", "workspace_id", "node_lines", "run_stage")
@@ -66,7 +67,9 @@ class ScriptTools:
         base: bytes | None = None,
         code: CodeReader | None = None,
         stage: str = "",
+        survey: Survey | None = None,
     ) -> None:
+        """Without `survey`, every rule of the project's linter counts, also those that nobody keeps."""
         self._definition = definition
         self._entries = {entry.name: entry for entry in definition.tools}
         self._scripts = scripts
@@ -78,6 +81,7 @@ class ScriptTools:
         self._pool = pool
         self._code = code
         self._stage = stage
+        self._survey = survey
         self._base = base
         """The target file as discovery saw it; by default as the workspace has it at the first call."""
         self.specs = tool_specs(definition, scripts)
@@ -99,6 +103,7 @@ class ScriptTools:
             code=self._code,
             script_files=script.files,
             ended=self._ended,
+            survey=self._survey,
         )
         wanted = {spec.name for spec in script.externals}
         functions = {key: function for key, function in host.functions().items() if key in wanted}

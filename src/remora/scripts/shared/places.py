@@ -27,7 +27,9 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-SCRIPTS = r"(?:setup|ez_setup|bootstrap|versioneer|noxfile|fabfile|tasks|dodo|docs?/(?:\w+/)*conf)\.py"
+SCRIPTS = (
+    r"(?:setup|ez_setup|bootstrap|versioneer|noxfile|fabfile|tasks|dodo|make|build|release|docs?/(?:\w+/)*conf)\.py"
+)
 """Files that build, release or document a project and are no part of what it does."""
 
 

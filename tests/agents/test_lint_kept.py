@@ -1,0 +1,93 @@
+"""Rules that the project selected and that its code breaks widely: real ruff over whole projects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from remora.scripts import ScriptTools
+
+Make = Callable[..., ScriptTools]
+SETTINGS = {"ruff.toml": 'target-version = "py312"\nlint.select = ["F", "UP", "C4", "SIM", "RUF"]\n'}
+OLD = "x = '%s' % 1\ny = list([1])\n"
+"""Two errors: UP031 and C410."""
+
+
+async def _call(tools: ScriptTools, name: str, **args: Any) -> dict[str, Any]:
+    value: dict[str, Any] = (await tools.call(name, args)).value
+    return value
+
+
+def _codes(found: dict[str, Any]) -> list[str]:
+    return [error["code"] for error in found["result"]["errors"]]
+
+
+@pytest.mark.parametrize(("number", "left"), [(12, 1), (13, 0)])
+async def test_a_rule_that_many_small_files_break_asks_for_nothing(agent_tools: Make, number: int, left: int) -> None:
+    files = {f"pkg/m{each}.py": "x = '%s' % 1\n" for each in range(number)}
+    files |= {f"pkg/clean{each}.py": "x = 1\n" for each in range(60)}
+    found = await _call(agent_tools("lint", files | SETTINGS, "pkg/m1.py"), "run_linter")
+    assert _codes(found) == ["UP031"] * left
+
+
+async def test_what_is_left_alone_is_said_with_a_way_out(agent_tools: Make) -> None:
+    files = {f"pkg/m{each}.py": "x = '%s' % 1\n" for each in range(13)}
+    files |= {f"pkg/clean{each}.py": "x = 1\n" for each in range(60)}
+    words = "13 errors of UP031 in 13 files left alone: the project does not run this rule. "
+    words += "`ruff check --fix` makes most, and `operations.lint.strict` asks for all"
+    found = await _call(agent_tools("lint", files | SETTINGS, "pkg/m1.py"), "run_linter")
+    assert (found["summary"], found["diagnostics"]) == (words, [words])
+    clean = await _call(agent_tools("lint", files | SETTINGS, "pkg/clean1.py"), "run_linter")
+    assert (clean["summary"], clean["diagnostics"]) == ("No lint errors", [])
+
+
+async def test_of_a_project_that_runs_no_linter_only_mistakes_count(agent_tools: Make) -> None:
+    # 22 errors of two rules, none of them more than 12 times, in a third of the files.
+    files = {f"pkg/m{each}.py": OLD for each in range(11)} | {f"pkg/n{each}.py": "x = 1\n" for each in range(22)}
+    files["pkg/m1.py"] = f"import os\n\nprint(unknown)\n{OLD}"
+    found = await _call(agent_tools("lint", files | SETTINGS, "pkg/m1.py"), "run_linter")
+    assert sorted(_codes(found)) == ["F401", "F821"]
+    assert found["diagnostics"][0].startswith("22 errors of UP031, C410 in 11 files left alone: the project does not")
+    large = files | {f"pkg/o{each}.py": "x = 1\n" for each in range(22)}
+    found = await _call(agent_tools("lint", large | SETTINGS, "pkg/m1.py"), "run_linter")
+    assert len(_codes(found)) == 4
+
+
+async def test_strict_asks_for_all_rules(agent_tools: Make) -> None:
+    files = {f"pkg/m{each}.py": OLD for each in range(20)}
+    found = await _call(agent_tools("lint", files | SETTINGS, "pkg/m1.py", strict=True), "run_linter")
+    assert _codes(found) == ["UP031", "C410"]
+
+
+async def test_tests_that_nobody_lints_say_nothing_about_the_code(agent_tools: Make) -> None:
+    files = {f"tests/test_m{each}.py": OLD for each in range(20)} | {"pkg/a.py": OLD, "pkg/b.py": "x = 1\n"}
+    tools = agent_tools("lint", files | SETTINGS, "pkg/a.py")
+    assert _codes(await _call(tools, "run_linter")) == ["UP031", "C410"]
+    assert _codes(await _call(agent_tools("lint", files | SETTINGS, "tests/test_m1.py"), "run_linter")) == []
+
+
+async def test_code_that_nobody_lints_has_tests_that_nobody_lints(agent_tools: Make) -> None:
+    files = {f"pkg/m{each}.py": OLD for each in range(20)} | {"tests/test_a.py": OLD}
+    assert _codes(await _call(agent_tools("lint", files | SETTINGS, "tests/test_a.py"), "run_linter")) == []
+
+
+async def test_what_the_settings_turn_off_does_not_come_back(agent_tools: Make) -> None:
+    files = {f"pkg/m{each}.py": "import os\n" + OLD for each in range(20)}
+    files["ruff.toml"] = SETTINGS["ruff.toml"] + 'lint.ignore = ["F401"]\n'
+    assert _codes(await _call(agent_tools("lint", files, "pkg/m1.py"), "run_linter")) == []
+
+
+async def test_files_that_the_linter_excludes_are_no_evidence(agent_tools: Make) -> None:
+    files = {f"pkg/old/m{each}.py": OLD for each in range(20)} | {"pkg/a.py": OLD}
+    files["ruff.toml"] = 'exclude = ["pkg/old"]\n' + SETTINGS["ruff.toml"]
+    assert len(_codes(await _call(agent_tools("lint", files, "pkg/a.py"), "run_linter"))) == 2
+
+
+async def test_files_that_flake8_allows_are_no_evidence(agent_tools: Make) -> None:
+    long = f"x = '{'a' * 99}'\n"
+    files = {f"pkg/old/m{each}.py": long for each in range(20)} | {"pkg/a.py": long}
+    for more, left in (("", []), ("per-file-ignores = pkg/old/*: E501\n", ["E501"])):
+        files["setup.cfg"] = f"[flake8]\nmax-line-length = 99\n{more}"
+        assert _codes(await _call(agent_tools("lint", files, "pkg/a.py"), "run_linter")) == left
