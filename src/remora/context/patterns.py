@@ -50,6 +50,8 @@ MAX_PARTS = 1000
 """Parts of secrets that are looked for by themselves."""
 LEAST_PART = 12
 """Characters of a part that is looked for by itself."""
+LEAST_SIGNS = 5
+"""Different ones among them."""
 _SEPARATORS = re.compile(r"\s+|\\n")
 _HINTS = re.compile(
     r"PRIVATE KEY|sk-|gh[pousr]_|github_pat_|gl(?:pat|ptt|dt|rt|soat)-|xox|AKIA|ASIA|AGPA|AIDA|AROA|AIza|ya29\."
@@ -182,10 +184,12 @@ class Redactor:
 def _parts(name: str, secret: str) -> list[str]:
     """What of a secret is looked for by itself: the password without its user, the lines of a key.
 
-    Not what may stand anywhere: a word, or a name such as `new_password` that was assigned to something called so.
+    Not what may stand anywhere: a word, a name such as `new_password` that was assigned to something called so, or a
+    mask of asterisks.
     """
     found = _SEPARATORS.split(secret.partition(":")[2] if name == "url-password" else secret)
     long = [part for part in found if len(part) >= LEAST_PART and not part.startswith("-----")]
+    long = [part for part in long if len(set(part)) >= LEAST_SIGNS]
     return [part for part in long if not _is_name(part) or (name != "assignment" and not part.islower())]
 
 
