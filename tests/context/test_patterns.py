@@ -92,6 +92,11 @@ def test_values_are_redacted_at_any_depth() -> None:
     assert redact_values(kept) is kept
 
 
+def test_entries_whose_keys_are_secrets_stay_as_many() -> None:
+    tokens = {f"ghp_abcdefghij123456789{number}": number for number in range(3)}
+    assert list(redact_values(tokens).values()) == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -155,7 +156,7 @@ class Redactor:
             items = list(self._items(value))
             return value if all(map(is_, items, value)) else _like(value, items)
         if kind is dict or isinstance(value, Mapping):
-            pairs = {self._walk(key): self._walk(item) for key, item in value.items()}
+            pairs = self._pairs(value)
             same = kind is dict and all(map(is_, pairs.values(), value.values())) and all(map(is_, pairs, value))
             return value if same else pairs
         if isinstance(value, BaseModel):
@@ -165,6 +166,18 @@ class Redactor:
             changed = self._changed({field.name: getattr(value, field.name) for field in fields(value)})
             return replace(value, **changed) if changed else value
         return value
+
+    def _pairs(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The redacted entries. Two keys with secrets stay two."""
+        pairs: dict[Any, Any] = {}
+        more = Counter[Any]()
+        for key, item in value.items():
+            shown = self._walk(key)
+            if shown in pairs:
+                more[shown] += 1
+                shown = f"{shown} ({more[shown] + 1})"
+            pairs[shown] = self._walk(item)
+        return pairs
 
     def _items(self, value: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
         """The redacted items. A private key whose lines are items of a list is redacted to its end."""
