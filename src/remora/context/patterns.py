@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -58,6 +59,8 @@ MAX_PARTS = 1000
 """Parts of secrets that are looked for by themselves."""
 LEAST_PART = 12
 """Characters of a part that is looked for by itself."""
+LEAST_SIGNS = 5
+"""Different ones among them."""
 _SEPARATORS = re.compile(r"\s+|\\n")
 _HINTS = re.compile(
     r"PRIVATE KEY|sk-|gh[pousr]_|github_pat_|gl(?:pat|ptt|dt|rt|soat)-|xox|AKIA|ASIA|AGPA|AIDA|AROA|AIza|ya29\."
@@ -161,7 +164,7 @@ class Redactor:
             items = list(self._items(value))
             return value if all(map(is_, items, value)) else _like(value, items)
         if kind is dict or isinstance(value, Mapping):
-            pairs = {self._walk(key): self._walk(item) for key, item in value.items()}
+            pairs = self._pairs(value)
             same = kind is dict and all(map(is_, pairs.values(), value.values())) and all(map(is_, pairs, value))
             return value if same else pairs
         if isinstance(value, BaseModel):
@@ -171,6 +174,18 @@ class Redactor:
             changed = self._changed({field.name: getattr(value, field.name) for field in fields(value)})
             return replace(value, **changed) if changed else value
         return value
+
+    def _pairs(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The redacted entries. Two keys with secrets stay two."""
+        pairs: dict[Any, Any] = {}
+        more = Counter[Any]()
+        for key, item in value.items():
+            shown = self._walk(key)
+            if shown in pairs:
+                more[shown] += 1
+                shown = f"{shown} ({more[shown] + 1})"
+            pairs[shown] = self._walk(item)
+        return pairs
 
     def _items(self, value: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
         """The redacted items. A private key whose lines are items of a list is redacted to its end."""
@@ -190,10 +205,12 @@ class Redactor:
 def _parts(name: str, secret: str) -> list[str]:
     """What of a secret is looked for by itself: the password without its user, the lines of a key.
 
-    Not what may stand anywhere: a word, or a name such as `new_password` that was assigned to something called so.
+    Not what may stand anywhere: a word, a name such as `new_password` that was assigned to something called so, or a
+    mask of asterisks.
     """
     found = _SEPARATORS.split(secret.partition(":")[2] if name == "url-password" else secret)
     long = [part for part in found if len(part) >= LEAST_PART and not part.startswith("-----")]
+    long = [part for part in long if len(set(part)) >= LEAST_SIGNS]
     return [part for part in long if not _is_name(part) or (name != "assignment" and not part.islower())]
 
 
