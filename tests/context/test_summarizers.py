@@ -45,6 +45,36 @@ def test_the_registered_summarizer_comes_second() -> None:
     assert summary_of({"errors": [1, 2]}, "lint", lint=LinterSummarizer()) == "Found 2 lint errors"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"stdout": "1 failed, 2 passed in 0.1s"},
+        {"report": {"failures": 3}},
+        {"passed": ["a"], "failed": ["b"]},
+        {"passed": None, "failed": None},
+        {"error": "no such file"},
+        {"errors": "E501 Line too long"},
+        "3 errors",
+        [{"code": "E501"}],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("tool", ["run_tests", "run_linter", "apply_fix"])
+def test_a_tool_of_that_name_with_other_results_is_not_said_to_have_found_nothing(value: Any, tool: str) -> None:
+    made = delta_of(value, tool, **get_default_summarizers())
+    assert made.action is not None
+    assert not any(word in made.action.summary for word in ("passed", "No lint errors", "Ran "))
+    assert not made.knowledge.keys() & {"tests_passed", "tests_failed", "lint_errors_remaining"}
+
+
+def test_counts_of_tests_are_read_under_both_names() -> None:
+    for value in ({"passed": 3, "failed": 1}, {"tests_passed": 3, "tests_failed": 1, "slow": ["a"]}):
+        made = delta_of(value, "run_tests", **get_default_summarizers())
+        assert made.action is not None
+        assert made.action.summary == "1 of 4 tests failed"
+        assert {key: item.value for key, item in made.knowledge.items()} == {"tests_passed": 3, "tests_failed": 1}
+
+
 def test_the_fallback_names_the_tool() -> None:
     assert summary_of([1, 2], "list_things") == "Executed list_things"
     assert summary_of({"error": "boom"}, "list_things") == "list_things failed"

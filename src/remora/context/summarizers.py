@@ -67,6 +67,12 @@ class ToolSidePassthrough(Summarizer):
 class LinterSummarizer(Summarizer):
     """For results with `errors` (a list) and `fixed` (a number)."""
 
+    def fits(self, raw_result: Any) -> bool:
+        """Whether the result has what is summarized here."""
+        return isinstance(raw_result, Mapping) and (
+            isinstance(raw_result.get("errors"), list | tuple) or _is_number(raw_result.get("fixed"))
+        )
+
     def summarize(self, raw_result: Any) -> str:
         if not isinstance(raw_result, Mapping):
             return "Ran linter"
@@ -84,22 +90,36 @@ class LinterSummarizer(Summarizer):
         }
 
 
+_COUNTS = ("passed", "failed", "tests_passed", "tests_failed")
+
+
 class TestRunnerSummarizer(Summarizer):
-    """For results with the numbers `passed` and `failed`."""
+    """For results with the numbers `passed` and `failed`, or `tests_passed` and `tests_failed`."""
 
     __test__ = False  # pytest would collect a class of this name, which the specification requires
+
+    def fits(self, raw_result: Any) -> bool:
+        """Whether the result has what is summarized here."""
+        named = any(name in raw_result for name in _COUNTS) if isinstance(raw_result, Mapping) else False
+        return named and all(map(_is_number, self._counts(raw_result)))
 
     def summarize(self, raw_result: Any) -> str:
         if not isinstance(raw_result, Mapping):
             return "Ran tests"
-        failed = raw_result.get("failed", 0)
-        total = raw_result.get("passed", 0) + failed
+        passed, failed = self._counts(raw_result)
+        total = passed + failed
         return f"{failed} of {total} tests failed" if failed else f"All {total} tests passed"
 
     def extract_knowledge(self, raw_result: Any) -> dict[str, Any]:
         if not isinstance(raw_result, Mapping):
             return {}
-        return {"tests_passed": raw_result.get("passed", 0), "tests_failed": raw_result.get("failed", 0)}
+        passed, failed = self._counts(raw_result)
+        return {"tests_passed": passed, "tests_failed": failed}
+
+    @staticmethod
+    def _counts(raw_result: Mapping[str, Any]) -> tuple[Any, Any]:
+        passed = raw_result.get("passed", raw_result.get("tests_passed", 0))
+        return passed, raw_result.get("failed", raw_result.get("tests_failed", 0))
 
 
 BUILTIN_SUMMARIZERS: dict[str, Summarizer] = {
@@ -172,10 +192,22 @@ def is_built_in(summarizer: Summarizer) -> bool:
     return type(summarizer) in (BuiltIn, LinterSummarizer, TestRunnerSummarizer, ToolSidePassthrough)
 
 
+def is_summarized(tool: str, value: Any, summarizers: Mapping[str, Summarizer]) -> bool:
+    """Whether the tool has a summarizer for such a result.
+
+    The built-in ones for tests and linters go by the tool's name, and any program may have a tool of that name: a
+    result without their fields is not theirs, because they would say that there is no failure.
+    """
+    summarizer = summarizers.get(tool)
+    if isinstance(summarizer, LinterSummarizer | TestRunnerSummarizer) and is_built_in(summarizer):
+        return summarizer.fits(raw_result_of(value))
+    return summarizer is not None
+
+
 def summarize_here(tool: str, value: Any, summarizers: Mapping[str, Summarizer]) -> Summarized | None:
     """Run the tool's registered summarizer in this process. None if there is none, or if the tool summarized itself."""
     summarizer = summarizers.get(tool)
-    if summarizer is None or says_enough(value):
+    if summarizer is None or says_enough(value) or not is_summarized(tool, value, summarizers):
         return None
     return _summarize(summarizer, raw_result_of(value))
 
@@ -206,6 +238,10 @@ async def summarize_guarded(
 def _summarize(summarizer: Summarizer, raw_result: Any) -> Summarized:
     """Summarize the result. A built-in summarizer reads it only once; others have a method for each part."""
     return summarizer.read(raw_result) if isinstance(summarizer, BuiltIn) else run_summarizer(summarizer, raw_result)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _has_text(value: Any) -> bool:

@@ -18,7 +18,7 @@ from remora.context.contracts import ToolSpec, make_error_result
 from remora.context.models import KnowledgeEntry
 from remora.context.render import CHRONOLOGICAL
 from remora.context.repeat import REPEAT_LIMIT, RepeatGuard
-from remora.context.summarizers import Distilled, Summarizer, distill, states_outcome, summarize_guarded
+from remora.context.summarizers import Distilled, Summarizer, distill, is_summarized, states_outcome, summarize_guarded
 from remora.errors import ToolError, TraceError
 from remora.events import (
     BlobRef,
@@ -109,7 +109,7 @@ class ToolResultBuilder:
         """Distill a result that has no secrets, and derive its delta. `changed` says that the call changed files."""
         distilled = await self.distill(call.tool, safe)
         proposed = self._add_candidates(distilled.delta, known)
-        told = not self._shows_all and (states_outcome(safe) or call.tool in self._summarizers)
+        told = not self._shows_all and (states_outcome(safe) or is_summarized(call.tool, safe, self._summarizers))
         if self._keeps_evidence and not told:
             args = self._secrets.clean(call.args)
             proposed = with_evidence(proposed, call_evidence(call, args, safe, distilled, self.goal))
