@@ -249,7 +249,7 @@ def verified(found: Verification, store: str = "") -> None:
     counts = Counter(map(_status, found))
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
     if counts["open run"]:
-        say("An open run is complete: its stream stays open so that accept, reject and undo can be recorded in it")
+        say("The stream of a run stays open after the run, so that accept, reject and undo can be recorded in it")
     say(_blob_line(found.blobs))
     if found.heads.problem:
         say(f"✗ {found.heads.problem}", "bold red")
