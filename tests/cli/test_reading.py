@@ -252,7 +252,7 @@ def test_verify_explains_an_open_run(remora: Remora) -> None:
     remora("analyze", "shop/pricing.py", "-o", "lint", "--policy", "first-candidate", "-q")
     done = remora("trace", "verify")
     assert "1 open run" in done.stdout
-    assert "An open run is complete: its stream stays open" in done.stdout
+    assert "The stream of a run stays open after the run" in done.stdout
 
 
 def test_the_diff_of_many_agents_is_one_patch_that_git_applies(shop: Path, remora: Remora) -> None:

@@ -250,7 +250,7 @@ def verified(found: Verification, store: str = "") -> None:
     say(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "No streams")
     if counts["open run"]:
         say(
-            "An open run is complete: its stream stays open so that accept, reject and undo can be recorded in it",
+            "The stream of a run stays open after the run, so that accept, reject and undo can be recorded in it",
             hang=0,
         )
     say(_blob_line(found.blobs))
