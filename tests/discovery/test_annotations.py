@@ -117,3 +117,10 @@ def test_an_example_gets_no_types(path: str) -> None:
     code = {path: "def show(x: int):\n    print(x)\n", **MODERN}
     answer = PythonCode().proven("types", {name: text.encode() for name, text in code.items()}, path, ())
     assert answer["findings"] == []
+
+
+@pytest.mark.parametrize("mark", ["@overload\n", "@typing.overload\n", ""])
+def test_an_overloaded_function_is_left_as_its_overloads_are(mark: str) -> None:
+    code = f"{mark}def get(x: int, deep=True) -> int: ...\n\n\ndef get(x, deep=True):\n    print(x)\n"
+    code = code.replace("def get(x, deep=True)", "def get(x: int, deep=True) -> int | None")
+    assert ("deep: bool" in completed(code)) == (not mark)

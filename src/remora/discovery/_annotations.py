@@ -210,6 +210,8 @@ class _Reader:
         marks = {ast.unparse(mark).split("(")[0].rpartition(".")[2] for mark in function.decorator_list}
         if function.name in DYNAMIC or marks & LEFT or _is_hook(function):
             return True
+        if _is_overloaded((owner or self.tree).body, function):
+            return True
         if "type:" in "".join(LINE.findall(self.text)[function.lineno - 1 :][:1]):
             return True
         if function.name == "__init__" and not writes_init_none(self.sources):
@@ -260,3 +262,9 @@ def _is_hook(function: Function) -> bool:
     if not body or all(isinstance(each, ast.Pass) for each in body):
         return function.name not in ("__init__", "__post_init__")
     return any("NotImplemented" in ast.unparse(each) for each in body if isinstance(each, ast.Raise | ast.Return))
+
+
+def _is_overloaded(body: Sequence[ast.stmt], function: Function) -> bool:
+    """Whether others of its name say what callers see: their types would have to be completed together."""
+    beside = [one for one in body if isinstance(one, Function) and one.name == function.name]
+    return any(ast.unparse(mark).rpartition(".")[2] == "overload" for one in beside for mark in one.decorator_list)
