@@ -148,6 +148,11 @@ async def test_a_line_without_decline_offers_no_tool_for_it(tmp_path: Path) -> N
     assert asked.declined and asked.should_decline and not asked.offered
 
 
+def test_a_tool_may_be_named_as_one_that_is_not_offered(tmp_path: Path) -> None:
+    line = {"request": "x", "tools": [{"name": "no_tool_fits"}], "call": None, "decline": False}
+    assert len(own(tmp_path, line)) == 1
+
+
 async def test_a_prompt_has_the_sentence_whole_and_the_tools_of_its_line(tmp_path: Path) -> None:
     sentence = "Move the call " + " ".join(["with a person whose name is long"] * 30)
     policy = Saying("no_tool_fits", reason="no")
@@ -165,6 +170,9 @@ async def test_a_prompt_has_the_sentence_whole_and_the_tools_of_its_line(tmp_pat
         (request({"name": "reschedule", "arguments": {"day": "x"}, "accepts": {"day": ["x"]}}), "not both"),
         (request({"name": "other"}), "names `other`, which is not one of its tools"),
         ({"request": "x", "tools": [{"function": {"nom": "x"}}], "call": None}, "is not a tool"),
+        (request({"name": "reschedule", "accepts": {"day": [{"on": 1}]}}), "`accepts.day.on` is no list"),
+        (request({"name": "reschedule", "accepts": {"day": [[{"on": 1}]]}}), "`accepts.day.on` is no list"),
+        ({"request": "x", "tools": [{"name": "no_tool_fits"}], "call": None}, "two tools are named `no_tool_fits`"),
         ({"request": "x", "tools": [TOOL, TOOL], "call": None}, "two tools are named `reschedule`"),
         ({"request": "x", "tools": [{"name": "submit_result"}], "call": None}, "two tools are named `submit_result`"),
         ({"request": "x", "tools": [{"name": "f", "input_schema": {"properties": {"a": True}}}], "call": None}, "read"),

@@ -13,8 +13,9 @@ Null means that the argument may be missing. These texts are compared without up
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,10 +47,22 @@ class _Wanted(BaseModel):
     def _one_of_both(self) -> Self:
         if self.arguments and self.accepts:
             raise ValueError("expected `arguments` or `accepts`, not both")
+        _check_accepts(self.accepts or {}, "accepts")
         return self
 
     def rightness(self) -> Exactly | OneOfEach:
         return Exactly(self.arguments) if self.accepts is None else OneOfEach(self.accepts)
+
+
+def _check_accepts(accepts: Mapping[str, Any], where: str) -> None:
+    """Objects among the right values say in the same way what is right inside them. Raises `ValueError` where not."""
+    for name, right in accepts.items():
+        if not isinstance(right, list):
+            said = f"`{where}.{name}` is no list: expected all its right values, such as `[{right!r:.40}]`"
+            raise ValueError(said)  # noqa: TRY004 - pydantic tells only these
+        for value in itertools.chain(right, *(each for each in right if isinstance(each, list))):
+            if isinstance(value, dict):
+                _check_accepts(value, f"{where}.{name}")
 
 
 class _Line(BaseModel):
@@ -100,9 +113,10 @@ def _problem(line: _Line) -> str:
         names = Counter(tool_spec(tool).name for tool in line.tools)
     except ConfigError as error:
         return error.message
-    offered = names + Counter({NO_TOOL_FITS.name, SUBMIT_RESULT.name})
+    added = [NO_TOOL_FITS.name, SUBMIT_RESULT.name] if line.decline else [SUBMIT_RESULT.name]
+    offered = names + Counter(added)
     if twice := [name for name in names if offered[name] > 1]:
-        own = f"`{NO_TOOL_FITS.name}` and `{SUBMIT_RESULT.name}` are added to every request"
+        own = f"added by itself: {', '.join(f'`{name}`' for name in added)}"
         return f"two tools are named `{twice[0]}`: expected different names ({own})"
     if unknown := [call.name for call in _accepted(line) if call.name not in names]:
         return f"`call` names `{unknown[0]}`, which is not one of its tools"
