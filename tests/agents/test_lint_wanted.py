@@ -258,5 +258,6 @@ async def test_what_a_program_prints_and_what_a_comment_keeps_stays(agent_tools:
 
 async def test_a_noqa_may_be_for_another_version_of_ruff(agent_tools: Make) -> None:
     code = "def f(self, a, b):  # noqa: PLR0913\n    return a\n"
-    tools = agent_tools("lint", {"a.py": code, "ruff.toml": 'lint.select = ["PL", "RUF100"]\n'}, "a.py")
+    settings = 'preview = true\nlint.select = ["PL", "RUF10"]\n'  # RUF105 wants comments in a new form
+    tools = agent_tools("lint", {"a.py": code, "ruff.toml": settings}, "a.py")
     assert (await _call(tools, "run_linter"))["result"]["errors"] == []

@@ -20,6 +20,8 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
 DESIGN = r"C901|FBT\d+|PLR09\d\d|RUF059|E712|T20\d|ERA001"
 """Rules about design (too many branches, a flag as an argument), names or what is printed: a person decides."""
+COMMENTS = r"RUF10\d"
+"""Rules about comments for linters, such as `noqa`: not needed, renamed, in a new form."""
 MISFITS = ("F502", "F503", "F504", "F505", "F506", "F507", "F508", "F522", "F523", "F524", "F525")
 """Texts and arguments that do not fit: the mistake may be in the text, and ruff's fix would only hide it."""
 MOST_OF_FLAKE8 = 12
@@ -79,7 +81,7 @@ def counts(error, file, whole, settings):
     if code in (None, "invalid-syntax"):
         return True
     line = whole[row - 1] if row <= len(whole) else ""
-    if code == "RUF100":
+    if re.fullmatch(COMMENTS, code):
         return False  # for another tool, or for the version of ruff that the project runs: there it may be needed
     if code in settings["more"] and not is_mistake(error, file, whole):
         return False  # nobody named its rule, and nothing proves it
