@@ -65,7 +65,7 @@ def judge(group, settings):
     words = f"{sum([by_rule[code] for code in rules])} errors of {list_rules(rules)} in {places} "
     words += f"{'file' if places == 1 else 'files'} left alone: the project does not run "
     words += "its linter" if every else "this rule" if len(rules) == 1 else "these rules"
-    return {"all": every, "rules": rules, "note": words + ". " + way_out(settings)}
+    return {"all": every, "rules": rules, "note": words + ". `operations.lint.strict` asks for all"}
 
 
 def merge(one, other):
@@ -73,12 +73,6 @@ def merge(one, other):
     if other["all"]:
         return other
     return {"all": False, "rules": [*one["rules"], *other["rules"]], "note": one["note"] or other["note"]}
-
-
-def way_out(settings):
-    """What a person can do who wants the rules."""
-    by_hand = "`ruff check --fix` makes most, and " if settings["chosen"] else ""
-    return f"{by_hand}`operations.lint.strict` asks for all"
 
 
 def list_rules(rules):
