@@ -353,9 +353,8 @@ class Runner:
 
     async def _recorded_result(self, end: AgentEndEvent) -> AgentResult:
         """The result of a run whose stream is already sealed."""
-        check = end.check
         # Older versions recorded no check. A cancelled agent was not judged.
-        if not check and self._definition.check is not None and end.outcome != "cancelled":
+        if not (check := end.check) and self._definition.check is not None and end.outcome != "cancelled":
             first = self._past[0]
             before = first.check.get("before") if isinstance(first, AgentStartEvent) else None
             check = judge(self._definition.check, CheckResult(before), CheckResult(await self.count_problems()))
