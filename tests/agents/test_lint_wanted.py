@@ -248,14 +248,6 @@ async def test_no_default_becomes_none_against_its_type(agent_tools: Make, said:
     assert (await _call(tools, "run_linter"))["knowledge_delta"]["next_step"] == steps
 
 
-@pytest.mark.parametrize("line", ["print(x)", "# x = g(1)"])
-async def test_what_a_program_prints_and_what_a_comment_keeps_stays(agent_tools: Make, line: str) -> None:
-    code = f"def f(x):\n    {line}\n    return x\n"
-    tools = agent_tools("lint", {"a.py": code, "ruff.toml": 'lint.select = ["T20", "ERA"]\n'}, "a.py:f")
-    known = (await _call(tools, "run_linter"))["knowledge_delta"]
-    assert (known["lint_errors_remaining"], known["next_step"], known["needs_edit"]) == (1, "end", [])
-
-
 async def test_a_noqa_may_be_for_another_version_of_ruff(agent_tools: Make) -> None:
     code = "def f(self, a, b):  # noqa: PLR0913\n    return a\n"
     settings = 'preview = true\nlint.select = ["PL", "RUF10"]\n'  # RUF105 wants comments in a new form

@@ -6,9 +6,8 @@ from blocks import enclosing_headers, enclosing_rows, function_rows, indent
 from mistakes import is_unchecked
 from unused import loses_meaning
 
-UNWANTED = ("RUF059", "E712", "W291", "W293", "T201", "T203", "ERA001")
-"""Rules whose fix only puts an underscore before a name, asks for truth instead of equality, changes a text, or takes
-away what a program prints or a comment: none of that is an error that is mended."""
+UNWANTED = ("RUF059", "E712", "W291", "W293")
+"""Rules whose fix only puts an underscore before a name, asks for truth instead of equality, or changes a text."""
 OVERLOADED = r"\s*(?:import|from)\s+(?:sqlalchemy|numpy|pandas|peewee|pony|polars|dask|sympy|playhouse|mongoengine)\b"
 """Libraries whose objects are compared with `== None` on purpose."""
 NOTHING = {"B018": r"\s*\w+\s*", "PLW0127": r"\s*(\w+) = \1\s*"}
