@@ -38,9 +38,9 @@ def why_unproven(text, facts, evidence):
     low = text.lower()
     calls_itself = len(re.findall(rf"\b{re.escape(facts['name'])}\(", evidence)) > 1
     for claim in [one for one in CLAIMS if re.search(one, low)]:
-        found = re.search(claim, low).group(0)
-        if not re.search(CLAIMS[claim], evidence) and not (found.startswith("recurs") and calls_itself):
-            return f"Nothing in the code shows `{found}`"
+        found = [one.group(0) for one in re.finditer(claim, low)]
+        if not re.search(CLAIMS[claim], evidence) and not (found[0].startswith("recurs") and calls_itself):
+            return f"Nothing in the code shows `{found[0]}`"
     for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?\b", text):
         if not re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", evidence):
             return f"The number {number} is not in the code"

@@ -111,7 +111,7 @@ def without_extra_blanks(before, text, lines):
 
 def spare_blanks(above, below):
     """How many characters of blank lines at the start of `below` are too many after the end of `above`."""
-    after = re.match(r"(?:[ \t]*(?:\r\n|\r|\n))*", below).group(0)
+    after = re.findall(r"^(?:[ \t]*(?:\r\n|\r|\n))*", below)[0]
     before = re.findall(r"(?:^|[^\s])[ \t]*(?:\r\n|\r|\n)((?:[ \t]*(?:\r\n|\r|\n))*)$", above)
     blanks = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)", after)
     spare = len(re.findall(r"\r\n|\r|\n", before[0])) if before else 0

@@ -185,10 +185,13 @@ def excerpt(text, errors, lines):
     return {"label": "first errors", "text": "\n".join(line.rstrip()[:160] for line in shown), "start_line": start}
 
 
-def knowledge(errors, lines, suggested=()):
-    """What later turns should know. `apply_fix` can fix errors with a safe fix, and those in `suggested`."""
+def knowledge(errors, lines, suggested=(), left=()):
+    """What later turns should know. `apply_fix` can fix errors with a safe fix, and those in `suggested`.
+
+    Rules in `left` are left to people, as those about design are.
+    """
     hard = [error for error in errors if not is_fixable(error, lines) and error["code"] not in suggested]
-    design = [error for error in hard if re.fullmatch(DESIGN, error["code"] or "")]
+    design = [error for error in hard if re.fullmatch(DESIGN, error["code"] or "") or error["code"] in left]
     edits = [error for error in hard if error not in design]
     return {
         "lint_errors_remaining": len(errors),

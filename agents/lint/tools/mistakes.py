@@ -60,7 +60,7 @@ def first_body_row(whole, row):
 def test_names(whole, rows):
     """The names of the functions around these rows."""
     firsts = [function_rows(whole, row)[0] for row in rows]
-    return [re.match(NAMED, whole[first - 1]).group(1) for first in firsts if first]
+    return [re.findall(NAMED, whole[first - 1])[0] for first in firsts if first]
 
 
 async def refusal_of_asserts(file, text, names, seconds):

@@ -13,6 +13,7 @@ from edits import (
 )
 from findings import count_codes, is_fixable, is_owned, knowledge, last_row, list_codes, plural, ruff, split
 from repairs import repair
+from rewrites import codes_without_import
 
 OFFERED, ASKED = 4, 8
 """Most rules that get a suggestion at a time, and most runs of ruff to verify them."""
@@ -33,7 +34,8 @@ async def next_steps(file, text, reported, lines, stage="", without=""):
     found = await find_suggestions(file, text, reported, lines, codes) if not stage else {}
     left = f"{plural(len(errors))} left without a safe fix: {list_codes(count_codes(errors))}"[:150]
     end = {"tool": "submit_result", "args": {"summary": left}, "reason": "Nothing has a safe fix"}
-    known = {**knowledge(errors, lines, found), "lint_left": left}
+    hard = [error for error in errors if error["code"] not in found] if valid and not stage else []
+    known = {**knowledge(errors, lines, found, await codes_without_import(text, hard)), "lint_left": left}
     known["next_step"] = "suggest" if found else "edit" if valid and known["needs_edit"] and not stage else "end"
     return known, [*[fix_step(code, found[code]["reason"]) for code in found], end]
 

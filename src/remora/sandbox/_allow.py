@@ -6,6 +6,8 @@
 - values: `--output-format json|concise`, `--stdin-filename PATH`, `--select CODES`, `--extend-select CODES`,
   `--ignore CODES`, `--line-length N`, `--target-version py3N`
 
+`ruff rule CODE`: prints what ruff's documentation says about a rule; `--output-format json|text`.
+
 `pytest`: runs the project's code, so it only runs in a sandbox.
 
 - flags: `-q -qq -v -vv -x -s -l -ra -rA -rf -rfE --no-header --no-summary --collect-only --exitfirst --quiet --verbose
@@ -87,6 +89,11 @@ _RUFF_CHECK = Rules(
 )
 """ruff only checks its standard input: no fixes, no files, no configuration from arguments."""
 
+_RUFF_RULE = Rules(
+    flags=frozenset(), options={"--output-format": _matching("json|text")}, words=_matching(r"[A-Z]{1,10}[0-9]{1,5}")
+)
+"""What ruff's documentation says about one rule."""
+
 _PYTEST = Rules(
     flags=frozenset(
         {"-q", "-qq", "-v", "-vv", "-x", "-s", "-l", "-ra", "-rA", "-rf", "-rfE", "--no-header", "--no-summary"}
@@ -109,11 +116,14 @@ _PYTEST = Rules(
 )
 """pytest may select tests and choose its output: no plugins, no configuration, no folders of its own."""
 
-PROGRAMS: dict[str, dict[str, Rules]] = {"ruff": {"check": _RUFF_CHECK}, "pytest": {"": _PYTEST}}
+PROGRAMS: dict[str, dict[str, Rules]] = {
+    "ruff": {"check": _RUFF_CHECK, "rule": _RUFF_RULE},
+    "pytest": {"": _PYTEST},
+}
 """Rules by program and subcommand. The subcommand is empty if the program has none."""
 
-FORCED_ARGUMENTS: dict[str, tuple[str, ...]] = {"ruff": ("--no-cache", "--no-fix", "-"), "pytest": ()}
-"""Arguments added to every call, so that project settings cannot turn a check into a fix."""
+FORCED_ARGUMENTS: dict[str, tuple[str, ...]] = {"check": ("--no-cache", "--no-fix", "-")}
+"""Arguments added to every call of a subcommand, so that project settings cannot turn a check into a fix."""
 
 RUNS_PROJECT_CODE = frozenset({"pytest"})
 """Programs that execute project code, and so only run in a sandbox."""
@@ -144,7 +154,7 @@ def check_arguments(argv: Sequence[str], extra: Mapping[str, Rules] | None = Non
         known = ", ".join(f"`{name}`" for name in subcommands)
         raise ToolFailed(f"`{program} {_quote(words[0]) if words else ''}` is not allowed: expected {known}")
     safe = [words[0], *_arguments(program, subcommands[words[0]], words[1:])]
-    return safe + [word for word in FORCED_ARGUMENTS[program] if word not in safe]
+    return safe + [word for word in FORCED_ARGUMENTS.get(words[0], ()) if word not in safe]
 
 
 def _arguments(program: str, rules: Rules, words: Sequence[str]) -> list[str]:

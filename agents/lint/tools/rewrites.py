@@ -1,0 +1,159 @@
+"""What a model needs to mend an error in its own words: the lines to write anew, and the rule's own example."""
+
+import json
+import re
+
+from blocks import NAMED, indent
+from edits import split_mark
+from findings import count_codes, describe_error, excerpt
+from repairs import OPENING, TEXT
+
+from remora.scripts import external
+
+
+@external
+async def run_command(argv: list[str], stdin: str = "", files: dict = {}, seconds: int = 30) -> dict: ...
+
+
+MOST_ROWS = 14
+"""Lines that are shown to be written anew. Of a longer statement, only its line with the error is."""
+MOST_RULES = 4
+"""Rules whose documentation is read, at most."""
+MOST_EXAMPLE = 700
+"""Characters of a rule's example."""
+CONTINUES = r"\s*(?:elif|else|except|finally)\b"
+EXAMPLE = {"label": "example", "text": "", "start_line": 1}
+"""Replaces the excerpt with a rule's example by an empty one, because nothing is to be written."""
+BRACKETS = ("()", "[]", "{}")
+_docs = {}
+
+
+async def explain_rule(code):
+    """The code before and after in the rule's documentation, and the imports that its second half has."""
+    if code not in _docs:
+        done = await run_command(["ruff", "rule", code, "--output-format=json"])
+        text = json.loads(done["stdout"])["explanation"] if done["returncode"] == 0 else ""
+        before, told, after = text.partition("Use instead:")
+        blocks = [re.findall(r"```python\n(.*?)```", part, re.DOTALL) for part in (before, after)]
+        bad, good = [found[0].strip() if found else "" for found in blocks]
+        _docs[code] = {"before": bad, "after": good if told else "", "imports": needed_imports(bad, good)}
+    return _docs[code]
+
+
+def needed_imports(before, after):
+    """The names that the imports of an example bind after its change, and not before."""
+    return sorted(imported_names(after) - imported_names(before))
+
+
+def imported_names(code):
+    """The names that the imports in a text of code bind."""
+    lists = re.findall(r"^\s*(?:from\s+\S+\s+)?import\s+([^#\n]+)", code, re.MULTILINE)
+    return {one.split()[-1] for names in lists for one in names.strip("() ").split(",") if one.split()}
+
+
+async def codes_without_import(text, errors):
+    """Rules whose fix needs an import that this file does not have: an agent of some lines cannot add it."""
+    codes, have = list(count_codes(errors))[:MOST_RULES], imported_names(text)
+    found = {code: await explain_rule(code) for code in codes if re.fullmatch(r"[A-Z]+\d+", code or "")}
+    return [code for code, doc in found.items() if any(name not in have for name in doc["imports"])]
+
+
+def rows_to_rewrite(whole, error):
+    """The first and last row of what holds an error: its statement with the block below, if that is short."""
+    row, end = error["location"]["row"], error["end_location"]["row"]
+    end = end - 1 if error["end_location"]["column"] == 1 and end > row else end
+    mine = [pair for pair in logical_rows(whole) if pair[0] <= end and row <= pair[1]] or [(row, end)]
+    first, last = mine[0][0], mine[-1][1]
+    if re.match(CONTINUES, whole[first - 1]):
+        first = opening_row(whole, first)
+    if re.match(OPENING, whole[first - 1]) and not re.match(NAMED, whole[first - 1]):
+        block = last_of_block(whole, first, last)
+        last = block if block - first < MOST_ROWS else last
+    return (first, last) if last - first < MOST_ROWS else (row, min(end, row + 2))
+
+
+def opening_row(whole, row):
+    """The row of the `if` or `try` that a clause continues."""
+    depth = len(indent([whole[row - 1]]))
+    above = [one for one in range(row - 1, 0, -1) if whole[one - 1].strip() and len(indent([whole[one - 1]])) <= depth]
+    own = [one for one in above if not re.match(CONTINUES, whole[one - 1])]
+    return own[0] if own else row
+
+
+def last_of_block(whole, first, last):
+    """The last row of the block that a header opens, with the clauses that continue it."""
+    depth = len(indent([whole[first - 1]]))
+    for row in range(last + 1, len(whole) + 1):
+        line = whole[row - 1]
+        inner = len(indent([line])) > depth
+        if line.strip() and not inner and not (re.match(CONTINUES, line) and len(indent([line])) == depth):
+            break
+        last = row if line.strip() else last
+    return last
+
+
+def logical_rows(whole):
+    """The first and last row of each logical line, by brackets, strings over several lines and backslashes."""
+    parts = re.split(rf"({TEXT})", "".join(whole))
+    code = "".join(["\0" * part.count("\n") if at % 2 else part for at, part in enumerate(parts)])
+    lines = re.split(r"([\n\x00])", code)  # NUL stands for an end of line inside a string
+    rows, depth, start = [], 0, 1
+    for at in range(0, len(lines), 2):
+        line, end = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+        depth += sum([line.count(opens) - line.count(closes) for opens, closes in BRACKETS])
+        if depth <= 0 and end != "\0" and not line.rstrip("\r").endswith("\\"):
+            rows.append((start, at // 2 + 1))
+            start, depth = at // 2 + 2, 0
+    return rows
+
+
+async def excerpts(text, errors, lines, known):
+    """What to show of the errors: the lines that a model writes anew and the rule's example, or the first error."""
+    if known.get("next_step") != "edit":
+        return [excerpt(text, errors, lines), EXAMPLE]
+    meant = [error for error in errors if describe_error(error) == known["needs_edit"][0]]
+    whole = split_mark(text)[1]
+    first, last = rows_to_rewrite(whole, meant[0])
+    shown = "\n".join(line.rstrip()[:200] for line in whole[first - 1 : last])
+    doc = await explain_rule(meant[0]["code"])
+    example = f"# before\n{doc['before']}\n# after\n{doc['after']}"
+    example = example if doc["before"] and doc["after"] and len(example) <= MOST_EXAMPLE else ""
+    return [
+        {"label": "first errors", "text": shown, "start_line": first},
+        {"label": "example", "text": example, "start_line": 1},
+    ]
+
+
+def widened(whole, edit, errors):
+    """The edit, for all lines that were shown if its text has those around the lines that it names."""
+    meant = [error for error in errors if edit["first"] <= error["location"]["row"] <= edit["last"]]
+    first, last = rows_to_rewrite(whole, meant[0]) if meant else (edit["first"], edit["last"])
+    if not first <= edit["first"] <= edit["last"] <= last:
+        return edit
+    written = [line.strip() for line in edit["text"].strip("\r\n").split("\n")]
+    above = [line.strip() for line in whole[first - 1 : edit["first"] - 1]]
+    below = [line.strip() for line in whole[edit["last"] : last]]
+    starts = above and written[: len(above)] == above
+    ends = below and written[-len(below) :] == below
+    return {**edit, "first": first if starts else edit["first"], "last": last if ends else edit["last"]}
+
+
+async def undefined_names(before, after):
+    """Names that an edit leaves without a definition, whatever rules the project has."""
+    return sorted(set(await _undefined(after)) - set(await _undefined(before)))
+
+
+async def _undefined(text):
+    argv = [
+        "ruff",
+        "check",
+        "--isolated",
+        "--output-format=json",
+        "--no-cache",
+        "--no-fix",
+        "--select=F821,F822,F823",
+        "-",
+    ]
+    done = await run_command(argv, stdin=text)
+    errors = json.loads(done["stdout"]) if done["returncode"] in (0, 1) else []
+    return [found for error in errors for found in re.findall(r"`[^`]+`", error["message"])[:1]]
