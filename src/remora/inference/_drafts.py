@@ -14,6 +14,8 @@ from remora.ports import Decision, Drafting, Prompt
 
 ENDINGS = ("ing", "ed", "es", "s", "e")
 """Endings that are ignored where words are compared."""
+SMALL = frozenset("all and any are each for from into its that the this which with".split())
+"""Words that say nothing by themselves."""
 
 
 def draft_request(drafting: Drafting, place: int) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def _support(word: str, others: Sequence[set[str]], known: set[str]) -> float:
 def _words(text: str) -> set[str]:
     """The words of a text and of the names in it, without common endings."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    return {_stem(word.lower()) for word in re.findall(r"[^\W\d_]{3,}", spaced)}
+    return {_stem(word) for word in re.findall(r"[^\W\d_]{3,}", spaced.lower()) if word not in SMALL}
 
 
 def _stem(word: str) -> str:
