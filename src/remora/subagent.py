@@ -151,8 +151,8 @@ class DraftExample(_Part):
 class DraftRule(CandidateRule):
     """Has the model write one argument of a tool in plain words, several times, where it would make a call as JSON.
 
-    The calls are alternatives: they are made in turn until one succeeds. The draft that agrees most with the others is
-    the first. Policies without a model, and models of the catalogue without `drafts`, choose a call as usual.
+    The calls are alternatives: they are made in turn until one succeeds. The likeliest draft is the first, then come
+    those whose words the others or the excerpts have too. Policies without a model, and models of the catalogue without `drafts`, choose a call as usual.
     """
 
     when: str = ""
@@ -167,7 +167,7 @@ class DraftRule(CandidateRule):
     """The labels of the packet's excerpts that are shown; all if empty."""
     count: int = Field(default=3, ge=1, le=4)
     """How many drafts. The first is the likeliest text, the others are drawn with seeds 1, 2, 3 and so on."""
-    temperature: float = Field(default=0.7, gt=0, le=2)
+    temperature: float = Field(default=0.4, gt=0, le=2)
     """For all drafts but the first."""
     max_tokens: int = Field(default=80, ge=8, le=1000)
     """Most tokens of a draft."""

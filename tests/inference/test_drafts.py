@@ -37,7 +37,7 @@ async def decide(server: FakeServer, prompt: Prompt, preset: str = "vllm", **set
 
 
 async def test_each_draft_is_one_request_in_plain_words_the_first_without_chance() -> None:
-    with FakeServer(says("Open a line."), says("Open lines of an order."), says("Open a door.")) as server:
+    with FakeServer(says("Open it."), says("Open a door."), says("Open lines of an order.")) as server:
         decision = await decide(server, ask(), "llamacpp")
     bodies = [asked.body for asked in server.asked]
     assert [(body["temperature"], body["seed"], body["max_tokens"]) for body in bodies] == [
@@ -45,11 +45,12 @@ async def test_each_draft_is_one_request_in_plain_words_the_first_without_chance
     ]  # fmt: skip
     assert all(not body.keys() & {"tools", "grammar", "response_format"} for body in bodies)
     assert [body["messages"] for body in bodies] == [list(ask().messages)] * 3
-    assert [call.args for call in decision.calls][0] == {"kind": "short", "text": "Open lines of an order."}
+    assert [call.args["text"] for call in decision.calls] == ["Open it.", "Open lines of an order.", "Open a door."]
+    assert {call.args["kind"] for call in decision.calls} == {"short"}
     assert {call.tool for call in decision.calls} == {"write_note"}
     assert len({call.call_id for call in decision.calls}) == 3
     assert [(draft["text"], draft["seed"]) for draft in decision.drafts] == [
-        ("Open a line.", 0), ("Open lines of an order.", 1), ("Open a door.", 2),
+        ("Open it.", 0), ("Open a door.", 1), ("Open lines of an order.", 2),
     ]  # fmt: skip
 
 
@@ -67,13 +68,14 @@ async def test_drafts_that_were_all_cut_are_a_failure() -> None:
     assert len(server.asked) == 3
 
 
-def test_the_first_draft_has_the_most_words_of_the_code_and_of_other_drafts() -> None:
+def test_the_likeliest_draft_is_first_then_those_with_the_most_words_of_the_code_and_of_other_drafts() -> None:
     drafts = [
+        "Open the order.",
         "Deliver everything to the warehouse.",
         "Set the state of all lines to open.",
         "Set the state of the lines of an order to open.",
     ]
-    assert ranked(drafts, CODE) == [drafts[2], drafts[1], drafts[0]]
+    assert ranked(drafts, CODE) == [drafts[0], drafts[3], drafts[2], drafts[1]]
 
 
 def test_of_drafts_that_are_equally_good_the_earlier_one_is_first() -> None:

@@ -39,9 +39,9 @@ def decide_drafts(prompt: Prompt, drafting: Drafting, replies: Sequence[Reply]) 
 
 
 def ranked(texts: Sequence[str], shown: str) -> list[str]:
-    """The texts by how many of their words other drafts or the shown text have, less those that neither has.
+    """The likeliest text first, then the others by how many of their words other drafts or the shown text have.
 
-    So the first text says the most that is not the model's own idea. Of equal texts, the earlier one is first.
+    Words that neither has count against a text: they are the model's own idea. Of equal texts, the earlier is first.
     """
     words = [_words(text) for text in texts]
     known = _words(shown)
@@ -50,8 +50,8 @@ def ranked(texts: Sequence[str], shown: str) -> list[str]:
         others = [said for other, said in enumerate(words) if other != place]
         return sum(_support(word, others, known) for word in words[place])
 
-    order = sorted(range(len(texts)), key=lambda place: (-support(place), place))
-    return [texts[place] for place in order]
+    order = sorted(range(1, len(texts)), key=lambda place: (-support(place), place))
+    return [*texts[:1], *(texts[place] for place in order)]
 
 
 def _support(word: str, others: Sequence[set[str]], known: set[str]) -> float:
