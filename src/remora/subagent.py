@@ -152,7 +152,8 @@ class DraftRule(CandidateRule):
     """Has the model write one argument of a tool in plain words, several times, where it would make a call as JSON.
 
     The calls are alternatives: they are made in turn until one succeeds. The likeliest draft is the first, then come
-    those whose words the others or the excerpts have too. Policies without a model, and models of the catalogue without `drafts`, choose a call as usual.
+    those whose words the others or the excerpts have too. Policies without a model, and models that only learned to
+    choose, make a call as usual.
     """
 
     when: str = ""
