@@ -14,7 +14,7 @@ from remora.ports import Decision, Drafting, Prompt
 
 ENDINGS = ("ing", "ed", "es", "s", "e")
 """Endings that are ignored where words are compared."""
-SMALL = frozenset("all and any are each for from into its that the this which with".split())
+SMALL = ("all", "and", "any", "are", "each", "for", "from", "into", "its", "that", "the", "this", "which", "with")
 """Words that say nothing by themselves."""
 
 
