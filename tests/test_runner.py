@@ -24,7 +24,7 @@ from remora.inference import EstimatedCounter, ScriptedPolicy
 from remora.nodes import CodeNode, LineRange, NodeType
 from remora.ports import AgentResult, Decision, Prompt, ToolOutput, Written
 from remora.runner import AFTER, BEFORE, CheckResult, RunLimits, Runner, judge
-from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT, CheckRule, SubagentDefinition
+from remora.subagent import NO_TOOL_FITS, SUBMIT_RESULT, CheckRule, DraftRule, SubagentDefinition
 from remora.trace import MemoryBlobs, MemoryTrace
 from remora.twotrack import Identity, Memory, PromptSettings, TwoTrack, Wiring
 
@@ -130,6 +130,7 @@ class Stage:
         memory: Memory = "packet",
         limit: int = 1000,
         offered: Sequence[ToolSpec] = (SUBMIT_RESULT,),
+        drafts: Sequence[DraftRule] = (),
         **limits: Any,
     ) -> None:
         self.tools = tools or CountingTools()
@@ -141,7 +142,7 @@ class Stage:
                 goal="Fix a.py:f",
                 tools=(*self.tools.specs, *offered),
                 system_prompt="Fix it.",
-                prompts=PromptSettings(limit, memory=memory),
+                prompts=PromptSettings(limit, memory=memory, drafts=tuple(drafts)),
                 writer=self.writer,
                 blobs=self.blobs,
                 counter=EstimatedCounter(),

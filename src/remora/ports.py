@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from remora.context.contracts import ToolSpec
 from remora.context.summary import Summarized, Summarizer
 from remora.events import MAX_BLOB, BlobRef, Event
-from remora.values import AgentResult, Completed, Decision, Job, Prompt, Pulled, ToolOutput, Written
+from remora.values import AgentResult, Completed, Decision, Drafting, Job, Prompt, Pulled, ToolOutput, Written
 
 Draft = Event
 """An event that is not recorded yet."""
@@ -268,6 +268,7 @@ __all__ = [
     "Completed",
     "Decision",
     "Draft",
+    "Drafting",
     "Engine",
     "HubClient",
     "Job",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from remora._version import __version__
@@ -104,15 +104,11 @@ class Runner:
         `clean_by` is the agent whose check found no problem in the whole file: then this agent's check need not run.
         """
         self.track = track
-        self._definition = definition
-        self._node = node
-        self._policy = policy
-        self._tools = tools
-        self._workspace = workspace
-        self._limits = limits
+        self._definition, self._node = definition, node
+        self._policy, self._tools = policy, tools
+        self._workspace, self._limits = workspace, limits
         self._model, self._past = model or {}, past
-        self._problem, self._resumed = problem, resumed
-        self._advice, self._clean_by = advice, clean_by
+        self._problem, self._resumed, self._advice, self._clean_by = problem, resumed, advice, clean_by
         self._state = resume_state(past)
         self._failures, self._undecided = self._state.failures, self._state.undecided
         self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
@@ -168,7 +164,7 @@ class Runner:
         if not calls and not decision.bad:
             return Ending("success", "answered", decision.text)
         self._undecided = 0 if calls else self._undecided + 1
-        return await self._make_calls(calls) or await self._end_turn()
+        return await self._make_calls(calls, are_drafts=bool(decision.drafts)) or await self._end_turn()
 
     async def _end_turn(self, resumed: ResumeState | None = None) -> Ending | None:
         """Move to another model if a rule demands it. The ending if the agent reached a limit."""
@@ -184,7 +180,8 @@ class Runner:
             self._failures = self._undecided = 0
         return moved
 
-    async def _make_calls(self, calls: Sequence[Call]) -> Ending | None:
+    async def _make_calls(self, calls: Sequence[Call], *, are_drafts: bool = False) -> Ending | None:
+        """Make the calls in turn. Drafts are alternatives: they are made until one succeeds."""
         for call in calls[:MAX_CALLS]:
             if call.tool == SUBMIT_RESULT_TOOL:
                 if await self._move_after(self._deciding.before_submit(call)):
@@ -199,6 +196,8 @@ class Runner:
                 await self._move_after(self._deciding.ask(call))
                 return None
             self._count_result(await self._call(call))
+            if are_drafts and not self._failures:
+                break
         if len(calls) > MAX_CALLS:
             await self.track.notice("too_many_calls", f"{len(calls)} calls in one reply: {MAX_CALLS} were made")
         return None
@@ -233,10 +232,11 @@ class Runner:
             return Ending("success", "answered", left.answer.text)
         if left.open_call:
             await self._finish_interrupted_call(left.open_call)
+            left = replace(left, calls=()) if left.are_drafts and not self._failures else left
         if self.track.packet.turn == 0 and not self._ruling.nothing_to_do(self._found):
             await self._run_context_tools()
             await self._take_advice()
-        if ending := await self._make_calls(left.calls) or await self._end_turn(left):
+        if ending := await self._make_calls(left.calls, are_drafts=left.are_drafts) or await self._end_turn(left):
             return ending
         return await self.step(left) if left.turn_begun else None
 

@@ -140,6 +140,40 @@ class DecisionRule(CandidateRule):
     """The knowledge key that the rule tests; empty for a rule that always matches."""
 
 
+class DraftExample(_Part):
+    """A text that the model is shown as if it had written it."""
+
+    shown: str
+    """What it was written about, as a prompt shows it."""
+    written: str
+
+
+class DraftRule(CandidateRule):
+    """Has the model write one argument of a tool in plain words, several times, where it would make a call as JSON.
+
+    The calls are alternatives: they are made in turn until one succeeds. The likeliest draft is the first, then come
+    those whose words the others or the excerpts have too. Policies without a model, and models that only learned to
+    choose, make a call as usual.
+    """
+
+    when: str = ""
+    """The knowledge key that the rule tests; empty for a rule that always matches."""
+    argument: str
+    """The argument that the model writes. `args` has the others."""
+    system_prompt: str
+    """The instructions at the start of these prompts, instead of those of the agent."""
+    examples: tuple[DraftExample, ...] = Field(default=(), max_length=8)
+    """The same in every prompt, so that a server reads them once."""
+    excerpts: tuple[str, ...] = ()
+    """The labels of the packet's excerpts that are shown; all if empty."""
+    count: int = Field(default=3, ge=1, le=4)
+    """How many drafts. The first is the likeliest text, the others are drawn with seeds 1, 2, 3 and so on."""
+    temperature: float = Field(default=0.4, gt=0, le=2)
+    """For all drafts but the first."""
+    max_tokens: int = Field(default=80, ge=8, le=1000)
+    """Most tokens of a draft."""
+
+
 class CommandRule(_Part):
     """A Python module that tools of a trusted agent may run, such as `mypy`. It always runs in the OS sandbox."""
 
@@ -179,6 +213,8 @@ class SubagentDefinition(_Part):
     """Offered after a tool result without candidates."""
     decision_rules: tuple[DecisionRule, ...] = ()
     """Calls made without a model: before each turn, the first rule that matches decides. Recorded as `by rule`."""
+    drafts: tuple[DraftRule, ...] = ()
+    """Texts that a model writes in plain words: the first rule that matches decides how a turn is asked."""
     recall: bool = False
     """Whether the agent gets the tool `recall`, which searches its earlier results."""
     decline: bool = False
@@ -227,6 +263,7 @@ class SubagentDefinition(_Part):
         used = [action.tool for action in self.candidate_actions] + [rule.tool for rule in self.candidate_rules]
         used = [tool for tool in used if tool != SUBMIT_RESULT_TOOL]
         used += [rule.tool for rule in self.decision_rules if rule.tool not in (FOLLOW_CANDIDATES, SUBMIT_RESULT_TOOL)]
+        used += [rule.tool for rule in self.drafts]
         used += list(self.context)
         used += [self.check.tool] if self.check else []
         used += list(self.summarizers)

@@ -15,6 +15,19 @@ from remora.nodes import CodeNode
 
 
 @dataclass(frozen=True)
+class Drafting:
+    """What a prompt asks for that wants a text in plain words: an argument of a call, written several times."""
+
+    tool: str
+    argument: str
+    count: int = 1
+    temperature: float = 0.7
+    max_tokens: int = 80
+    args: Mapping[str, Any] = field(default_factory=dict)
+    """The other arguments of the call."""
+
+
+@dataclass(frozen=True)
 class Prompt:
     """The input of a policy: the messages as sent, and the tools that it may call."""
 
@@ -26,6 +39,8 @@ class Prompt:
     """Whether the last reply was cut at its limit of tokens, so that this one may be longer."""
     goal: str = ""
     """What the agent is asked to do, if it is not only in the messages."""
+    drafting: Drafting | None = None
+    """Set if the messages ask for a text in plain words. A policy without a model chooses a call all the same."""
 
     @property
     def system(self) -> str:
@@ -81,6 +96,9 @@ class Decision:
     """What the model thought before it answered. The stream records it; no prompt shows it."""
     fit: Mapping[str, Any] = field(default_factory=dict)
     """The question whether the proposed call does what was asked, with its answer. The stream records it."""
+    drafts: tuple[Mapping[str, Any], ...] = ()
+    """The texts that were written for the calls, which are alternatives: the first that succeeds is the last made. The
+    stream records them."""
 
 
 @dataclass(frozen=True)

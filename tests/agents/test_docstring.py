@@ -627,3 +627,51 @@ async def test_the_second_function_of_a_name_is_left_alone(make: Make) -> None:
         for name in ("f", "f#2")
     ]
     assert states == ["outdated", "complete"]
+
+
+PICK = '''"""Choose the port of a server."""
+
+
+def choose(obj, callback=None):
+    if ismethod(obj):
+        return WeakMethod(obj, callback)
+    env = read(obj)
+    return ref(env, callback, 2)
+'''
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Return a weak reference to `obj`, or a weak method if `obj` is a method.",  # `ref` is short for reference
+        "Return a reference to the environment of `obj`.",  # `env` is short for environment
+        "Return a weak method for the port of a server.",  # other lines of the file speak of ports and servers
+        "Call `callback` for `obj` unless `obj` is a method.",  # it says in which case
+    ],
+)
+async def test_words_that_the_file_uses_or_shortens_are_not_strange(make: Make, said: str) -> None:
+    value = await _call(make(PICK, "choose"), "write_docstring", summary=said)
+    assert value["outcome"] == "success", value["error"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Return a weak invoice for the customer of the day.", "Nothing in the code is about"),
+        ("Check if the object is a method.", "says nothing that only this code shows"),
+        ("Return one of 48 weak methods.", "The number 48 is not in the code"),
+    ],
+)
+async def test_words_that_are_nowhere_in_the_file_are_strange(make: Make, said: str, why: str) -> None:
+    value = await _call(make(PICK, "choose"), "write_docstring", summary=said)
+    assert why in value["error"]
+
+
+async def test_a_function_that_only_passes_on_to_one_of_its_name_is_left_alone(make: Make) -> None:
+    passed = "def valid_words(words, dialect=None):\n    {}\n    return _valid_words(words, dialect.size)\n"
+    short = make(passed.format("dialect = dialect or DEFAULT"), "valid_words")
+    value = await _call(short, "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "not needed"
+    more = "\n    ".join(["words = list(words)", "words.sort()", "check(words)"])
+    value = await _call(make(passed.format(more), "valid_words"), "read_current_docstring")
+    assert value["knowledge_delta"]["docstring_state"] == "missing"

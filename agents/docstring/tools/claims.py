@@ -33,7 +33,14 @@ CLAIMS = {
 """Words that claim something, and what must be in the code of which they are true."""
 
 
-def why_unproven(text, facts, evidence):
+WHETHER = r"(?i)\b(?:determines?|checks?|tests?|sees?|verif(?:y|ies)|tells?|true|false|`true`|`false`|whether)\s+if\b"
+CASE = r"(?i)\b(?:if|unless|otherwise|when|except|without|else|only|until|before|after)\b"
+"""Words that say in which case something holds, where they do not only say what is tested."""
+ABBREVIATED = 3
+"""Letters from which on a word of the code, such as `attr`, stands for a longer one, such as `attribute`."""
+
+
+def why_unproven(text, facts, evidence, file=""):
     """A claim of the sentence without any sign of it in the code; empty if there is none."""
     low = text.lower()
     calls_itself = len(re.findall(rf"\b{re.escape(facts['name'])}\(", evidence)) > 1
@@ -42,15 +49,16 @@ def why_unproven(text, facts, evidence):
         if not re.search(CLAIMS[claim], evidence) and not (found[0].startswith("recurs") and calls_itself):
             return f"Nothing in the code shows `{found[0]}`"
     for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?\b", text):
-        if not re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", evidence):
+        if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\.?\d)", f"{evidence} {file}"):
             return f"The number {number} is not in the code"
     return ""
 
 
-def why_untrue(text, facts, behaviour, evidence, fewest=2):
+def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
     """What the sentence claims and the code does not have; empty if nothing was found.
 
-    `fewest` of its words must be words of the code that the name and the parameters do not have.
+    `fewest` of its words must be words of the code that the name and the parameters do not have. Words of `file`, the
+    path, and of `source`, its text, are not strange: they are how its authors speak of such code.
     """
     low = text.lower()
     if re.search(r"[\"']\s*" + re.escape(low.rstrip(". ")), evidence.lower()):
@@ -74,19 +82,34 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2):
         return "The code yields nothing"
     if re.search(r"\bin[- ]place\b", low) and not behaviour.get("changes") and not facts.get("is_method"):
         return "The code changes no argument in place"
-    return why_unproven(text, facts, evidence) or why_unfounded(text, facts, evidence, fewest)
+    unproven = why_unproven(text, facts, evidence, file)
+    return unproven or why_unfounded(text, facts, evidence, fewest, f"{file} {source}")
 
 
-def why_unfounded(text, facts, evidence, fewest):
-    """Why the sentence is not about this code: too few of its words are in it, or too many are not."""
-    known = [stem(word) for word in words_of(evidence)]
-    said = [word for word in new_words(text, facts) if len(word) > 3 and word not in COMMON]
+def why_unfounded(text, facts, evidence, fewest, around=""):
+    """Why the sentence is not about this code: too few of its words are in it, or too many are nowhere near it."""
+    known = list(dict.fromkeys(stem(word) for word in words_of(evidence)))
+    near = [*known, *dict.fromkeys(stem(word) for word in words_of(around))]
+    every = [word for word in dict.fromkeys(new_words(text, facts)) if len(word) > 3]
+    said = [word for word in every if word not in COMMON]
     verbs = [stem(verb) for verb in VERBS]
-    strange = [word for word in said if stem(word) not in known and stem(word) not in verbs]
-    founded = [word for word in said if stem(word) in known]
-    if 3 * len(strange) > max(len(said), 2):
+    strange = [word for word in said if stem(word) not in verbs and not is_among(word, near)]
+    if 3 * len(strange) > max(len(said) + 1, 2):
         return f"Nothing in the code is about `{strange[0]}`"
-    return "" if len(founded) >= fewest else "It says nothing that only this code shows: use words of the code"
+    # A common word that the code has too, such as `name`, says half as much as a rare one.
+    founded = sum(2 if word in said else 1 for word in every if is_among(word, known))
+    return "" if founded + tells_case(text) >= 2 * fewest - 1 else "It says nothing that only this code shows: use words of the code"
+
+
+def is_among(word, known):
+    """Whether a word, or one that is short for it, is among the stems."""
+    return stem(word) in known or any(len(one) >= ABBREVIATED and word.startswith(one) for one in known)
+
+
+def tells_case(text):
+    """How much the sentence says about the case in which something holds: more if it names something of the code."""
+    found = re.search(CASE, re.sub(WHETHER, "", text))
+    return 0 if not found else 4 if "`" in text[found.start() :] else 2
 
 
 def begins_with_verb(text):

@@ -12,6 +12,9 @@ MARKS = {"overload": "an `@overload` is documented elsewhere", "override": "an `
 PROPERTY = {"setter": "the property's getter is documented", "deleter": "the property's getter is documented"}
 SIMPLE = r"(?:return\b[^\n]*|pass|\.\.\.|self\.\w+ = [^\n]{1,40})"
 
+PASSED_ON = 3
+"""Most lines of code that only prepare a call of a function with the same name."""
+
 
 def is_checked(file, facts):
     """Whether a docstring is compared with its code: not that of a class, of a second function of a name, of a test."""
@@ -47,8 +50,15 @@ def nothing_to_add(facts, behaviour, text):
     if facts["kind"] == "class" or first_sentence_by_rule(facts, behaviour):
         return False
     code = [line.strip() for line in body_of(facts, text) if line.strip() and not line.strip().startswith("#")]
+    if len(code) <= PASSED_ON and passes_on(facts["name"], code[-1]):
+        return not provable_raises(behaviour)
     is_short = len(code) == 1 or (len(code) == 2 and all(re.fullmatch(SIMPLE, line) for line in code))
     return is_short and not provable_raises(behaviour) and not behaviour.get("yields")
+
+
+def passes_on(name, line):
+    """Whether the last line returns what another function of the same name returns: that one is to be documented."""
+    return re.match(rf"return\s+(?:await\s+)?[\w.()]*?\b_*{re.escape(name.strip('_'))}\(", line) is not None
 
 
 def body_of(facts, text):

@@ -47,6 +47,9 @@ class Deciders:
     trained: bool = True
     """Whether it was trained on packets, or needs no explanation. If not, prompts say when the work is done."""
 
+    writes: bool = False
+    """Whether it can write a text in plain words, as the `drafts` of a definition ask for."""
+
     constrained: bool = False
     """Whether a reply can only be a call of an offered tool."""
 

@@ -43,7 +43,7 @@ async def _connect(server: ServerConfig) -> AsyncIterator[Deciders]:
         kind = endpoint.preset
         info: dict[str, Any] = {"server": kind.name, "url": url, "window": window, "cuts_silently": kind.cuts_silently}
         info |= {"cannot": list(found.cannot)} if found.cannot else {}
-        yield replace(_make_deciders(policy, found.counter, window, endpoint, info), trained=False)
+        yield replace(_make_deciders(policy, found.counter, window, endpoint, info), trained=False, writes=True)
 
 
 @asynccontextmanager
@@ -77,6 +77,8 @@ async def _start_embedded(server: ServerConfig) -> AsyncIterator[Deciders]:
             trained_limit=chosen.entry.prompt_limit,
             packet_tokens=chosen.entry.packet_tokens,
             trained=adapters.by_operation[""] is not None,
+            # A model that was trained on short packets chooses among candidates and writes nothing.
+            writes=chosen.entry.calls == "json" and chosen.entry.prompt_limit is None,
         )
 
 

@@ -122,6 +122,9 @@ class ModelResponseEvent(Event):
     fit: dict[str, Any] = Field(default_factory=dict)
     """If the model was also asked whether its call does what was asked: the call as `proposed`, the `messages` of the
     question, the `answer`, and whether it `fits`. If not, `calls` declines instead."""
+    drafts: tuple[dict[str, Any], ...] = ()
+    """The texts that the model wrote for an argument of `calls`, each with `seed` and `temperature`. The calls are then
+    alternatives, the best first: they are made in turn until one succeeds."""
 
 
 Purpose = Literal["", "check"]

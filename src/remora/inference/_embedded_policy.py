@@ -38,6 +38,8 @@ class EmbeddedPolicy:
         self._slots = asyncio.Semaphore(server.slots)
         self._client: tuple[Child, ServerPolicy] | None = None
         self._siblings: list[EmbeddedPolicy] = []
+        self._writer: EmbeddedPolicy | None = None
+        """The same server without an adapter."""
 
     def using(self, adapter: Adapter | None) -> EmbeddedPolicy:
         """The same server with another adapter, or none. It is closed together with this policy."""
@@ -60,7 +62,13 @@ class EmbeddedPolicy:
         await self._server.close()
 
     async def decide(self, prompt: Prompt) -> Decision:
-        """The model's call. Raises a `DecisionError`; a child that crashed or hung is gone by then."""
+        """The model's call. Raises a `DecisionError`; a child that crashed or hung is gone by then.
+
+        An adapter that was trained on calls does not help with plain words: drafts are written without one.
+        """
+        if prompt.drafting is not None and self._adapter is not None:
+            self._writer = self._writer or self.using(None)
+            return await self._writer.decide(prompt)
         async with self._slots:
             for left in reversed(range(_TRIES)):
                 child = await self._server.ready()

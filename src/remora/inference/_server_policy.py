@@ -24,11 +24,12 @@ from remora.errors import (
 )
 from remora.events import NoticeEvent
 from remora.inference._constrain import response_format
+from remora.inference._drafts import decide_drafts, draft_request
 from remora.inference._fit import FIT_GRAMMAR, FIT_TOKENS, FIT_TOP, begun_call, call_to_check, fit_messages, judge_fit
 from remora.inference._grammar import call_grammar
 from remora.inference._servers import Endpoint
 from remora.inference._stream import Overfull, Reply
-from remora.ports import Decision, Prompt
+from remora.ports import Decision, Drafting, Prompt
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -71,22 +72,10 @@ class ServerPolicy:
 
         A cancelled call closes the connection, which stops the server's work too.
         """
-        reply, refused, failed = Reply(), len(self._left_out), list[ServerUnreachable]()
-        try:
-            async with asyncio.timeout(self.endpoint.deadline_s):
-                while True:
-                    try:
-                        await self._ask(prompt, reply, failed)
-                        break
-                    except ServerRefused as error:
-                        if not self._leave_out(error, prompt):
-                            raise
-        except TimeoutError as error:
-            if failed and not reply.began:
-                # The deadline cut a retry short. What the server answered says more than "late".
-                raise failed[-1] from error
-            late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
-            raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
+        if prompt.drafting is not None:
+            return await self._draft(prompt, prompt.drafting)
+        refused = len(self._left_out)
+        reply = await self._reply(prompt)
         try:
             decision = self._read(prompt, reply, self._left_out[refused:])
         except ReplyInvalid:
@@ -97,6 +86,30 @@ class ServerPolicy:
                 raise
             return checked
         return await self._checked(prompt, decision)
+
+    async def _draft(self, prompt: Prompt, drafting: Drafting) -> Decision:
+        """The model's texts as calls, the best first: the likeliest text, and others that are drawn with seeds."""
+        replies = [await self._reply(prompt, draft_request(drafting, place)) for place in range(drafting.count)]
+        return decide_drafts(prompt, drafting, replies)
+
+    async def _reply(self, prompt: Prompt, draft: Mapping[str, Any] | None = None) -> Reply:
+        """The reply, within the deadline. `draft` are the request fields of a text that is no call."""
+        reply, failed = Reply(), list[ServerUnreachable]()
+        try:
+            async with asyncio.timeout(self.endpoint.deadline_s):
+                while True:
+                    try:
+                        await self._ask(prompt, reply, failed, draft)
+                        return reply
+                    except ServerRefused as error:
+                        if not self._leave_out(error, prompt):
+                            raise
+        except TimeoutError as error:
+            if failed and not reply.began:
+                # The deadline cut a retry short. What the server answered says more than "late".
+                raise failed[-1] from error
+            late = f"`{self.name}` gave no decision within {self.endpoint.deadline_s:g} s"
+            raise DecisionLate(late, hint="Raise `server.deadline_s`", **reply.fields()) from error
 
     async def _checked(self, prompt: Prompt, decision: Decision) -> Decision:
         """The decision, or `no_tool_fits` if the model says that its call does not do what was asked."""
@@ -137,7 +150,9 @@ class ServerPolicy:
                 return True
         return False
 
-    async def _ask(self, prompt: Prompt, reply: Reply, failed: list[ServerUnreachable]) -> None:
+    async def _ask(
+        self, prompt: Prompt, reply: Reply, failed: list[ServerUnreachable], draft: Mapping[str, Any] | None = None
+    ) -> None:
         """Send the request, and retry until there is output. Waits in between, as long as the server asks for.
 
         Every failed attempt is added to `failed`.
@@ -153,7 +168,7 @@ class ServerPolicy:
         async for attempt in again:
             with attempt:
                 try:
-                    await self._stream(self._request(prompt), reply)
+                    await self._stream(self._request(prompt, draft), reply)
                 except ServerUnreachable as error:
                     failed.append(error)
                     raise
@@ -174,7 +189,9 @@ class ServerPolicy:
         if not reply.finish:
             raise self._broken(reply, "it ended in the middle")
 
-    def _request(self, prompt: Prompt, *, constrained: bool = True) -> dict[str, Any]:
+    def _request(
+        self, prompt: Prompt, draft: Mapping[str, Any] | None = None, *, constrained: bool = True
+    ) -> dict[str, Any]:
         endpoint = self.endpoint
         asked: dict[str, Any] = {
             "model": endpoint.model,
@@ -186,14 +203,16 @@ class ServerPolicy:
             "stream_options": {"include_usage": True},
             "extra_body": {**endpoint.preset.extra, **endpoint.extra},
         }
-        if not constrained:
+        if draft is not None:
+            asked |= draft
+        elif not constrained:
             pass
         elif endpoint.asks_for == "tools":
             asked |= {"tools": prompt.openai_tools(), "tool_choice": "auto"}
         elif endpoint.constrained:
             asked |= self._constraint(prompt, asked["extra_body"])
         if "max_tokens" in self._left_out:
-            asked["max_completion_tokens"] = endpoint.reply_limit(after_cut=prompt.after_cut)
+            asked["max_completion_tokens"] = asked["max_tokens"]
         asked["extra_body"] = {key: item for key, item in asked["extra_body"].items() if key not in self._left_out}
         return {key: item for key, item in asked.items() if key not in self._left_out}
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
+from remora.context.drafting import RENDERER as DRAFT
+from remora.context.drafting import choose_rule, other_arguments, render_draft
 from remora.context.history import HISTORY, Chat, History
 from remora.context.models import DecisionPacket
 from remora.context.recall import RECALL
@@ -25,8 +27,8 @@ from remora.context.render import (
 )
 from remora.errors import BudgetError, UsageError
 from remora.events import Event, ModelRequestEvent, NoticeEvent, canonical, digest
-from remora.ports import TokenCounter
-from remora.subagent import SUBMIT_RESULT_TOOL
+from remora.ports import Drafting, TokenCounter
+from remora.subagent import SUBMIT_RESULT_TOOL, DraftRule
 from remora.twotrack._offload import Offloader
 
 if TYPE_CHECKING:
@@ -43,6 +45,16 @@ CUT_EXACT, CUT_ESTIMATED = 0.8, 0.2
 """Share of our token count below which the server must have truncated the prompt. An estimate may be far too high."""
 
 _DONE = f"\n\n`{{key}}` is 0: the work is done. Call {SUBMIT_RESULT_TOOL}."
+
+
+@dataclass(frozen=True)
+class BuiltPrompt:
+    """A prompt, and the receipt that the stream records of it."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    offered: tuple[ToolSpec, ...]
+    receipt: ModelRequestEvent
+    drafting: Drafting | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,8 @@ class PromptSettings:
 
     For models that were not trained on packets: they like to look again instead of going on.
     """
+    drafts: tuple[DraftRule, ...] = ()
+    """When to ask for a text in plain words instead of a call; empty for a model that only chooses."""
     rung: str = ""
     """The rung of the ladder that these prompts are for, as receipts name it; empty without a ladder."""
     are_sent: bool = True
@@ -148,11 +162,13 @@ class PromptBuilder:
 
     async def build(
         self, packet: DecisionPacket, usable: tuple[ToolSpec, ...], handover: Handover | None = None
-    ) -> tuple[tuple[Mapping[str, Any], ...], tuple[ToolSpec, ...], ModelRequestEvent]:
+    ) -> BuiltPrompt:
         """Build a prompt: its messages, the tools offered with it, and its receipt, whose large parts are in blobs.
 
         With `handover`, the prompt shows evidence of the Long Track in addition to the packet.
         """
+        if (draft := await self._build_draft(packet, usable)) is not None:
+            return draft
         built = self._render(packet.model_copy(update={"evidence": handover.evidence}) if handover else packet)
         if len(built.messages) == 1:
             raise UsageError(
@@ -163,7 +179,27 @@ class PromptBuilder:
         # `recall` is useless if nothing was left out.
         hidden = RECALL if self.settings.style in CHRONOLOGICAL and not built.left_out else None
         offered = tuple(tool for tool in usable if tool is not hidden and tool in self._tools)
-        receipt = ModelRequestEvent(
+        receipt = await self._receipt(packet, built, offered, self.settings.renderer)
+        return BuiltPrompt(built.messages, offered, receipt)
+
+    async def _build_draft(self, packet: DecisionPacket, usable: Sequence[ToolSpec]) -> BuiltPrompt | None:
+        """A prompt for a text in plain words, if a rule wants one and enough of an excerpt fits."""
+        rules = self.settings.drafts if self.settings.memory == "packet" else ()
+        offered = tuple(tool for tool in usable if tool in self._tools)
+        rule = choose_rule(rules, packet, [tool.name for tool in offered])
+        built = render_draft(packet, rule, self.settings.limit, self._count) if rule else None
+        if rule is None or built is None:
+            return None
+        self._counted = built.tokens["total"]
+        offered = tuple(tool for tool in offered if tool.name == rule.tool)
+        args = other_arguments(rule, packet)
+        drafting = Drafting(rule.tool, rule.argument, rule.count, rule.temperature, rule.max_tokens, args)
+        return BuiltPrompt(built.messages, offered, await self._receipt(packet, built, offered, DRAFT), drafting)
+
+    async def _receipt(
+        self, packet: DecisionPacket, built: Rendered | Chat, offered: Sequence[ToolSpec], renderer: str
+    ) -> ModelRequestEvent:
+        return ModelRequestEvent(
             packet_sha256=digest(canonical(packet)),
             prompt_sha256=digest(canonical(built.messages)),
             messages=await self._offloader.messages(built.messages, bounded=self.settings.memory == "packet"),
@@ -172,12 +208,11 @@ class PromptBuilder:
             left_out=built.left_out,
             offered=tuple(tool.name for tool in offered),
             counter=_counter_record(self.counter),
-            renderer=self.settings.renderer,
+            renderer=renderer,
             rung=self.settings.rung,
             turn=packet.turn,
             **await self._changed_tools(),
         )
-        return built.messages, offered, receipt
 
     async def _changed_tools(self) -> dict[str, Any]:
         """The receipt's fields for tools that the stream does not have yet."""

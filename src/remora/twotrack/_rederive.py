@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from remora.context.budget import check_limit
 from remora.context.contracts import ToolSpec
+from remora.context.drafting import RENDERER as DRAFT
 from remora.context.handover import LongTrack
 from remora.context.projection import EMPTY, PROJECTOR, apply
 from remora.context.render import (
@@ -197,7 +198,7 @@ class _Run:
                 return await self._result(event)
             case EscalationEvent(handed=handed):
                 self._above = bool(handed)
-            case ModelRequestEvent(renderer=renderer) if renderer == DOCUMENT:
+            case ModelRequestEvent(renderer=renderer) if renderer in (DOCUMENT, DRAFT):
                 recorded = await _whole_prompt(event, self._wiring.blobs)
                 return Rederived(recorded, recorded)
             case ModelRequestEvent():

@@ -62,6 +62,7 @@ class ReplyRecorder:
             finish=decision.finish,
             error=error,
             fit=dict(decision.fit),
+            drafts=tuple(dict(draft) for draft in decision.drafts),
             delta=agent_evidence(text, delta) if self.prompts.settings.style in CHRONOLOGICAL else delta,
         )
         miscounted = self.prompts.usage_notice(decision.usage)

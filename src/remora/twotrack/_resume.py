@@ -38,6 +38,8 @@ class ResumeState:
     """As `open_call`, for the agent's check."""
     calls: tuple[Call, ...] = ()
     """Calls of the last reply that have not started."""
+    are_drafts: bool = False
+    """Those calls are alternatives: they are made until one succeeds."""
     answer: ModelResponseEvent | None = None
     """A reply without any call, which is the run's result."""
     submitted: SubmitResultEvent | None = None
@@ -70,12 +72,16 @@ def _advance(now: ResumeState, event: Event) -> ResumeState:
             return replace(now, turn_begun=False, asked=None, undecided=now.undecided + 1)
         case ModelResponseEvent(calls=calls):
             answer = None if calls else event
-            return replace(now, turn_begun=False, asked=None, calls=calls, answer=answer, undecided=0)
+            drafts = bool(event.drafts)
+            return replace(
+                now, turn_begun=False, asked=None, calls=calls, are_drafts=drafts, answer=answer, undecided=0
+            )
         case ToolCallEvent():
             return replace(now, open_call=event, calls=_calls_after(now.calls, event.call_id))
         case ToolResultEvent(outcome=outcome):
             failures = now.failures + 1 if outcome in ("error", "unknown") else 0
-            return replace(now, open_call=None, failures=failures)
+            calls = () if now.are_drafts and not failures else now.calls
+            return replace(now, open_call=None, failures=failures, calls=calls)
         case UserInputEvent():  # a person asks for more: what ended the run, or nearly did, no longer counts
             return replace(now, calls=(), answer=None, submitted=None, failures=0, undecided=0)
         case SubmitResultEvent():

@@ -146,16 +146,19 @@ class Track(TrackParts):
         shown = project(drafts, start=self.packet)
         usable = tuple(tool for tool in self.tools if not self._is_worn_out(tool, shown))
         try:
-            messages, offered, receipt = await self._asked.build(shown, usable, self._handover)
+            built = await self._asked.build(shown, usable, self._handover)
         except UsageError:
             raise
         except RemoraError:
             await self.context.record(*drafts)
             raise
-        if resumed is None or resumed.asked is None or resumed.asked.prompt_sha256 != receipt.prompt_sha256:
-            drafts.append(receipt)
+        if resumed is None or resumed.asked is None or resumed.asked.prompt_sha256 != built.receipt.prompt_sha256:
+            drafts.append(built.receipt)
         await self.context.record(*drafts)
-        return Prompt(messages, offered, tuple(shown.candidate_actions), shown.turn, self._after_cut, shown.goal)
+        candidates = tuple(shown.candidate_actions)
+        return Prompt(
+            built.messages, built.offered, candidates, shown.turn, self._after_cut, shown.goal, built.drafting
+        )
 
     def _is_worn_out(self, tool: ToolSpec, shown: DecisionPacket) -> bool:
         """Whether another call of the tool can tell nothing new."""
