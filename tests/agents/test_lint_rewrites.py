@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -31,11 +32,15 @@ b",
     return '''
 %s
 ''' % text
+    found = []
+    for name in names:
+        name = name.strip()
 """
 SHOWN = {
     "a block with what continues it": ("E722", 11, 16),
     "a loop with its body": ("E741", 7, 10),
     "a statement with brackets and texts over several lines": ("N806", 2, 6),
+    "the loop around its only statement": ("PLW2901", 21, 22),
 }
 
 
@@ -49,17 +54,19 @@ async def test_the_lines_to_write_anew_are_whole_statements(
 ) -> None:
     tools = lint_tools(LINES)
     (tmp_path / "ruff.toml").write_text(f'lint.select = ["{code}"]\n')
-    shown = (await _call(tools, "run_linter"))["excerpts"][0]
-    assert shown["start_line"] == first
-    assert shown["text"].split("\n") == LINES.decode().split("\n")[first - 1 : last]
+    value = await _call(tools, "run_linter")
+    known, shown = value["knowledge_delta"], value["excerpts"][1]
+    assert (known["edit_first"], known["edit_last"], shown["start_line"]) == (first, last, first)
+    lines = LINES.decode().split("\n")[first - 1 : last]
+    assert dedent("\n".join(lines)) in shown["text"]
 
 
-async def test_the_rules_own_example_is_shown(lint_tools: Make) -> None:
+async def test_a_model_sees_the_message_and_the_rules_own_example(lint_tools: Make) -> None:
     tools = lint_tools(b"def f(names):\n    return [l for l in names]\n")
-    example = (await _call(tools, "run_linter"))["excerpts"][1]
-    assert example["label"] == "example"
-    assert example["text"].startswith("# before\nl = 0\n")
-    assert "# after\nL = 0\n" in example["text"]
+    shown = (await _call(tools, "run_linter"))["excerpts"][1]["text"]
+    assert shown.startswith("E741: Ambiguous variable name: `l`\nAn example of this rule:\n```python\nl = 0\n")
+    assert "```\nis better written as\n```python\nL = 0\n" in shown
+    assert "This is the code:\n```python\nreturn [l for l in names]\n```\n" in shown
 
 
 async def test_a_rule_whose_fix_needs_an_import_is_left_to_people(lint_tools: Make, tmp_path: Path) -> None:
@@ -88,6 +95,46 @@ async def test_an_edit_in_a_models_own_words_is_marked_unsafe(lint_tools: Make) 
     tools = lint_tools(b"def f(names):\n    return [l for l in names]\n")
     value = await _call(tools, "edit_lines", first=2, last=2, text="return [name for name in names]")
     assert value["knowledge_delta"]["unsafe_fixes"] == 1
+
+
+KEPT = {
+    "a comment": (
+        b"def f(x):\n    # the first\n    return [l for l in x]\n",
+        2,
+        "return [item for item in x]",
+        "# the first",
+    ),
+    "a name": (b"def f(x):\n    return [l for l in sorted(x)]\n", 2, "return [item for item in x]", "sorted"),
+    "a return": (b"def f(x):\n    return [l for l in x]\n", 2, "[item for item in x]", "return"),
+    "a number": (b"def f(x):\n    return [l + 25 for l in x]\n", 2, "return [item for item in x]", "25"),
+    "a text": (b"def f(x):\n    return ['no: ' + l for l in x]\n", 2, "return ['yes: ' + item for item in x]", "no"),
+}
+
+
+@pytest.mark.parametrize(("data", "first", "text", "kept"), KEPT.values(), ids=KEPT.keys())
+async def test_an_edit_keeps_all_words_that_have_no_error(
+    lint_tools: Make, data: bytes, first: int, text: str, kept: str
+) -> None:
+    value = await _call(lint_tools(data), "edit_lines", first=first, last=data.count(b"\n"), text=text)
+    assert value["error"].startswith("Keep ")
+    assert kept in value["error"]
+
+
+async def test_code_between_fences_is_taken_out_of_a_reply(lint_tools: Make) -> None:
+    tools = lint_tools(b"def f(names):\n    return [l for l in names]\n")
+    reply = "Here it is:\n```python\nreturn [name for name in names]\n```\nThe name is longer."
+    value = await _call(tools, "edit_lines", first=2, last=2, text=reply)
+    assert (value["error"], value["outcome"]) == (None, "success")
+
+
+async def test_after_a_refused_edit_the_next_error_is_shown_and_after_the_last_the_work_ends(lint_tools: Make) -> None:
+    tools = lint_tools(b"def f(names):\n    a = [l for l in names]\n    return a, [l for l in names]\n")
+    assert (await _call(tools, "run_linter"))["knowledge_delta"]["edit_first"] == 2
+    refused = await _call(tools, "edit_lines", first=2, last=2, text="a = [l for l in names]")
+    assert (refused["outcome"], refused["knowledge_delta"]["edit_first"]) == ("error", 3)
+    last = await _call(tools, "edit_lines", first=3, last=3, text="return a, [l for l in names]")
+    assert last["knowledge_delta"]["next_step"] == "end"
+    assert last["excerpts"][1]["text"] == ""
 
 
 async def test_an_edit_that_repeats_the_shown_lines_around_its_own_replaces_all_of_them(

@@ -98,7 +98,11 @@ def why_unfounded(text, facts, evidence, fewest, around=""):
         return f"Nothing in the code is about `{strange[0]}`"
     # A common word that the code has too, such as `name`, says half as much as a rare one.
     founded = sum(2 if word in said else 1 for word in every if is_among(word, known))
-    return "" if founded + tells_case(text) >= 2 * fewest - 1 else "It says nothing that only this code shows: use words of the code"
+    return (
+        ""
+        if founded + tells_case(text) >= 2 * fewest - 1
+        else "It says nothing that only this code shows: use words of the code"
+    )
 
 
 def is_among(word, known):

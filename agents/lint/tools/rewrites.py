@@ -3,9 +3,9 @@
 import json
 import re
 
-from blocks import NAMED, indent
+from blocks import NAMED, enclosing_rows, indent
 from edits import split_mark
-from findings import count_codes, describe_error, excerpt
+from findings import count_codes, describe_error
 from repairs import OPENING, TEXT
 
 from remora.scripts import external
@@ -19,11 +19,13 @@ MOST_ROWS = 14
 """Lines that are shown to be written anew. Of a longer statement, only its line with the error is."""
 MOST_RULES = 4
 """Rules whose documentation is read, at most."""
-MOST_EXAMPLE = 700
-"""Characters of a rule's example."""
 CONTINUES = r"\s*(?:elif|else|except|finally)\b"
-EXAMPLE = {"label": "example", "text": "", "start_line": 1}
-"""Replaces the excerpt with a rule's example by an empty one, because nothing is to be written."""
+REWRITTEN = {"label": "lint error", "text": "", "start_line": 1}
+"""Replaces the excerpt of an error by an empty one, because nothing is to be written anew."""
+COMMENT = r"(?m)(?:^|\s)#\s?[^\n]*\w[^\n]*$"
+WORD = r"[A-Za-z_]{2,}\w*|(?<!%)\b[A-Za-z]\b|\b\d[\d.]*"
+MOST_EXAMPLE = 800
+"""Characters of a rule's example, at most."""
 BRACKETS = ("()", "[]", "{}")
 _docs = {}
 
@@ -66,10 +68,19 @@ def rows_to_rewrite(whole, error):
     first, last = mine[0][0], mine[-1][1]
     if re.match(CONTINUES, whole[first - 1]):
         first = opening_row(whole, first)
+    first = only_statement_of(whole, first, last)
     if re.match(OPENING, whole[first - 1]) and not re.match(NAMED, whole[first - 1]):
         block = last_of_block(whole, first, last)
         last = block if block - first < MOST_ROWS else last
     return (first, last) if last - first < MOST_ROWS else (row, min(end, row + 2))
+
+
+def only_statement_of(whole, first, last):
+    """The row of the loop whose body is nothing but these lines, or else the first of them."""
+    above = enclosing_rows(whole, first)
+    looped = above and re.match(r"\s*(?:async\s+)?(?:for|while)\b", whole[above[0] - 1])
+    alone = looped and above[0] == first - 1 and last_of_block(whole, above[0], above[0]) == last
+    return above[0] if alone else first
 
 
 def opening_row(whole, row):
@@ -107,21 +118,37 @@ def logical_rows(whole):
     return rows
 
 
-async def excerpts(text, errors, lines, known):
-    """What to show of the errors: the lines that a model writes anew and the rule's example, or the first error."""
-    if known.get("next_step") != "edit":
-        return [excerpt(text, errors, lines), EXAMPLE]
-    meant = [error for error in errors if describe_error(error) == known["needs_edit"][0]]
-    whole = split_mark(text)[1]
-    first, last = rows_to_rewrite(whole, meant[0])
-    shown = "\n".join(line.rstrip()[:200] for line in whole[first - 1 : last])
-    doc = await explain_rule(meant[0]["code"])
-    example = f"# before\n{doc['before']}\n# after\n{doc['after']}"
-    example = example if doc["before"] and doc["after"] and len(example) <= MOST_EXAMPLE else ""
-    return [
-        {"label": "first errors", "text": shown, "start_line": first},
-        {"label": "example", "text": example, "start_line": 1},
+async def to_rewrite(text, errors, known, below=0):
+    """What a model needs to write the next error's lines anew, as knowledge and excerpt; the end if there is none.
+
+    Only errors below a row count: those above were tried.
+    """
+    wanted = known.get("needs_edit", []) if known.get("next_step") == "edit" else []
+    next_ones = [one for one in errors if describe_error(one) in wanted and one["location"]["row"] > below]
+    if not next_ones:
+        ended = {"next_step": "end"} if wanted else {}
+        return {**known, **ended}, REWRITTEN
+    whole, error = split_mark(text)[1], next_ones[0]
+    first, last = rows_to_rewrite(whole, error)
+    old = [line.rstrip() for line in whole[first - 1 : last]]
+    line = whole[error["location"]["row"] - 1].strip()[:120]
+    doc = await explain_rule(error["code"])
+    example = [*fenced(doc["before"]), "is better written as", *fenced(doc["after"])]
+    said = [
+        f"{error['code']}: {error['message']}",
+        *([f"It is in the line `{line}`."] if len(old) > 1 else []),
+        *(["An example of this rule:", *example] if doc["after"] and len(str(example)) < MOST_EXAMPLE else []),
+        "This is the code:",
+        *fenced("\n".join(row[len(indent(old)) :] for row in old)),
+        "Write this code again, with that error fixed. Change nothing else: it must do the same.",
     ]
+    shown = {"label": REWRITTEN["label"], "text": "\n".join(said), "start_line": first}
+    return {**known, "edit_first": first, "edit_last": last}, shown
+
+
+def fenced(code):
+    """The lines of code between fences."""
+    return ["```python", code, "```"]
 
 
 def widened(whole, edit, errors):
@@ -157,3 +184,25 @@ async def _undefined(text):
     done = await run_command(argv, stdin=text)
     errors = json.loads(done["stdout"]) if done["returncode"] in (0, 1) else []
     return [found for error in errors for found in re.findall(r"`[^`]+`", error["message"])[:1]]
+
+
+async def refusal_of_words(old, edit, errors):
+    """Why an edit of a model's own is refused for what it takes away; empty if it is not.
+
+    Only words of the error's message, and of the bad half of the rule's example, may go.
+    """
+    new = edit["text"]
+    gone = [comment for comment in re.findall(COMMENT, old) if comment.strip("# ") not in new]
+    if gone:
+        return f"Keep the comment `{gone[0].strip()}`"
+    meant = [error for error in errors if edit["first"] <= error["location"]["row"] <= edit["last"]]
+    docs = [await explain_rule(error["code"]) for error in meant[:MOST_RULES]]
+    kept = re.findall(WORD, "\n".join([new, *[error["message"] for error in meant], *[doc["before"] for doc in docs]]))
+    lost = [word for word in re.findall(WORD, old) if word not in kept]
+    return f"Keep `{lost[0]}`" if lost else ""
+
+
+def unfenced(text):
+    """The code of a reply that has it between fences, or the text as it is."""
+    found = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)
+    return found[0].rstrip("\n") if found else text
