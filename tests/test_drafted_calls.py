@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remora.context.contracts import ToolSpec
-from remora.events import Call, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
+from remora.events import Call, Event, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
 from remora.inference import FirstCandidatePolicy
 from remora.ports import Decision, Prompt, ToolOutput
 from remora.subagent import DraftRule, SubagentDefinition
@@ -67,6 +67,20 @@ async def test_the_first_draft_that_the_tool_takes_is_the_last_that_is_made() ->
     assert results == ["error", "success"]
     (reply,) = [event for event in events if isinstance(event, ModelResponseEvent) and event.drafts]
     assert [draft["text"] for draft in reply.drafts] == list(TEXTS)
+
+
+async def test_refused_drafts_of_one_turn_are_one_failure_in_the_run_and_after_a_crash() -> None:
+    bad = drafted("Bad one.", "Bad two.", "Bad three.")
+    stage = stage_of(ScriptedModel(bad, drafted("Bad four.", "Bad five."), ("submit_result", {"summary": "done"})))
+    ending = await stage.run()
+    assert ending.reason == "submitted"  # and not `error_limit`
+    events = await stage.events()
+    counts = [resume_state(events[: place + 1]).failures for place, event in enumerate(events) if is_note(event)]
+    assert counts == [0, 0, 1, 1, 2]
+
+
+def is_note(event: Event) -> bool:
+    return isinstance(event, ToolResultEvent) and event.tool == "write_note"
 
 
 async def test_calls_that_are_no_drafts_are_all_made() -> None:

@@ -32,7 +32,7 @@ from remora.nodes import CodeNode
 from remora.ports import AgentResult, Policy, ToolOutput, Tools, Workspace
 from remora.rules import Ruling
 from remora.subagent import ESCALATE_TOOL, NO_TOOL_FITS_TOOL, SUBMIT_RESULT_TOOL, SubagentDefinition
-from remora.twotrack import ResumeState, Track, resume_state
+from remora.twotrack import ResumeState, Track, has_failed, resume_state
 
 START_SEQ = 0
 """The seq of `agent_start`, which proves a count that another agent's check found."""
@@ -195,8 +195,9 @@ class Runner:
             if call.tool == ESCALATE_TOOL:
                 await self._move_after(self._deciding.ask(call))
                 return None
-            self._count_result(await self._call(call))
-            if are_drafts and not self._failures:
+            result = await self._call(call)
+            self._count_result(result, is_last=not are_drafts or call is calls[-1])
+            if are_drafts and not has_failed(result):
                 break
         if len(calls) > MAX_CALLS:
             await self.track.notice("too_many_calls", f"{len(calls)} calls in one reply: {MAX_CALLS} were made")
@@ -266,9 +267,9 @@ class Runner:
             await self.track.finish_call(call, self._tool_function(call), changes=self._workspace.take_changes)
         )
 
-    def _count_result(self, result: ToolResultEvent) -> None:
+    def _count_result(self, result: ToolResultEvent, *, is_last: bool = True) -> None:
         self._collect_files(result)
-        self._failures = self._failures + 1 if result.outcome in ("error", "unknown") else 0
+        self._failures = self._failures + is_last if has_failed(result) else 0
 
     def _collect_files(self, result: ToolResultEvent) -> None:
         self._files.extend(result.files)

@@ -9,7 +9,7 @@ from remora.twotrack._offload import MAX_INLINE
 from remora.twotrack._prompts import Memory, PromptSettings
 from remora.twotrack._recall import recall_from
 from remora.twotrack._rederive import Rederived, Rules, lacks_prompts, raw_value, rederive, with_prompts
-from remora.twotrack._resume import ResumeState, past_prompts, resume_state
+from remora.twotrack._resume import ResumeState, has_failed, past_prompts, resume_state
 from remora.twotrack._settings import TrackSettings
 from remora.twotrack._track import Track
 from remora.twotrack._twotrack import GivenOutcome, Running, TwoTrack
@@ -33,6 +33,7 @@ __all__ = [
     "TwoTrack",
     "Wiring",
     "carried",
+    "has_failed",
     "lacks_prompts",
     "past_prompts",
     "raw_value",

@@ -78,10 +78,8 @@ def _advance(now: ResumeState, event: Event) -> ResumeState:
             )
         case ToolCallEvent():
             return replace(now, open_call=event, calls=_calls_after(now.calls, event.call_id))
-        case ToolResultEvent(outcome=outcome):
-            failures = now.failures + 1 if outcome in ("error", "unknown") else 0
-            calls = () if now.are_drafts and not failures else now.calls
-            return replace(now, open_call=None, failures=failures, calls=calls)
+        case ToolResultEvent():
+            return _after_result(now, event)
         case UserInputEvent():  # a person asks for more: what ended the run, or nearly did, no longer counts
             return replace(now, calls=(), answer=None, submitted=None, failures=0, undecided=0)
         case SubmitResultEvent():
@@ -93,6 +91,19 @@ def _advance(now: ResumeState, event: Event) -> ResumeState:
         case AgentEndEvent():
             return replace(now, ended=event)
     return now
+
+
+def has_failed(result: ToolResultEvent) -> bool:
+    """Whether a call counts as failed."""
+    return result.outcome in ("error", "unknown")
+
+
+def _after_result(now: ResumeState, result: ToolResultEvent) -> ResumeState:
+    """The state after a result. A failed draft does not count while another one is left to try."""
+    if has_failed(result):
+        is_last = not (now.are_drafts and now.calls)
+        return replace(now, open_call=None, failures=now.failures + is_last)
+    return replace(now, open_call=None, failures=0, calls=() if now.are_drafts else now.calls)
 
 
 def _calls_after(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
