@@ -187,19 +187,26 @@ async def _undefined(text):
 
 
 async def refusal_of_words(old, edit, errors):
-    """Why an edit of a model's own is refused for what it takes away; empty if it is not.
+    """Why an edit of a model's own is refused for what it takes away or adds; empty if it is not.
 
-    Only words of the error's message, and of the bad half of the rule's example, may go.
+    Words may go if the error's message or the bad half of the rule's example has them, and come if the message or the
+    good half has them, or if they are a new name for one that the message names.
     """
-    new = edit["text"]
-    gone = [comment for comment in re.findall(COMMENT, old) if comment.strip("# ") not in new]
+    gone = [comment for comment in re.findall(COMMENT, old) if comment.strip("# ") not in edit["text"]]
     if gone:
         return f"Keep the comment `{gone[0].strip()}`"
     meant = [error for error in errors if edit["first"] <= error["location"]["row"] <= edit["last"]]
     docs = [await explain_rule(error["code"]) for error in meant[:MOST_RULES]]
-    kept = re.findall(WORD, "\n".join([new, *[error["message"] for error in meant], *[doc["before"] for doc in docs]]))
-    lost = [word for word in re.findall(WORD, old) if word not in kept]
-    return f"Keep `{lost[0]}`" if lost else ""
+    said = " ".join([error["message"] for error in meant])
+    had, has = re.findall(WORD, old), re.findall(WORD, edit["text"])
+    may_go = re.findall(WORD, " ".join([said, *[doc["before"] for doc in docs]]))
+    may_come = re.findall(WORD, " ".join([said, *[doc["after"] for doc in docs]]))
+    lost = [word for word in had if word not in has and word not in may_go]
+    if lost:
+        return f"Keep `{lost[0]}`"
+    renamed = any(f"`{word}`" in said and word not in has for word in had)
+    added = [word for word in has if word not in had and word not in may_come]
+    return f"`{added[0]}` is neither in the code nor in the rule's example" if added and not renamed else ""
 
 
 def unfenced(text):
