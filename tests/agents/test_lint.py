@@ -289,18 +289,18 @@ async def test_code_cannot_be_deleted_to_be_rid_of_its_errors(lint_tools: Make, 
     assert _now(tmp_path) == data
 
 
-TRIED = "def f(x):\n    try:\n        return int(x)\n    except:\n        return 0\n"
-TESTS = "from a import f\n\n\ndef test_none():\n    assert f(None) == 0\n"
+LOOPED = "def f(x):\n    return [l for l in x]\n"
+TESTS = "from a import f\n\n\ndef test_all():\n    assert f([1, 2]) == [1, 2]\n"
 
 
 async def test_an_edit_must_leave_the_projects_tests_green(agent_tools: Make, tmp_path: Path) -> None:
-    tools = agent_tools("lint", {"a.py": TRIED, "test_a.py": TESTS, "ruff.toml": 'lint.select = ["E"]\n'}, "a.py:f")
-    broken = await _call(tools, "edit_lines", first=4, last=4, text="    except ValueError:")
-    assert broken["error"] == "It fails with the project's suite: test_a.py::test_none"
-    assert _now(tmp_path) == TRIED.encode()
-    kept = await _call(tools, "edit_lines", first=4, last=4, text="    except (TypeError, ValueError):")
+    tools = agent_tools("lint", {"a.py": LOOPED, "test_a.py": TESTS, "ruff.toml": 'lint.select = ["E"]\n'}, "a.py:f")
+    broken = await _call(tools, "edit_lines", first=2, last=2, text="return [name for name in x if name > 1]")
+    assert broken["error"] == "It fails with the project's suite: test_a.py::test_all"
+    assert _now(tmp_path) == LOOPED.encode()
+    kept = await _call(tools, "edit_lines", first=2, last=2, text="return [name for name in x]")
     assert (kept["error"], kept["outcome"]) == (None, "success")
-    assert b"except (TypeError, ValueError):" in _now(tmp_path)
+    assert b"[name for name in x]" in _now(tmp_path)
 
 
 async def test_all_safe_fixes_are_one_call_and_all_others_are_marked(lint_tools: Make, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ b",
         print(l)
     try:
         print(text)
-    except:
+    except Exception:
         pass
     else:
         text = ""
@@ -37,7 +37,7 @@ b",
         name = name.strip()
 """
 SHOWN = {
-    "a block with what continues it": ("E722", 11, 16),
+    "a block with what continues it": ("BLE001", 11, 16),
     "a loop with its body": ("E741", 7, 10),
     "a statement with brackets and texts over several lines": ("N806", 2, 6),
     "the loop around its only statement": ("PLW2901", 21, 22),
@@ -118,6 +118,20 @@ async def test_an_edit_keeps_all_words_that_have_no_error(
     value = await _call(lint_tools(data), "edit_lines", first=first, last=data.count(b"\n"), text=text)
     assert value["error"].startswith("Keep ")
     assert kept in value["error"]
+
+
+async def test_an_edit_brings_nothing_that_is_neither_in_the_code_nor_in_the_rules_example(
+    lint_tools: Make, tmp_path: Path
+) -> None:
+    tools = lint_tools(b"def f(log, x):\n    log.info(f'{x} done')\n")
+    (tmp_path / "ruff.toml").write_text('lint.select = ["G004"]\n')
+    other = await _call(tools, "edit_lines", first=2, last=2, text="log.debug('%s done', x)")
+    assert other["error"] == "`debug` is neither in the code nor in the rule's example"
+    example = "import logging\nlogging.basicConfig(format='%(message)s', level=logging.INFO)\nlog.info('{x} done')"
+    copied = await _call(tools, "edit_lines", first=2, last=2, text=example)
+    assert "copies the rule's example" in copied["error"]
+    good = await _call(tools, "edit_lines", first=2, last=2, text="log.info('%s done', x)")
+    assert (good["error"], good["outcome"]) == (None, "success")
 
 
 async def test_code_between_fences_is_taken_out_of_a_reply(lint_tools: Make) -> None:

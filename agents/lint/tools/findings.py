@@ -18,9 +18,9 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 
 
 LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
-DESIGN = r"C901|FBT\d+|PERF401|PLR09\d\d|RUF059|E712"
-"""Rules about design (too many branches, a flag as an argument), names, or lines that are far apart (a list and the
-loop that fills it): no edit of a few lines makes it better."""
+DESIGN = r"C901|FBT\d+|PERF401|PLR09\d\d|RUF059|E712|E501|E722|D\d\d\d"
+"""Rules about design (too many branches, a flag as an argument), names, what an error handler is for, long lines, words
+of docstrings, or lines that are far apart: of these, no edit of a model in its own words was one to keep."""
 COMMENTS = r"RUF10\d"
 """Rules about comments for linters, such as `noqa`: not needed, renamed, in a new form."""
 MISFITS = ("F502", "F503", "F504", "F505", "F506", "F507", "F508", "F522", "F523", "F524", "F525")

@@ -23,7 +23,9 @@ CONTINUES = r"\s*(?:elif|else|except|finally)\b"
 REWRITTEN = {"label": "lint error", "text": "", "start_line": 1}
 """Replaces the excerpt of an error by an empty one, because nothing is to be written anew."""
 COMMENT = r"(?m)(?:^|\s)#\s?[^\n]*\w[^\n]*$"
-WORD = r"[A-Za-z_]{2,}\w*|(?<!%)\b[A-Za-z]\b|\b\d[\d.]*"
+WORD = r"[A-Za-z_]{2,}\w*|(?<![%:])\b[A-Za-z]\b(?![\"'])|\b\d[\d.]*"
+MOST_COPIED = 4
+"""Words of the rule's example that an edit may bring, at most."""
 MOST_EXAMPLE = 800
 """Characters of a rule's example, at most."""
 BRACKETS = ("()", "[]", "{}")
@@ -206,7 +208,10 @@ async def refusal_of_words(old, edit, errors):
         return f"Keep `{lost[0]}`"
     renamed = any(f"`{word}`" in said and word not in has for word in had)
     added = [word for word in has if word not in had and word not in may_come]
-    return f"`{added[0]}` is neither in the code nor in the rule's example" if added and not renamed else ""
+    if added and not renamed:
+        return f"`{added[0]}` is neither in the code nor in the rule's example"
+    copied = [word for word in sorted(set(has)) if word not in had and word not in re.findall(WORD, said)]
+    return f"It copies the rule's example: {', '.join(copied[:3])}" if len(copied) > MOST_COPIED else ""
 
 
 def unfenced(text):
