@@ -46,7 +46,8 @@ def why_unproven(text, facts, evidence, file=""):
     calls_itself = len(re.findall(rf"\b{re.escape(facts['name'])}\(", evidence)) > 1
     for claim in [one for one in CLAIMS if re.search(one, low)]:
         found = re.search(claim, low).group(0)
-        if not re.search(CLAIMS[claim], evidence) and not (found.startswith("recurs") and calls_itself):
+        is_shown = re.search(CLAIMS[claim], evidence) or found in words_of(evidence)
+        if not is_shown and not (found.startswith("recurs") and calls_itself):
             return f"Nothing in the code shows `{found}`"
     for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?\b", text):
         if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\.?\d)", f"{evidence} {file}"):
@@ -63,12 +64,8 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
     low = text.lower()
     if re.search(r"[\"']\s*" + re.escape(low.rstrip(". ")), evidence.lower()):
         return "It is a text that the code shows to others: say what the code does"
-    raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
-    for name in re.findall(ERROR, text):
-        if name not in raised and name not in evidence:
-            return f"`{name}` is not raised in this code"
-    if re.search(r"\brais(?:e|es|ing)\b|\bthrows?\b|\berror if\b", low) and not raised:
-        return "The code raises nothing itself"
+    if wrong := why_no_error(text, behaviour, evidence):
+        return wrong
     ends = behaviour.get("returns", [])
     none = behaviour.get("falls_through") or [one for one in ends if one["kind"] == "none"]
     if re.search(r"\breturns? none\b|\bor none\b|\bnone if\b", low) and not none:
@@ -86,11 +83,22 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
     return unproven or why_unfounded(text, facts, evidence, fewest, f"{file} {source}")
 
 
+def why_no_error(text, behaviour, evidence):
+    """What the sentence says about errors and the code does not do."""
+    raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
+    for name in re.findall(ERROR, text):
+        if name not in raised and name not in evidence:
+            return f"`{name}` is not raised in this code"
+    if re.search(r"\brais(?:e|es|ing)\b|\bthrows?\b|\berror if\b", text.lower()) and not raised:
+        return "The code raises nothing itself"
+    return ""
+
+
 def why_unfounded(text, facts, evidence, fewest, around=""):
     """Why the sentence is not about this code: too few of its words are in it, or too many are nowhere near it."""
     known = list(dict.fromkeys(stem(word) for word in words_of(evidence)))
     near = [*known, *dict.fromkeys(stem(word) for word in words_of(around))]
-    every = [word for word in dict.fromkeys(new_words(text, facts)) if len(word) > 3]
+    every = [word for word in new_words(text, facts) if len(word) > 3]
     said = [word for word in every if word not in COMMON]
     verbs = [stem(verb) for verb in VERBS]
     strange = [word for word in said if stem(word) not in verbs and not is_among(word, near)]
@@ -98,6 +106,9 @@ def why_unfounded(text, facts, evidence, fewest, around=""):
         return f"Nothing in the code is about `{strange[0]}`"
     # A common word that the code has too, such as `name`, says half as much as a rare one.
     founded = sum(2 if word in said else 1 for word in every if is_among(word, known))
+    given = [one["name"] for one in facts.get("parameters") or []]
+    named = [name for name in re.findall(r"`([A-Za-z_]\w*)`", text) if name not in [*given, facts["name"], "self"]]
+    founded += 3 * len([name for name in named if re.search(rf"\b{name}\b", evidence)])
     return "" if founded + tells_case(text) >= 2 * fewest - 1 else "It says nothing that only this code shows: use words of the code"
 
 
