@@ -109,7 +109,8 @@ def why_unfounded(text, facts, evidence, fewest, around=""):
     given = [one["name"] for one in facts.get("parameters") or []]
     named = [name for name in re.findall(r"`([A-Za-z_]\w*)`", text) if name not in [*given, facts["name"], "self"]]
     founded += 3 * len([name for name in named if re.search(rf"\b{name}\b", evidence)])
-    return "" if founded + tells_case(text) >= 2 * fewest - 1 else "It says nothing that only this code shows: use words of the code"
+    enough = founded + tells_case(text) >= 2 * fewest - 1
+    return "" if enough else "It says nothing that only this code shows: use words of the code"
 
 
 def is_among(word, known):
