@@ -6,7 +6,8 @@ from prose import new_words, stem, words_of
 from words import COMMON, VERBS
 
 EMPTY = (
-    r"(?i)\b(?:helper|utility|simply|various|certain|this function|this method|the function|the method|appropriate)\b"
+    r"(?i)\b(?:helper|utility|simply|various|certain|this function|this method|the function|the method|appropriate)"
+    r"\b(?! `)"
 )
 NO_VERB = r"(?:ing|ed|ly|tion|ment|ness|ity|er|or|al)$"
 ERROR = r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b"
@@ -70,6 +71,8 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
     none = behaviour.get("falls_through") or [one for one in ends if one["kind"] == "none"]
     if re.search(r"\breturns? none\b|\bor none\b|\bnone if\b", low) and not none:
         return "The code does not return None"
+    if returns_function(evidence) and not re.search(MAKES, low):
+        return "The code returns a function: say so"
     own = [one for one in ends if one["kind"] == "self"]
     if re.search(r"\breturns? (?:self|itself)\b|\bchain", low) and not own:
         return "The code does not return `self`"
@@ -81,6 +84,15 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
         return "The code changes no argument in place"
     unproven = why_unproven(text, facts, evidence, file)
     return unproven or why_unfounded(text, facts, evidence, fewest, f"{file} {source}")
+
+
+MAKES = r"^(?:returns?|creates?|makes?|builds?|gets?|decorates?|wraps?)\b|\bfunction|\bcallable|\bdecorator|\bclosure"
+
+
+def returns_function(code):
+    """Whether the code returns a function that it defines."""
+    inner = re.findall(r"(?m)^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", code)
+    return any(re.search(rf"(?m)^[ \t]+return[ \t]+{name}[ \t]*$", code) for name in inner)
 
 
 def why_no_error(text, behaviour, evidence):
