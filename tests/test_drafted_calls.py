@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from remora.app import SystemClock
 from remora.context.contracts import ToolSpec
 from remora.events import Call, Event, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
-from remora.inference import FirstCandidatePolicy
+from remora.inference import EstimatedCounter, FirstCandidatePolicy
 from remora.ports import Decision, Prompt, ToolOutput
 from remora.subagent import DraftRule, SubagentDefinition
 from remora.testing import ScriptedModel
-from remora.twotrack import resume_state
+from remora.twotrack import Identity, PromptSettings, Rules, Wiring, rederive, resume_state
 from test_runner import CountingTools, Stage
 
 TEXTS = ("Bad one.", "Good one.", "Good two.")
@@ -132,3 +133,21 @@ async def test_a_prompt_for_a_draft_offers_its_tool_alone_and_the_receipt_names_
     assert asked[0].drafting.argument == "text"
     assert asked[0].messages[0] == {"role": "system", "content": "Write a sentence."}
     assert "def f():" in asked[0].text
+
+
+async def test_other_rules_for_packets_leave_the_prompt_of_a_draft_as_it_was() -> None:
+    stage = stage_of(FirstCandidatePolicy(), drafts=(RULE,))
+    await stage.run()
+    wiring = Wiring(
+        identity=Identity("01M7AGENT"),
+        goal="Fix a.py:f",
+        prompts=PromptSettings(0),
+        writer=stage.writer,
+        blobs=stage.blobs,
+        counter=EstimatedCounter(),
+        clock=SystemClock(),
+    )
+    steps = [step async for step in rederive(await stage.events(), wiring, Rules(style="markdown"))]
+    asked = [(step.recorded, step.event) for step in steps if isinstance(step.recorded, ModelRequestEvent)]
+    assert "draft-1" in [recorded.renderer for recorded, _ in asked]
+    assert all(recorded == event for recorded, event in asked if recorded.renderer == "draft-1")

@@ -675,3 +675,30 @@ async def test_a_function_that_only_passes_on_to_one_of_its_name_is_left_alone(m
     more = "\n    ".join(["words = list(words)", "words.sort()", "check(words)"])
     value = await _call(make(passed.format(more), "valid_words"), "read_current_docstring")
     assert value["knowledge_delta"]["docstring_state"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Return a weak method of `obj`, handling every other object too.", "Return a weak method of `obj`."),
+        ("Return a weak method of `obj`, including its environment.", "Return a weak method of `obj`."),
+        ("Return a weak method, with `callback` for the environment.", "Return a weak method."),
+        ("Return a weak method of `obj`, or a reference if it is no method.", None),
+        ("Read the environment of `obj`, and return a weak reference to it.", None),
+    ],
+)
+async def test_what_a_sentence_lists_or_handles_besides_is_left_out_and_steps_and_cases_stay(
+    make: Make, said: str, written: str | None
+) -> None:
+    value = await _call(make(PICK, "choose"), "write_docstring", summary=said)
+    assert value["result"]["docstring"] == (written or said), value["error"]
+
+
+async def test_a_sentence_about_code_that_returns_a_function_says_so(make: Make) -> None:
+    code = "def convert(rules):\n    table = dict(rules)\n\n    def apply(text):\n        return table[text]\n"
+    code += "\n    return apply\n"
+    tools = make(code, "convert")
+    value = await _call(tools, "write_docstring", summary="Apply a table of rules to the text.")
+    assert "returns a function" in value["error"]
+    value = await _call(tools, "write_docstring", summary="Return a function that looks a text up in a table.")
+    assert value["outcome"] == "success", value["error"]

@@ -6,7 +6,8 @@ from prose import new_words, stem, words_of
 from words import COMMON, VERBS
 
 EMPTY = (
-    r"(?i)\b(?:helper|utility|simply|various|certain|this function|this method|the function|the method|appropriate)\b"
+    r"(?i)\b(?:helper|utility|simply|various|certain|this function|this method|the function|the method|appropriate)"
+    r"\b(?! `)"
 )
 NO_VERB = r"(?:ing|ed|ly|tion|ment|ness|ity|er|or|al)$"
 ERROR = r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b"
@@ -46,7 +47,8 @@ def why_unproven(text, facts, evidence, file=""):
     calls_itself = len(re.findall(rf"\b{re.escape(facts['name'])}\(", evidence)) > 1
     for claim in [one for one in CLAIMS if re.search(one, low)]:
         found = [one.group(0) for one in re.finditer(claim, low)]
-        if not re.search(CLAIMS[claim], evidence) and not (found[0].startswith("recurs") and calls_itself):
+        is_shown = re.search(CLAIMS[claim], evidence) or found[0] in words_of(evidence)
+        if not is_shown and not (found[0].startswith("recurs") and calls_itself):
             return f"Nothing in the code shows `{found[0]}`"
     for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?\b", text):
         if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\.?\d)", f"{evidence} {file}"):
@@ -63,16 +65,14 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
     low = text.lower()
     if re.search(r"[\"']\s*" + re.escape(low.rstrip(". ")), evidence.lower()):
         return "It is a text that the code shows to others: say what the code does"
-    raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
-    for name in re.findall(ERROR, text):
-        if name not in raised and name not in evidence:
-            return f"`{name}` is not raised in this code"
-    if re.search(r"\brais(?:e|es|ing)\b|\bthrows?\b|\berror if\b", low) and not raised:
-        return "The code raises nothing itself"
+    if wrong := why_no_error(text, behaviour, evidence):
+        return wrong
     ends = behaviour.get("returns", [])
     none = behaviour.get("falls_through") or [one for one in ends if one["kind"] == "none"]
     if re.search(r"\breturns? none\b|\bor none\b|\bnone if\b", low) and not none:
         return "The code does not return None"
+    if returns_function(evidence) and not re.search(MAKES, low):
+        return "The code returns a function: say so"
     own = [one for one in ends if one["kind"] == "self"]
     if re.search(r"\breturns? (?:self|itself)\b|\bchain", low) and not own:
         return "The code does not return `self`"
@@ -86,11 +86,31 @@ def why_untrue(text, facts, behaviour, evidence, fewest=2, file="", source=""):
     return unproven or why_unfounded(text, facts, evidence, fewest, f"{file} {source}")
 
 
+MAKES = r"^(?:returns?|creates?|makes?|builds?|gets?|decorates?|wraps?)\b|\bfunction|\bcallable|\bdecorator|\bclosure"
+
+
+def returns_function(code):
+    """Whether the code returns a function that it defines."""
+    inner = re.findall(r"(?m)^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)", code)
+    return any(re.search(rf"(?m)^[ \t]+return[ \t]+{name}[ \t]*$", code) for name in inner)
+
+
+def why_no_error(text, behaviour, evidence):
+    """What the sentence says about errors and the code does not do."""
+    raised = [one["name"].split(".")[-1] for one in behaviour.get("raises", [])]
+    for name in re.findall(ERROR, text):
+        if name not in raised and name not in evidence:
+            return f"`{name}` is not raised in this code"
+    if re.search(r"\brais(?:e|es|ing)\b|\bthrows?\b|\berror if\b", text.lower()) and not raised:
+        return "The code raises nothing itself"
+    return ""
+
+
 def why_unfounded(text, facts, evidence, fewest, around=""):
     """Why the sentence is not about this code: too few of its words are in it, or too many are nowhere near it."""
     known = list(dict.fromkeys(stem(word) for word in words_of(evidence)))
     near = [*known, *dict.fromkeys(stem(word) for word in words_of(around))]
-    every = [word for word in dict.fromkeys(new_words(text, facts)) if len(word) > 3]
+    every = [word for word in new_words(text, facts) if len(word) > 3]
     said = [word for word in every if word not in COMMON]
     verbs = [stem(verb) for verb in VERBS]
     strange = [word for word in said if stem(word) not in verbs and not is_among(word, near)]
@@ -98,11 +118,11 @@ def why_unfounded(text, facts, evidence, fewest, around=""):
         return f"Nothing in the code is about `{strange[0]}`"
     # A common word that the code has too, such as `name`, says half as much as a rare one.
     founded = sum(2 if word in said else 1 for word in every if is_among(word, known))
-    return (
-        ""
-        if founded + tells_case(text) >= 2 * fewest - 1
-        else "It says nothing that only this code shows: use words of the code"
-    )
+    given = [one["name"] for one in facts.get("parameters") or []]
+    named = [name for name in re.findall(r"`([A-Za-z_]\w*)`", text) if name not in [*given, facts["name"], "self"]]
+    founded += 3 * len([name for name in named if re.search(rf"\b{name}\b", evidence)])
+    enough = founded + tells_case(text) >= 2 * fewest - 1
+    return "" if enough else "It says nothing that only this code shows: use words of the code"
 
 
 def is_among(word, known):
