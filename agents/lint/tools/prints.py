@@ -4,7 +4,9 @@ import re
 
 from blocks import NAMED, enclosing_headers, function_rows
 
-PROGRAM = r"\b__main__\b|\b(?:argparse|optparse|getopt|click|typer|docopt|fire|cmd|cmd2)\b|\bsys\.argv\b"
+PROGRAM = (
+    r"(?m)\b__main__\b|\bsys\.argv\b|^\s*(?:from|import)\s+(?:argparse|optparse|getopt|click|typer|docopt|fire|cmd2?)\b"
+)
 """Signs of a program that talks to a person at a terminal."""
 SPEAKING = (
     r"(?:.*/)?(?:(?:__main__|main|cli|console|commands?|shell|repl|\w*_cli|cli_\w*|make|build|release|setup)\.py"
@@ -12,9 +14,10 @@ SPEAKING = (
 )
 """Files of programs, scripts and examples."""
 TELLS = (
-    r"print|show|display|dump|report|usage|help|main|debug|log|tell|pprint|progress|verbose|warn|info|stat|summary|run"
+    r"(?i)(?:.*_)?(?:p?print|show|display|dump|report|usage|help|main|debug|log|tell|progress|verbose|warn|info|stats?"
+    r"|summary|run)(?:_.*)?"
 )
-"""Parts of names of functions that are there to print."""
+"""Names of functions that are there to print."""
 ON_DEMAND = r"verbose|debug|quiet|silent|dry|show|print|log"
 """Parts of conditions under which somebody wants to read something."""
 
@@ -35,7 +38,7 @@ def is_output(error, whole):
     asked = any(re.match(r"(?:if|elif|else|except)\b", line) for line in around) and (
         "else" in "".join(around) or re.search(rf"(?i){ON_DEMAND}|\bexcept\b", "".join(around))
     )
-    return len(said) > 1 or bool(asked) or bool(re.search(rf"(?i){TELLS}", name)) or not does_more(whole, first, last)
+    return len(said) > 1 or bool(asked) or bool(re.fullmatch(TELLS, name)) or not does_more(whole, first, last)
 
 
 def does_more(whole, first, last):
