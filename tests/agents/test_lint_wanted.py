@@ -286,3 +286,19 @@ async def test_what_a_program_says_is_not_taken_away(agent_tools: Make, code: st
     files = {"a.py": code, "ruff.toml": 'lint.select = ["T20"]\n'}
     known = (await _call(agent_tools("lint", files, node), "run_linter"))["knowledge_delta"]
     assert (known["next_step"] == "suggest") is is_offered
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("from setuptools import setup, find_packages", "from setuptools import setup"),
+        ("from setuptools import find_packages, Command", None),
+        ("# find_packages() is slow\nfrom setuptools import setup, find_packages", None),
+    ],
+)
+async def test_a_second_name_of_setuptools_goes(agent_tools: Make, tmp_path: Path, line: str, now: str | None) -> None:
+    rest = "\n\nsetup = print\nsetup()\n" if now is None and "setup," not in line else "\n\nsetup()\n"
+    files = {"setup.py": line + rest}
+    await _call(agent_tools("lint", files, "setup.py"), "apply_fix", code="safe")
+    after = tmp_path / ".agentfs/workspaces/AGENT/setup.py"
+    assert (after.read_text() if after.exists() else None) == (None if now is None else now + rest)
