@@ -194,6 +194,10 @@ class FileLinter(Protocol):
         """Run `ruff check` on these files. Raises `ToolError` for flags that are not allowed, and at the limit."""
         ...
 
+    async def describe_rules(self, *, cwd: Path, limit_s: float = 60.0) -> Completed:
+        """Run `ruff rule --all`, which prints JSON. Raises `ToolError` at the limit."""
+        ...
+
 
 class CodeReader(Protocol):
     """Reads facts about definitions in a source text, and edits them.

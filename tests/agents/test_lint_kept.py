@@ -91,3 +91,40 @@ async def test_files_that_flake8_allows_are_no_evidence(agent_tools: Make) -> No
     for more, left in (("", []), ("per-file-ignores = pkg/old/*: E501\n", ["E501"])):
         files["setup.cfg"] = f"[flake8]\nmax-line-length = 99\n{more}"
         assert _codes(await _call(agent_tools("lint", files, "pkg/a.py"), "run_linter")) == left
+
+
+CUT = 'x = "ab"\nif x.startswith("a"):\n    x = x[1:]\n'
+"""FURB188, which is stable since ruff 0.9.0."""
+PINS = {
+    "pyproject.toml": '[project]\nname = "p"\n[dependency-groups]\ndev = ["mypy", "ruff==0.4.4"]\n',
+    ".pre-commit-config.yaml": "repos:\n- repo: https://github.com/astral-sh/ruff-pre-commit\n  # x\n  rev: v0.4.4\n",
+    "poetry.lock": '[[package]]\nname = "ruff"\nversion = "0.4.4"\n',
+    "requirements-dev.txt": "mypy\nruff>=0.1,<0.5\n",
+    "tox.ini": "[testenv:lint]\ndeps = ruff ~= 0.4.1\n",
+}
+
+
+@pytest.mark.parametrize("name", [*PINS, ""])
+async def test_a_rule_newer_than_the_pinned_ruff_asks_for_nothing(agent_tools: Make, name: str) -> None:
+    code = CUT + 'y = "%s" % 1\n'
+    files = {"pkg/a.py": code, "ruff.toml": 'lint.select = ["UP", "FURB"]\n'} | ({name: PINS[name]} if name else {})
+    found = await _call(agent_tools("lint", files, "pkg/a.py"), "run_linter")
+    assert _codes(found) == (["UP031"] if name else ["FURB188", "UP031"])
+    assert bool(found["diagnostics"]) == bool(name)
+    strict = await _call(agent_tools("lint", files, "pkg/a.py", strict=True), "run_linter")
+    assert _codes(strict) == ["FURB188", "UP031"]
+
+
+@pytest.mark.parametrize(
+    "requirement", ["ruff>=0.4.4", "ruff", "ruff==0.15.1", "ruff~=0.4", "ruff-lsp==0.0.4", "x>=0.4,<0.5"]
+)
+async def test_a_requirement_that_allows_newer_versions_pins_nothing(agent_tools: Make, requirement: str) -> None:
+    files = {"pkg/a.py": CUT, "ruff.toml": 'lint.select = ["FURB"]\n', "requirements-dev.txt": f"{requirement}\n"}
+    assert _codes(await _call(agent_tools("lint", files, "pkg/a.py"), "run_linter")) == ["FURB188"]
+
+
+async def test_examples_within_a_package_say_nothing_about_its_code(agent_tools: Make) -> None:
+    files = {f"pkg/example/m{each}.py": OLD for each in range(20)} | {"pkg/a.py": OLD, "pkg/tools/b.py": "x = 1\n"}
+    tools = agent_tools("lint", files | SETTINGS, "pkg/a.py")
+    assert _codes(await _call(tools, "run_linter")) == ["UP031", "C410"]
+    assert _codes(await _call(agent_tools("lint", files | SETTINGS, "pkg/example/m1.py"), "run_linter")) == []

@@ -218,6 +218,18 @@ async def test_the_order_of_imports_is_nobodys_concern_where_nobody_lints(lint_t
     assert (await _call(lint_tools(code), "run_linter"))["result"]["errors"] == []
 
 
+async def test_no_fix_puts_one_error_in_place_of_another(agent_tools: Make, tmp_path: Path) -> None:
+    # With the comma that COM812 asks for, the line is too long.
+    long = "print(\n    aaaaaa + aaaaaaa\n)\n"
+    files = {"a.py": long, "ruff.toml": 'line-length = 20\nlint.select = ["COM812", "E501", "E711", "F401"]\n'}
+    done = await _call(agent_tools("lint", files, "a.py"), "apply_fix", code="safe")
+    assert (done["outcome"], done["result"]["fixed"]) == ("error", 0)
+    assert _now(tmp_path) == long.encode()
+    done = await _call(agent_tools("lint", files | {"a.py": f"import os\n{long}"}, "a.py"), "apply_fix", code="safe")
+    assert done["summary"] == "Fixed 1 error by safe fixes, 1 error left: COM812"
+    assert _now(tmp_path) == long.encode()
+
+
 async def test_no_fix_leaves_an_import_that_nothing_uses(agent_tools: Make, tmp_path: Path) -> None:
     code = "from typing import Optional\n\nx: Optional[int] = None\n"
     settings = 'target-version = "py312"\nlint.select = ["UP"{more}]\n'
@@ -253,3 +265,40 @@ async def test_a_noqa_may_be_for_another_version_of_ruff(agent_tools: Make) -> N
     settings = 'preview = true\nlint.select = ["PL", "RUF10"]\n'  # RUF105 wants comments in a new form
     tools = agent_tools("lint", {"a.py": code, "ruff.toml": settings}, "a.py")
     assert (await _call(tools, "run_linter"))["result"]["errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "is_offered"),
+    [
+        ("def load(x):\n    print(x)\n    return x\n", True),
+        ("def load(x):\n    for y in x:\n        print(y)\n        x.add(y)\n", True),
+        ("def load(x):\n    print(x)\n", False),
+        ("def show(x):\n    print(x)\n    return x\n", False),
+        ("def load(x, verbose):\n    if verbose:\n        print(x)\n    return x\n", False),
+        ("def load(x):\n    print(x, file=log)\n    return x\n", False),
+        ("def load(x):\n    print('Loading')\n    y = x()\n    print('Done')\n    return y\n", False),
+        ("import argparse\n\n\ndef load(x):\n    print(x)\n    return x\n", False),
+        ("def load(x):\n    try:\n        return x()\n    except E as e:\n        print(e)\n        return 0\n", False),
+    ],
+)
+async def test_what_a_program_says_is_not_taken_away(agent_tools: Make, code: str, is_offered: bool) -> None:
+    node = "a.py:load" if "def load" in code else "a.py:show"
+    files = {"a.py": code, "ruff.toml": 'lint.select = ["T20"]\n'}
+    known = (await _call(agent_tools("lint", files, node), "run_linter"))["knowledge_delta"]
+    assert (known["next_step"] == "suggest") is is_offered
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("from setuptools import setup, find_packages", "from setuptools import setup"),
+        ("from setuptools import find_packages, Command", None),
+        ("# find_packages() is slow\nfrom setuptools import setup, find_packages", None),
+    ],
+)
+async def test_a_second_name_of_setuptools_goes(agent_tools: Make, tmp_path: Path, line: str, now: str | None) -> None:
+    rest = "\n\nsetup = print\nsetup()\n" if now is None and "setup," not in line else "\n\nsetup()\n"
+    files = {"setup.py": line + rest}
+    await _call(agent_tools("lint", files, "setup.py"), "apply_fix", code="safe")
+    after = tmp_path / ".agentfs/workspaces/AGENT/setup.py"
+    assert (after.read_text() if after.exists() else None) == (None if now is None else now + rest)

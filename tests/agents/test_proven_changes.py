@@ -95,13 +95,13 @@ async def test_without_mypy_no_type_is_added(agent_tools: Make) -> None:
 
 
 async def test_a_false_statement_is_corrected_and_one_for_people_reported(agent_tools: Make) -> None:
-    document = "```python\nfrom pkg.a import loads, checkout\n```\n"
+    document = "```python\nfrom pkg.a import Load, checkout\n```\n"
     tools = agent_tools("documents", {"pkg/__init__.py": "", "pkg/a.py": OLD, "README.md": document}, "pkg/a.py")
     found = await value_of(tools, "check_statements")
     assert found["knowledge_delta"]["false_statements"] == 2
     assert len(found["diagnostics"]) == 2
     made = await value_of(tools, "correct_statements")
-    assert [one["key"] for one in made["result"]["corrected"]] == ["README.md import loads"]
+    assert [one["key"] for one in made["result"]["corrected"]] == ["README.md import Load"]
     assert [one["key"] for one in made["result"]["left"]] == ["README.md import checkout"]
 
 
@@ -115,7 +115,7 @@ def test_all_three_run_by_rule_and_their_changes_join(tmp_path: Path, monkeypatc
     (root / "pytest.ini").write_text(no_plugins("xdist"))
     (root / "pkg/__init__.py").write_text("")
     (root / "pkg/a.py").write_text(f"{OLD}\n\n{TYPED}def name(x: int):\n    return str(x)\n")
-    (root / "README.md").write_text("```python\nfrom pkg.a import loads\n```\n")
+    (root / "README.md").write_text("```python\nfrom pkg.a import Load\n```\n")
     project = remora.open_project(root, {"server.server": "first-candidate", "event_stream.sync": "off"})
     results = asyncio.run(project.runs.analyze([root / "pkg/a.py"], ["dead_code", "annotations", "documents"]))
     assert {result.operation: result.verdict for result in results} == {

@@ -25,9 +25,33 @@ def fenced(code: str) -> str:
 
 
 def test_a_misspelled_import_is_corrected() -> None:
-    found, text = checked(fenced("from pkg.cart import total_prices\n"))
-    assert found == ["README.md imports `total_prices` from `pkg.cart`, which has no such name"]
+    found, text = checked(fenced("from pkg.cart import total_pirce\n"))
+    assert found == ["README.md imports `total_pirce` from `pkg.cart`, which has no such name"]
     assert text == fenced("from pkg.cart import total_price\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_slip"),
+    [
+        ("totalPrice", True),
+        ("total_prce", True),
+        ("total_proce", True),
+        ("totaal_price", True),
+        ("total_prices", False),  # perhaps another function, for several
+        ("otal_price", False),
+        ("total_rice", True),
+        ("total_pr1ce", False),
+        ("total_prize", False),
+        ("sub_total_price", False),
+        ("total", False),
+    ],
+)
+def test_a_name_that_is_only_like_another_is_reported(name: str, is_slip: bool) -> None:
+    document = fenced(f"from pkg.cart import {name}\n")
+    found, text = checked(document)
+    assert len(found) == 1
+    assert (text == fenced("from pkg.cart import total_price\n")) is is_slip
+    assert (text == document) is not is_slip
 
 
 def test_an_import_that_can_mean_nothing_is_only_reported() -> None:
@@ -37,9 +61,9 @@ def test_an_import_that_can_mean_nothing_is_only_reported() -> None:
     assert text == document
 
 
-def test_a_parameter_by_an_old_name_is_corrected() -> None:
-    found, text = checked(fenced("from pkg.cart import total_price\n\ntotal_price([], discounts=3)\n"))
-    assert found == ["README.md calls `total_price` with `discounts=`, which is no parameter"]
+def test_a_misspelled_parameter_is_corrected() -> None:
+    found, text = checked(fenced("from pkg.cart import total_price\n\ntotal_price([], dicsount=3)\n"))
+    assert found == ["README.md calls `total_price` with `dicsount=`, which is no parameter"]
     assert "total_price([], discount=3)" in text
 
 
@@ -122,8 +146,29 @@ def test_what_a_version_of_the_past_needed_stays(above: str) -> None:
     assert len(checked(f"{above}# Install\n\nrequires Python 3.6+.\n", "pkg/__init__.py")[0]) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "is_about_today"),
+    [
+        ("README.rst", True),
+        ("docs/source/index.rst", True),
+        ("docs/installation.md", True),
+        ("INSTALL.txt", True),
+        ("docs/topics/async.rst", False),
+        ("examples/web/README.md", False),
+        ("CONTRIBUTING.md", False),
+    ],
+)
+def test_only_documents_about_the_project_as_it_is_say_what_it_needs(name: str, is_about_today: bool) -> None:
+    assert (checked("It requires Python 3.8+.\n", "pkg/__init__.py", name)[0] != []) is is_about_today
+
+
 def test_a_link_to_a_file_that_moved_is_corrected() -> None:
-    assert checked("See [the cart](src/cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
+    assert checked("See [the cart](cart.py).\n", "pkg/__init__.py")[1] == "See [the cart](pkg/cart.py).\n"
+    elsewhere = "See [the cart](src/cart.py).\n"
+    assert checked(elsewhere, "pkg/__init__.py") == (
+        ["README.md links to `src/cart.py`, which does not exist"],
+        elsewhere,
+    )
     example = "See [the cart](examples/cart.py).\n"
     assert checked(example, "pkg/__init__.py") == ([], example)
     assert checked("See [it](nowhere.md) and [that](https://a.b/c.py).\n", "pkg/__init__.py")[0] == []

@@ -37,6 +37,9 @@ class Linter:
         text = "".join(["warning: x\n", *lines]).encode()
         return Completed((), self.returncode, text, b"", {"stdout": _chunks(text, self.chunk)} if self.chunk else {})
 
+    async def describe_rules(self, *, cwd: Path, limit_s: float = 60.0) -> Completed:
+        return Completed((), 0, b'[{"code": "UP031", "status": {"Stable": {"since": "v0.0.229"}}}]', b"")
+
 
 def _chunks(text: bytes, size: int) -> Iterable[bytes]:
     return [text[at : at + size] for at in range(0, len(text), size)]
@@ -52,6 +55,7 @@ async def test_code_and_what_is_beside_it_are_counted_apart(chunk: int) -> None:
     assert found == {
         "code": {"files": 2, "errors": {"pkg/bad.py": {"UP031": 2}}},
         "beside": {"files": 1, "errors": {"pkg/tests/test_bad.py": {"UP031": 2}}},
+        "since": {"UP031": "0.0.229"},
     }
 
 
@@ -86,7 +90,7 @@ async def test_ruff_checks_files_with_the_projects_settings_and_none_outside(tmp
         return ["pkg/a.py", "link.py", "gone.py"]
 
     found = await Survey(LocalSpawner(), project).totals([], "", files)
-    assert found.errors == {"pkg/a.py": {"UP031": 1}}
+    assert (found.errors, found.since) == ({"pkg/a.py": {"UP031": 1}}, {"UP031": "0.0.229"})
     (project / "pkg/ruff.toml").write_text('extend = "../../out.py"\n')
     with pytest.raises(ToolFailed, match="ruff does not run"):
         await LocalSpawner().check_files([], ["pkg/a.py"], cwd=project)

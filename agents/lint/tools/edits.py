@@ -85,6 +85,20 @@ def loses_name(before, after):
     return any(code.startswith("F82") for code in increased_codes(before, after))
 
 
+def spoils(before, after, lines):
+    """Whether fixes leave no valid Python, lose a name, or put an error without a safe fix in place of another."""
+    if not split(after, lines)[1] or loses_name(before, after):
+        return True
+    worse = increased_codes(before, after)
+    fixes = [error["fix"] for error in after if error["code"] in worse]
+    return any(not fix or fix["applicability"] != "safe" for fix in fixes)
+
+
+def describe_fix(error):
+    """A fix, wherever its line is now."""
+    return error["code"], error["message"], str([edit["content"] for edit in error["fix"]["edits"]])
+
+
 def without_blank_start(before, text, lines):
     """The text without blank lines at its start that were not there before, and where the owned lines are then."""
     blank = re.match(r"(?:[ \t]*(?:\r\n|\r|\n))+", text)

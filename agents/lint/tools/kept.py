@@ -4,6 +4,7 @@ Whoever runs a linter has no errors, or the few that a new version reports. Of 5
 rules, 55 had 0 to 4 errors in their code. Two had 74 and 293, in nearly all of their files.
 """
 
+from pinned import newer_rules
 from settings import CLASSIC, PROVEN, TASTE, is_among, is_off
 
 from remora.scripts import external
@@ -19,6 +20,7 @@ WIDELY = 12
 TOGETHER, SHARE = 20, 4
 """More errors than that of all rules, in more than one of so many files, mean that nobody runs any of them."""
 ALL_KEPT = {"all": False, "rules": [], "note": ""}
+NEWER = "left alone: newer than the ruff that the project pins. `operations.lint.strict` asks for all"
 RULES_NAMED = 3
 """Most rules that a note names."""
 UNKEPT = {}
@@ -38,12 +40,23 @@ async def read_unkept(file, settings):
     if is_in_tests(file) or is_beside(file):
         # Where nobody runs the linter on the code, nobody runs it on the tests. The other way round, many do.
         groups.append(totals["beside"])
+    every = {**totals["code"]["errors"], **totals["beside"]["errors"]}
+    known = list(dict.fromkeys(code for counted in every.values() for code in counted))
+    newer = await newer_rules(totals["since"], [code for code in known if not is_always_wrong(code)], settings["place"])
+    settings = {**settings, "off": [*settings["off"], *newer]}
     found = ALL_KEPT
     for group in groups:
         found = found if found["all"] else merge(found, judge(group, settings))
-    own = {**totals["code"]["errors"], **totals["beside"]["errors"]}.get(file, {})
+    own = every.get(file, {})
     broken = [code for code in own if is_left(code, found) and not is_off(code, file, settings)]
-    return {**found, "note": found["note"] if broken else ""}
+    fresh = [code for code in own if code in newer]
+    note = found["note"] if broken else f"{list_rules(fresh)} {NEWER}" if fresh else ""
+    return with_rules(found, newer, note)
+
+
+def with_rules(found, newer, note):
+    """The finding with more rules that are left alone, and the note about the file."""
+    return {**found, "rules": [*found["rules"], *newer], "note": note}
 
 
 def judge(group, settings):

@@ -57,7 +57,15 @@ def is_on_purpose(file, whole, error, name, source, facts):
         return True  # one of two ways to get a name, for another Python or another installation
     if error["code"] == "F811":
         return is_quoted(facts["said"], name)
-    return is_for_effect(file, whole, row, name, source) or is_quoted(facts["said"], name) or facts["is_facade"]
+    # Another name of the statement imports setuptools all the same, and its names do nothing by themselves.
+    spare = source.startswith("setuptools.") and keeps_another(error) and not is_announced(whole, row)
+    effect = is_for_effect(file, whole, row, name, source) and not spare
+    return effect or is_quoted(facts["said"], name) or facts["is_facade"]
+
+
+def keeps_another(error):
+    """Whether the fix of an unused import leaves other names of its statement."""
+    return bool(error["fix"]) and any("import" in (edit["content"] or "") for edit in error["fix"]["edits"])
 
 
 def is_leftover(whole, row, name):

@@ -4,6 +4,7 @@ import re
 
 from blocks import enclosing_headers, enclosing_rows, function_rows, indent
 from mistakes import is_unchecked
+from prints import is_output
 from unused import loses_meaning
 
 UNWANTED = ("RUF059", "E712", "W291", "W293")
@@ -35,6 +36,7 @@ def repair(error, whole):
     if fix and code != "E402":  # newer versions of ruff move an import over any statement, such as one of `sys.path`
         unwanted = adds_brackets(fix["edits"]) or code in UNWANTED or (code == "F841" and loses_meaning(error, whole))
         unwanted = unwanted or loses_comment(fix["edits"], whole) or contradicts_type(fix["edits"], whole)
+        unwanted = unwanted or (code in ("T201", "T203") and is_output(error, whole))
         unwanted = unwanted or (code == "E711" and any(re.match(OVERLOADED, line) for line in whole))
         edits = [] if fix["applicability"] == "safe" or unwanted else fix["edits"]
         return edits, "ruff suggests it; may change behaviour"

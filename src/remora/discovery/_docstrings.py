@@ -31,7 +31,7 @@ _ENTRY = {
 }
 """Indentation, name, type in brackets and description of a parameter, by style."""
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|docs?|examples?|demos?|benchmarks?)/"
+    r"(?:^|/)(?:tests?|testing|docs?|examples?|demos?|samples?|tutorials?|benchmarks?)/"
     r"|(?:^|/)(?:test_[^/]*|[^/]*_test|(?:example|demo)[^/]*|[^/]*_(?:example|demo)|tests?|conftest|setup)\.py$"
     r"|^(?:noxfile|fabfile|tasks|dodo|make|build|release)\.py$"
 )

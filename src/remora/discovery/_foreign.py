@@ -18,6 +18,8 @@ _GENERATED = re.compile(
     rb"(?im)^\s*(?:#|\"\"\").*(?:\bauto(?:matically)?[- ]?generated\b|\bgenerated (?:by|from|file)\b|@generated\b"
     rb"|\$ANTLR\b|\bdo not edit\b)"
 )
+_BEGUN = re.compile(rb"(?i)sphinx-quickstart|configuration values are present in this")
+"""A program wrote such a file once, for people to go on with."""
 _IN_TESTS = re.compile(r"(?:tests?|conftest|__init__|__main__|test_?\w+|\w+_?tests?)\.pyi?")
 """Names of tests, of what belongs to them, and of parts of a package."""
 _IMPORT = re.compile(rb"(?m)^[ \t]*(?:from|import)\b[^\n]*|import_module\([^\n]*")
@@ -29,7 +31,8 @@ MOST_HEAD, HEAD = 2000, 12
 
 def is_generated(data: bytes) -> bool:
     """Whether a program wrote a file, as its first lines say."""
-    return bool(_GENERATED.search(b"\n".join(data.splitlines()[:HEAD])))
+    head = b"\n".join(data.splitlines()[:HEAD])
+    return bool(_GENERATED.search(head)) and not _BEGUN.search(head)
 
 
 def is_foreign(parts: Sequence[str]) -> bool:

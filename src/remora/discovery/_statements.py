@@ -7,7 +7,6 @@ package. A statement is corrected only if there is exactly one thing that it can
 from __future__ import annotations
 
 import ast
-import difflib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -27,8 +26,13 @@ from remora.discovery._proofs import (
     oldest_python,
 )
 
-NEAR = 0.8
-"""How alike two names are from which on one can be a misspelling or an old name of the other."""
+MIN_SLIP = 6
+"""Names with fewer letters that differ in one may be two names."""
+_ABOUT_TODAY = re.compile(
+    r"(?i)(?:readme[^/]*|(?:docs?/(?:\w+/)?)?(?:index|install\w*|getting[-_]?started|quick[-_]?start|intro\w*|overview"
+    r"|usage|prerequisites))\.\w+"
+)
+"""Documents that say what the project needs now. Others tell about one version, one part or one example of it."""
 _VERSION = re.compile(
     r"(?i)\bPython\s*(?:version\s*)?(?:(?:>=\s*)?(?P<and_newer>[23]\.\d+)"
     r"(?=\s*(?:\+|(?:or|and) (?:newer|later|above|higher|greater|up)\b))"
@@ -100,7 +104,7 @@ def _imports(
         if own.is_open or name in own.names or inside or name.startswith("__"):
             continue
         public = {each for each in own.names if not each.startswith("_")}
-        better = _only_near(name, public)
+        better = _only_meant(name, public)
         edits = _replaced(document, text, row, name, better) if better else ()
         what = f"{document} imports `{name}` from `{node.module}`, which has no such name"
         why = f"it has `{better}`" if better else "the file defines and imports all of its names"
@@ -119,7 +123,7 @@ def _call(
         if given in function.keywords or function.has_kwargs:
             continue
         passed = {one.arg for one in node.keywords}
-        better = _only_near(given, {each for each in function.keywords if each not in passed})
+        better = _only_meant(given, {each for each in function.keywords if each not in passed})
         edits = _replaced(document, text, row, given, better, "=") if better else ()
         what = f"{document} calls `{name}` with `{given}=`, which is no parameter"
         why = f"it has `{better}`" if better else f"its parameters: {', '.join(sorted(function.keywords))[:80]}"
@@ -159,7 +163,7 @@ def _main_file(sources: Sources) -> str:
 
 def _versions(sources: Sources, document: str, text: str) -> Iterator[Finding]:
     """The oldest Python, if the document says an older one than the project's settings."""
-    oldest = oldest_python(sources)
+    oldest = oldest_python(sources) if _ABOUT_TODAY.fullmatch(document) else None
     lines = LINE.findall(text)
     silent = _silent(lines) if oldest else []
     for row, line in enumerate(lines, 1):
@@ -246,13 +250,42 @@ def _links(sources: Sources, document: str, text: str) -> Iterator[Finding]:
             new = line[: match.start(1)] + moved + line[match.end(1) :]
             what = f"{document} links to `{match[1]}`, which does not exist"
             key = f"{document} link {match[1]} {row}"
-            yield Finding(key, document, row, what, f"it is at `{moved}`", (Edit(document, row, row, new),))
+            # A folder without any file may be left out of this copy.
+            is_whole = any(posixpath.dirname(path) == posixpath.dirname(target) for path in sources.files)
+            edits = (Edit(document, row, row, new),) if is_whole else ()
+            yield Finding(key, document, row, what, f"`{moved}` has its name", edits)
 
 
-def _only_near(name: str, known: set[str]) -> str:
-    """The one name that is like another; empty if there are several or none."""
-    near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=NEAR)
-    return near[0] if len(near) == 1 else ""
+def _only_meant(name: str, known: set[str]) -> str:
+    """The one name that another is a slip of; empty if there are several or none.
+
+    A name that is merely like another may be a second one: `load` and `loads`, `get_item` and `set_item`.
+    """
+    meant = sorted(each for each in known if _is_slip(name, each))
+    return meant[0] if len(meant) == 1 else ""
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Whether names differ in case and underscores alone, or within a word by swapped, missing or mixed-up letters."""
+    first, second = (name.replace("_", "").lower() for name in (one, other))
+    if first == second:
+        return True
+    start = _common(first, second)
+    first, second = first[start:], second[start:]
+    end = _common(first[::-1], second[::-1])
+    middle = sorted((first[: len(first) - end], second[: len(second) - end]), key=len)
+    if not start or not end or start + end + len(middle[0]) < MIN_SLIP or not "".join(middle).isalpha():
+        return False
+    is_vowel = len(middle[1]) == len(middle[0]) == 1 and set("".join(middle)) <= set("aeiouy")
+    return is_vowel or (not middle[0] and len(middle[1]) == 1) or (len(middle[0]) == 2 and middle[0] == middle[1][::-1])
+
+
+def _common(one: str, other: str) -> int:
+    """With how many equal letters two texts begin."""
+    return next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
 
 
 def _replaced(document: str, text: str, row: int, old: str, new: str, after: str = "") -> tuple[Edit, ...]:

@@ -98,6 +98,11 @@ class LocalSpawner:
         argv = [str(find_program("ruff")), *words, *(f"./{name}" for name in inside)]
         return await self.execute(argv, cwd=cwd, stdin=b"", limit_s=limit_s)
 
+    async def describe_rules(self, *, cwd: Path, limit_s: float = 60.0) -> Completed:
+        """Run `ruff rule --all`, which prints JSON and reads no file. Raises `ToolError` at the limit."""
+        argv = [str(find_program("ruff")), "rule", "--all", "--output-format=json"]
+        return await self.execute(argv, cwd=cwd, stdin=b"", limit_s=limit_s)
+
     async def _run_sandboxed(
         self, module: str, words: Sequence[str], *, cwd: Path, stdin: bytes, limit_s: float, over: Path | None
     ) -> Completed:

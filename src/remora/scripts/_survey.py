@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -34,6 +35,8 @@ class Totals:
     """The Python files that were checked."""
     errors: dict[str, dict[str, int]] = field(default_factory=dict)
     """By path and rule code, the number of errors."""
+    since: dict[str, str] = field(default_factory=dict)
+    """By rule code, the version of ruff in which the rule became stable."""
 
     def groups(self) -> dict[str, dict[str, Any]]:
         """The number of files, and the errors of the first of them: of the project's code, and of what is `beside`."""
@@ -45,7 +48,7 @@ class Totals:
         for kind in ("code", "beside"):
             errors = [(path, codes) for path, codes in self.errors.items() if kinds.get(path) == kind]
             found[kind] = {"files": list(kinds.values()).count(kind), "errors": dict(errors[:MAX_BROKEN])}
-        return found
+        return found | {"since": self.since}
 
 
 class Survey:
@@ -55,6 +58,7 @@ class Survey:
         self._linter = linter
         self._root = root
         self._known: dict[tuple[str, ...], Totals] = {}
+        self._versions: dict[str, str] | None = None
         self._turn = asyncio.Lock()
 
     async def totals(self, flags: Sequence[str], under: str, find_files: FindFiles) -> Totals:
@@ -78,7 +82,25 @@ class Survey:
                 return Totals()
             for path, code in _errors(done):
                 errors.setdefault(path, Counter())[code] += 1
-        return Totals(tuple(files), {path: dict(found) for path, found in sorted(errors.items())})
+        since = {
+            code: await self._first_version(code) for code in sorted({each for one in errors.values() for each in one})
+        }
+        return Totals(tuple(files), {path: dict(found) for path, found in sorted(errors.items())}, since)
+
+    async def _first_version(self, code: str) -> str:
+        if self._versions is None:
+            self._versions = _versions(await self._linter.describe_rules(cwd=self._root))
+        return self._versions.get(code, "0")
+
+
+def _versions(done: Completed) -> dict[str, str]:
+    """By rule code, the version of ruff in which the rule became stable; empty if ruff does not say."""
+    try:
+        rules = json.loads(b"".join(done.full.get("stdout", [done.stdout])))
+        found = {rule["code"]: rule["status"].get("Stable", {}).get("since", "0") for rule in rules}
+    except (ValueError, TypeError, KeyError, AttributeError):  # another version of ruff
+        return {}
+    return {str(code): str(since).removeprefix("v") for code, since in found.items()}
 
 
 def _errors(done: Completed) -> Iterator[tuple[str, str]]:

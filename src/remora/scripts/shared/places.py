@@ -40,11 +40,15 @@ def is_script(file: str) -> bool:
 
 BESIDE = r"docs?|documentation|examples?|demos?|samples?|benchmarks?|scripts|tools|ci"
 """Names of folders beside a project's code."""
+SHOWCASES = r"examples?|demos?|samples?|tutorials?|benchmarks?"
+"""Names of folders that are no part of what a project does, also within its packages."""
 
 
 def is_beside(file: str) -> bool:
     """Whether a file is no part of what a project does: a script around it, its documents, examples."""
-    return is_script(file) or bool(re.match(rf"(?:{BESIDE})/", file))
+    folders = file.split("/")[:-1]
+    shown = any(re.fullmatch(SHOWCASES, one) for one in folders)
+    return shown or is_script(file) or bool(folders and re.fullmatch(BESIDE, folders[0]))
 
 
 async def enclosing_kinds(file: str, qualified: str) -> list[str]:
