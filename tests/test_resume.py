@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -13,19 +15,21 @@ import pytest
 
 from remora.app import Project, open_project
 from remora.context.projection import project as fold
-from remora.errors import ConfigError, TraceNotFound
+from remora.errors import ConfigError, TraceNotFound, TracePoisoned
 from remora.events import (
+    AgentEndEvent,
     AgentResumedEvent,
     Event,
     NoticeEvent,
     RunEndEvent,
     ToolCallEvent,
     ToolResultEvent,
+    TurnStartEvent,
     from_record,
     is_check,
 )
-from remora.ports import AgentResult
-from remora.trace import claim, read_events
+from remora.ports import AgentResult, Draft
+from remora.trace import Disk, FileTrace, claim, read_events
 from remora.twotrack import resume_state
 
 SOURCE = """import os
@@ -229,6 +233,38 @@ def test_lines_that_a_full_disk_cut_do_not_stop_a_resume(project: Path, keep: in
     again = next(one for one in resume(app) if one.agent_id == result.agent_id)
     assert (again.verdict, again.check["after"]) == (result.verdict, result.check["after"])
     assert all(path.with_suffix(".torn").read_bytes().endswith(b'{"v":1,"seq":') for path in streams)
+    assert not app.library.verify().damaged
+
+
+def test_agents_that_ran_when_the_disk_was_full_for_the_runs_stream_go_on_after_a_resume(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "save.py").write_text(SOURCE)
+    write, append, ahead = Disk.write_some, FileTrace.append, list[str]()
+
+    def refuse_ends(self: Disk, handle: int, data: memoryview) -> int:
+        if b'"agent_finished"' in data.tobytes():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, handle, data)
+
+    async def hold_all_but_one(self: FileTrace, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
+        if any(isinstance(draft, TurnStartEvent) for draft in drafts):
+            ahead.append(stream_id)
+            if stream_id != ahead[0]:
+                await asyncio.Event().wait()
+        return await append(self, stream_id, drafts)
+
+    app = open_project(project)
+    with monkeypatch.context() as full:
+        full.setattr(Disk, "write_some", refuse_ends)
+        full.setattr(FileTrace, "append", hold_all_but_one)
+        with pytest.raises(TracePoisoned, match="the disk is full"):
+            run(app, project)
+    held = [path for path in (app.state_dir / "traces").glob("*.jsonl") if f"traces/{path.stem}" != ahead[0]]
+    assert held and not any(isinstance(event, AgentEndEvent) for path in held for event in read_events(path))
+    results = resume(app)
+    assert {result.agent_id for result in results} >= {path.stem for path in held}
+    assert {result.outcome for result in results} == {"success"}
     assert not app.library.verify().damaged
 
 
