@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from projects import leave_out_plugins
 from remora.app import Project, open_project
 from remora.context.projection import project as fold
 from remora.errors import ConfigError, TraceNotFound, TracePoisoned
@@ -55,6 +56,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root.mkdir()
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
     (root / "remora.yaml").touch()
+    leave_out_plugins(root)
     (root / "load.py").write_text(SOURCE)
     (root / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
     return root

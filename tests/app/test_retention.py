@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from projects import copy_shop
 from remora.app import Project, open_project
 from remora.errors import ConfigError
 from remora.events import NoticeEvent
 from remora.trace import read_events
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
-
 
 def shop(tmp_path: Path, **retention: Any) -> Project:
     if not (tmp_path / "shop").exists():
-        shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
+        copy_shop(tmp_path / "shop")
     settings = {"server.server": "first-candidate"} | {f"retention.{name}": value for name, value in retention.items()}
     return open_project(tmp_path / "shop", settings=settings)
 

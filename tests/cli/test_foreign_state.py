@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import copy_of_shop
 from cli.warm import WarmCommand
+from projects import copy_shop
 from remora import workspaces
 from remora.app import Project, open_project
 from remora.errors import ConfigError
@@ -246,7 +246,7 @@ def test_a_journal_is_not_carried_out_on_another_folder_at_the_same_path(
     shop = own
     cut_off_accept(open_project(shop), monkeypatch)
     shop.rename(shop.with_name("old"))
-    copy_of_shop(shop.parent)
+    copy_shop(shop.parent / "shop")
     before = files(shop)
     assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
     assert files(shop) == before
