@@ -126,7 +126,7 @@ def test_two_agents_are_compared_from_where_they_parted(
     one, other = (agent["agent_id"] for agent in run["agents"][:2])
     done = remora("trace", "diff", one, other)
     assert done.returncode == 0, done.stderr
-    assert "Parted at turn 1" in done.stdout
+    assert "Diverged at turn 1" in done.stdout
     assert remora_json("trace", "diff", one, other)["parted"] == 1
     same = remora_json("trace", "diff", one, one)
     assert (same["parted"], same["same_files"]) == (None, True)

@@ -1,4 +1,4 @@
-"""Forks and continues agents: a new stream that goes on from the end of a turn, with the same packet and files."""
+"""Forks and continues agents: a new stream that continues from the end of a turn, with the same packet and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`remora trace import`: logs of other agents become streams."""
+"""`remora trace import`: convert logs of other agents to streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`remora trace what-if`: recorded runs by other rules."""
+"""`remora trace what-if`: recompute the prompts of recorded runs by other rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ Summarizers = Annotated[
     list[str] | None,
     typer.Option(metavar="TOOL=NAME", help="Summarize this tool with NAME, package.module:Name or file.py:Name"),
 ]
-OnlyRender = Annotated[bool, typer.Option("--only-render", help="Keep what was distilled; only render it again")]
+OnlyRender = Annotated[
+    bool, typer.Option("--only-render", help="Keep the recorded summaries; only render the prompts again")
+]
 MaxChanged = Annotated[
     float | None,
     typer.Option(min=0, max=1, metavar="SHARE", help="Fail if more of the prompts change, such as 0.1"),
@@ -78,9 +80,9 @@ def what_if(
 ) -> None:
     """Apply today's rules, or others, to recorded runs, and compare every prompt with the recorded one.
 
-    Distills every recorded result again, folds and renders. No tool runs, no model is asked, and nothing is written.
-    The figures before and after: tokens of the packets, recall (of the identifiers and numbers that calls took from the
-    past, the share that the prompt showed) and grounded turns (none was missing).
+    Summarizes every recorded result again and rebuilds packets and prompts. No tool runs, no model is asked, and
+    nothing is written. Prints, before and after: tokens of the packets, recall (the share of identifiers and numbers
+    from the past, used by calls, that the prompt contained) and grounded turns (those with a recall of 100%).
 
     Exit code 1 if a limit that you set is exceeded, or if a run could not be compared.
 

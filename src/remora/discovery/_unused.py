@@ -112,8 +112,8 @@ def _names(sources: Sources, path: str, tree: ast.Module) -> Iterator[Finding]:
         first, last = rows_of(lines, node, follows)
         if _is_kept(lines[first - 1 : node.lineno], node):
             continue
-        own = count_words("".join(lines[first - 1 : last]))
-        if any(counts[word] > own[word] for word in _spellings(name)) or name in elsewhere:
+        inside = count_words("".join(lines[first - 1 : last]))
+        if any(counts[word] > inside[word] for word in _spellings(name)) or name in elsewhere:
             continue
         if any(_composes(piece, name) for piece in sources.pieces):
             continue
