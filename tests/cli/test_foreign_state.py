@@ -116,10 +116,7 @@ def test_runs_that_came_with_a_project_are_shown_and_never_acted_upon(remora: Re
     ):
         done = remora(foreign, *words)
         assert done.returncode != 0, words
-        assert any(text in done.stderr for text in ("not made by you here", "did not create this folder")), (
-            words,
-            done.stderr,
-        )
+        assert "ou did not create th" in done.stderr, (words, done.stderr)  # the folder, or this folder
         assert "Traceback" not in done.stderr
     assert files(foreign) == before
     assert {path: path.read_bytes() for path in (foreign / ".agentfs").rglob("*") if path.is_file()} == state
