@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from remora._version import __version__
@@ -114,7 +114,7 @@ class Runner:
         self._limits = limits
         self._model, self._past = model or {}, past
         self._problem, self._resumed = problem, resumed
-        self._advice, self._clean_by, self._abandoned = advice, clean_by, abandoned
+        self._advice, self._clean_by = advice, clean_by
         self._state = resume_state(past)
         self._failures, self._undecided = self._state.failures, self._state.undecided
         self._files = [change for event in past if isinstance(event, ToolResultEvent) for change in event.files]
@@ -124,6 +124,7 @@ class Runner:
         self._tally = RungTally()
         track.observers.append(self._tally.take)
         self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
+        self._abandoned = abandoned
         self._ruling = Ruling.after(definition, past, enabled=by_rule and advice is None)
         self._found: int | None = None
         """The count of the first check."""
@@ -341,7 +342,7 @@ class Runner:
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
         if not self.track.begun:
             return self._result(ending, check)  # cancelled before `agent_start`: there is no stream to seal
-        end = AgentEndEvent(**asdict(ending), verdict=str(check.get("verdict", "")), check=dict(check))
+        end = AgentEndEvent(**vars(ending), verdict=str(check.get("verdict", "")), check=dict(check))
         try:
             head = await self.track.end(end)
         except TraceError as error:
