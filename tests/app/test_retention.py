@@ -19,7 +19,7 @@ def opened(tmp_path: Path, **retention: Any) -> Project:
     if not root.exists():
         root.mkdir()
         (root / "remora.yaml").touch()
-        (root / "a.py").write_text("import os\n\n\ndef f():\n    import sys\n    return 1\n")
+        (root / "a.py").write_text("import os\n")
         leave_out_plugins(root)
     settings = {"server.server": "first-candidate"} | {f"retention.{name}": value for name, value in retention.items()}
     return open_project(root, settings=settings)
