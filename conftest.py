@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -47,10 +49,27 @@ settings.register_profile("remora-ci", deadline=None, derandomize=True)
 settings.load_profile("remora-ci" if os.environ.get("CI") else "remora")
 
 
-def pytest_collection_finish() -> None:
-    """Everything imported and collected stays to the end: collecting garbage need not look at it again and again."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without collecting garbage: everything that is imported and collected stays to the end."""
+    gc.disable()
+    with _first_compiles() if "PYTEST_XDIST_WORKER" in os.environ else nullcontext():
+        result = yield
+    gc.enable()
     gc.collect()
     gc.freeze()
+    return result
+
+
+@contextmanager
+def _first_compiles() -> Iterator[None]:
+    """Let one worker collect first. The others then read the tests that it compiled, which takes most of the time."""
+    with Path(os.environ["REMORA_TESTS"], "compiled").open("a") as compiled:
+        fcntl.flock(compiled, fcntl.LOCK_EX)
+        if os.fstat(compiled.fileno()).st_size:
+            fcntl.flock(compiled, fcntl.LOCK_UN)
+        yield
+        compiled.write("yes")
 
 
 class TickingClock:

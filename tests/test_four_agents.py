@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,23 +11,17 @@ import pytest
 
 import remora
 from inference.real import smollm2
+from projects import copy_shop
 from remora.app import Project
 from remora.events import ModelRequestEvent, ModelResponseEvent
 from remora.ports import AgentResult
 from remora.sandbox import probe
-from sandbox.boxes import without_plugins
-
-SHOP = Path(__file__).parents[1] / "examples" / "shop"
 
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
-    folder = tmp_path / "shop"
-    shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns(".agentfs", "__pycache__", ".pytest_cache"))
-    settings = folder / "pyproject.toml"
-    settings.write_text(f'{settings.read_text()}addopts = "{without_plugins("xdist")}"\n')
-    return folder
+    return copy_shop(tmp_path / "shop")
 
 
 def analyzed(project: Project, path: Path, *operations: str) -> list[AgentResult]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from remora.app import SystemClock
@@ -37,13 +37,17 @@ async def execute(job: Job) -> AgentResult:
     return AgentResult(job.agent_id, job.node.node_id, job.operation, "success", head="sha256:00", last_seq=9)
 
 
+def no_run_fails() -> None:
+    raise AssertionError("the run's stream can be written")
+
+
 def ids() -> Iterator[str]:
     return ids_behind(new_id(SystemClock().now()))
 
 
 async def run(jobs: Sequence[Job]) -> tuple[list[AgentResult], list[Event]]:
     writer = MemoryTrace(clock=SystemClock())
-    coordinator = Coordinator(writer, LocalEngine(execute, at_once=2))
+    coordinator = Coordinator(writer, LocalEngine(execute, at_once=2, abandon=no_run_fails))
     results = [result async for result in coordinator.run(plan(jobs))]
     return results, [event async for event in writer.read("runs/01RUN")]
 
@@ -88,8 +92,9 @@ async def test_an_agent_whose_stream_has_no_end_is_not_recorded_as_finished() ->
 async def test_leaving_a_run_early_is_recorded_as_cancelled() -> None:
     writer = MemoryTrace(clock=SystemClock())
     jobs = plan_jobs("01RUN", [node("f"), node("g")], {"lint": DEFINITION}, ids())
-    results: AsyncIterator[AgentResult] = Coordinator(writer, LocalEngine(execute, at_once=1)).run(plan(jobs))
+    engine = LocalEngine(execute, at_once=1, abandon=no_run_fails)
+    results = Coordinator(writer, engine).run(plan(jobs))
     await anext(results)
-    await results.aclose()  # type: ignore[attr-defined]
+    await results.aclose()
     events = [event async for event in writer.read("runs/01RUN")]
     assert events[-1].body()["outcome"] == "cancelled"

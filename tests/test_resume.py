@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import os
 import shutil
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import orjson
 import pytest
 
+from projects import leave_out_plugins
 from remora.app import Project, open_project
 from remora.context.projection import project as fold
-from remora.errors import ConfigError, TraceNotFound
+from remora.errors import ConfigError, TraceNotFound, TracePoisoned
 from remora.events import (
+    AgentEndEvent,
     AgentResumedEvent,
     Event,
     NoticeEvent,
     RunEndEvent,
     ToolCallEvent,
     ToolResultEvent,
+    TurnStartEvent,
     from_record,
     is_check,
 )
-from remora.ports import AgentResult
-from remora.trace import claim, read_events
+from remora.ports import AgentResult, Draft
+from remora.trace import Disk, FileTrace, claim, read_events
 from remora.twotrack import resume_state
 
 SOURCE = """import os
@@ -51,6 +57,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root.mkdir()
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
     (root / "remora.yaml").touch()
+    leave_out_plugins(root)
     (root / "load.py").write_text(SOURCE)
     (root / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
     return root
@@ -108,12 +115,21 @@ def packet_of(events: list[Event]) -> dict[str, object]:
     return packet
 
 
+_RUN: list[tuple[Path, AgentResult]] = []
+"""The project after the run from which tests begin, and its result: run once, then copied."""
+
+
 def whole_run(project: Path) -> tuple[AgentResult, list[Event]]:
-    app = open_project(project)
-    # The function's agent: a file's agent has nothing to fix that is not also in the other.
-    results = run(app, project)
-    result = max(results, key=lambda one: (len(one.files), one.turns))
-    return result, list(read_events(app.state_dir / "traces" / f"{result.agent_id}.jsonl"))
+    """Make the project one that was analyzed. Its function's agent: the file's has nothing more to fix."""
+    if not _RUN:
+        folder = Path(tempfile.mkdtemp(dir=os.environ["REMORA_TESTS"])) / "project"
+        shutil.copytree(project, folder)
+        results = run(open_project(folder), folder)
+        _RUN.append((folder, max(results, key=lambda one: (len(one.files), one.turns))))
+    folder, result = _RUN[0]
+    shutil.copytree(folder / ".agentfs", project / ".agentfs")
+    claim(project / ".agentfs")
+    return result, list(read_events(project / ".agentfs" / "traces" / f"{result.agent_id}.jsonl"))
 
 
 def states(project: Path, tmp_path: Path, stride: int) -> Iterator[tuple[int, Path, AgentResult, list[Event]]]:
@@ -127,7 +143,7 @@ def states(project: Path, tmp_path: Path, stride: int) -> Iterator[tuple[int, Pa
         yield keep, copy, result, events
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("stride", [8, pytest.param(1, marks=pytest.mark.faults)])
 def test_killed_after_any_event_it_ends_with_the_same_packet_files_and_verdict(
     project: Path, tmp_path: Path, stride: int
 ) -> None:
@@ -151,7 +167,7 @@ def test_killed_after_any_event_it_ends_with_the_same_packet_files_and_verdict(
 MINE = "# saved by the user"
 
 
-@pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.faults)])
 def test_a_save_between_a_kill_and_the_resume_is_kept_or_is_a_conflict(
     project: Path, tmp_path: Path, stride: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -229,6 +245,38 @@ def test_lines_that_a_full_disk_cut_do_not_stop_a_resume(project: Path, keep: in
     again = next(one for one in resume(app) if one.agent_id == result.agent_id)
     assert (again.verdict, again.check["after"]) == (result.verdict, result.check["after"])
     assert all(path.with_suffix(".torn").read_bytes().endswith(b'{"v":1,"seq":') for path in streams)
+    assert not app.library.verify().damaged
+
+
+def test_agents_that_ran_when_the_disk_was_full_for_the_runs_stream_go_on_after_a_resume(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "save.py").write_text(SOURCE)
+    write, append, ahead = Disk.write_some, FileTrace.append, list[str]()
+
+    def refuse_ends(self: Disk, handle: int, data: memoryview) -> int:
+        if b'"agent_finished"' in data.tobytes():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, handle, data)
+
+    async def hold_all_but_one(self: FileTrace, stream_id: str, drafts: Sequence[Draft]) -> Sequence[Event]:
+        if any(isinstance(draft, TurnStartEvent) for draft in drafts):
+            ahead.append(stream_id)
+            if stream_id != ahead[0]:
+                await asyncio.Event().wait()
+        return await append(self, stream_id, drafts)
+
+    app = open_project(project)
+    with monkeypatch.context() as full:
+        full.setattr(Disk, "write_some", refuse_ends)
+        full.setattr(FileTrace, "append", hold_all_but_one)
+        with pytest.raises(TracePoisoned, match="the disk is full"):
+            run(app, project)
+    held = [path for path in (app.state_dir / "traces").glob("*.jsonl") if f"traces/{path.stem}" != ahead[0]]
+    assert held and not any(isinstance(event, AgentEndEvent) for path in held for event in read_events(path))
+    results = resume(app)
+    assert {result.agent_id for result in results} >= {path.stem for path in held}
+    assert {result.outcome for result in results} == {"success"}
     assert not app.library.verify().damaged
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from remora._version import __version__
+from remora.errors import TraceError
 from remora.events import (
     FORMAT,
     AgentFinishedEvent,
@@ -170,7 +172,7 @@ class Coordinator:
         self._look_again = look_again
         self._build_on = build_on
 
-    async def run(self, plan: Plan) -> AsyncIterator[AgentResult]:
+    async def run(self, plan: Plan) -> AsyncGenerator[AgentResult]:
         """Yield each agent's result once it is recorded."""
         if not plan.taken_up:
             await self._record(plan, _run_start(plan), *(_scheduled_event(job) for job in plan.jobs))
@@ -180,11 +182,12 @@ class Coordinator:
             for group in (*batches(plan.jobs, plan.operations), None):
                 jobs = await (self._last_pass(plan, done) if group is None else self._built(plan, group, done))
                 stages = {job.agent_id: job.stage for job in jobs}
-                async for result in self._engine.run(jobs):
-                    counts[result.outcome] += 1
-                    await self._record(plan, _finished_event(result) if result.has_ended else _open_notice(result))
-                    done.append(replace(result, stage=stages[result.agent_id]))
-                    yield done[-1]
+                async with aclosing(self._engine.run(jobs)) as results:
+                    async for result in results:
+                        counts[result.outcome] += 1
+                        await self._record(plan, _finished_event(result) if result.has_ended else _open_notice(result))
+                        done.append(replace(result, stage=stages[result.agent_id]))
+                        yield done[-1]
             completed = True
         finally:
             await self._record(plan, RunEndEvent(outcome="finished" if completed else "cancelled", counts=dict(counts)))
@@ -212,8 +215,13 @@ class Coordinator:
         return last.jobs
 
     async def _record(self, plan: Plan, *drafts: Event) -> None:
+        """Append to the run's stream. If that fails, the run stops as in a crash, and a resume continues its agents."""
         stamped = [draft.model_copy(update={"run_id": plan.run_id}) for draft in drafts]
-        await self._writer.append(f"runs/{plan.run_id}", stamped)
+        try:
+            await self._writer.append(f"runs/{plan.run_id}", stamped)
+        except TraceError:
+            self._engine.abandon()
+            raise
 
 
 def not_run(job: Job, reason: str, message: str) -> AgentResult:

@@ -5,7 +5,7 @@ The runner and everything above it depend only on these. `remora.app` chooses th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -234,8 +234,12 @@ class CodeReader(Protocol):
 class Engine(Protocol):
     """Runs agents, in this process or elsewhere."""
 
-    def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
+    def run(self, jobs: Sequence[Job]) -> AsyncGenerator[AgentResult]:
         """Yield the result of each job when it finishes. A failed job never stops another."""
+        ...
+
+    def abandon(self) -> None:
+        """From now on, leave the streams of stopped agents unsealed, so that `remora resume` continues them."""
         ...
 
 

@@ -95,6 +95,7 @@ class Runner:
         advice: Advice | None = None,
         by_rule: bool = True,
         clean_by: str = "",
+        abandoned: Callable[[], bool] = lambda: False,
     ) -> None:
         """Prepare a run.
 
@@ -102,6 +103,7 @@ class Runner:
         model in the stream. `past` holds the events of an interrupted run, to resume it; `resumed` says why.
         `problem` is why the agent cannot start; the stream records it and ends. Without `by_rule`, every turn is asked.
         `clean_by` is the agent whose check found no problem in the whole file: then this agent's check need not run.
+        If `abandoned` is true when the run is cancelled, the stream stays unsealed, as in a crash, for a resume.
         """
         self.track = track
         self._definition, self._node = definition, node
@@ -118,6 +120,7 @@ class Runner:
         self._tally = RungTally()
         track.observers.append(self._tally.take)
         self._deciding = self._choose_deciding(ladder, rules or EscalationConfig())
+        self._abandoned = abandoned
         self._ruling = Ruling.after(definition, past, enabled=by_rule and advice is None)
         self._found: int | None = None
         """The count of the first check."""
@@ -129,7 +132,7 @@ class Runner:
         return Climber(self.track, self._policy, ladder, rules, self._checker.run if self._checker.rule else None)
 
     async def run(self) -> AgentResult:
-        """Run the agent and return its result. Every outcome seals the stream, except a failure to write it."""
+        """Run the agent and return its result. Seals the stream, unless that fails or the run is abandoned."""
         try:
             before = await (self._resume() if self._past else self._start())
             if self._state.ended:
@@ -139,7 +142,8 @@ class Runner:
             ruled = [row.rung for row in self._tally.rows] == [BY_RULE]
             check = await self._checker.judge_files(before, changed=bool(fold_files(self._files)), by_rule=ruled)
         except asyncio.CancelledError:
-            await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
+            if not self._abandoned():
+                await asyncio.shield(self._finish(Ending("cancelled", "cancelled"), {}))
             raise
         except TraceError as error:
             return self._result(Ending("degraded", "trace", error.message), {})
@@ -339,13 +343,7 @@ class Runner:
     async def _finish(self, ending: Ending, check: Mapping[str, Any]) -> AgentResult:
         if not self.track.begun:
             return self._result(ending, check)  # cancelled before `agent_start`: there is no stream to seal
-        end = AgentEndEvent(
-            outcome=ending.outcome,
-            reason=ending.reason,
-            summary=ending.summary,
-            verdict=str(check.get("verdict", "")),
-            check=dict(check),
-        )
+        end = AgentEndEvent(**vars(ending), verdict=str(check.get("verdict", "")), check=dict(check))
         try:
             head = await self.track.end(end)
         except TraceError as error:

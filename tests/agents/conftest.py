@@ -44,6 +44,7 @@ async def pool() -> AsyncIterator[ScriptPool]:
 def lint_tools(lint: SubagentDefinition, tmp_path: Path, pool: ScriptPool) -> Callable[..., ScriptTools]:
     """Makes the lint agent's real tools for a file of the given bytes, whose node owns the given lines."""
     (tmp_path / "ruff.toml").write_text('lint.select = ["E", "F", "W"]\n')
+    (tmp_path / "pytest.ini").write_text(no_plugins("xdist"))
 
     def make(data: bytes, *owned: tuple[int, int], strict: bool = False) -> ScriptTools:
         (tmp_path / "a.py").write_bytes(data)

@@ -63,10 +63,10 @@ async def _made(make: Make, node: str, files: dict[str, str] | None = None) -> t
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        ("Cart.total", "cart.total("),
+        pytest.param("Cart.total", "cart.total(", marks=pytest.mark.faults),
         ("Cart.take", 'assert cart.take("tea") == [("tea", 300)]'),
         ("cheapest", "assert cheapest(cart) == 250"),
-        ("names", 'assert names(cart) == ["cup", "tea"]'),
+        pytest.param("names", 'assert names(cart) == ["cup", "tea"]', marks=pytest.mark.faults),
     ],
 )
 async def test_an_object_that_no_type_can_make_comes_from_a_fixture(

@@ -12,6 +12,7 @@ import pytest
 import remora
 from remora.sandbox import probe
 from remora.scripts import ScriptTools
+from remora.scripts._host_code import MAX_TOKENS
 from sandbox.boxes import no_plugins
 
 Make = Callable[..., ScriptTools]
@@ -103,6 +104,26 @@ async def test_a_false_statement_is_corrected_and_one_for_people_reported(agent_
     made = await value_of(tools, "correct_statements")
     assert [one["key"] for one in made["result"]["corrected"]] == ["README.md import Load"]
     assert [one["key"] for one in made["result"]["left"]] == ["README.md import checkout"]
+
+
+@pytest.mark.usefixtures("by_rule")
+def test_a_file_that_is_too_large_to_parse_fails_no_agent_and_the_verdict_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "remora.yaml").touch()
+    (root / "table.py").write_text("x = 1\n" * (MAX_TOKENS // 3 + 1))
+    project = remora.open_project(root, {"server.server": "first-candidate", "event_stream.sync": "off"})
+    results = asyncio.run(project.runs.analyze([root / "table.py"], ["dead_code", "annotations", "documents"]))
+    said = "Nothing can be proven here: `table.py` is too large to parse: the limit is 80,000 tokens"
+    assert {result.operation: (result.verdict, result.check["notes"]) for result in results} == {
+        "dead_code": ("unchanged", [said]),
+        "annotations": ("unchanged", [said]),
+        "documents": ("unchanged", [said]),
+    }
+    assert all(result.why == f"{said}, decided by rule" for result in results)
 
 
 @needs_sandbox

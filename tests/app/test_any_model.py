@@ -10,6 +10,7 @@ import pytest
 
 import remora
 from inference.fakes import FakeServer, Reply, Wire, answer, by_path, chooses, says
+from projects import leave_out_plugins
 from remora.events import Event, ModelRequestEvent, ModelResponseEvent, NoticeEvent
 from remora.ports import AgentResult
 from remora.trace import read_events
@@ -30,6 +31,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
     (tmp_path / ".git").mkdir()
+    leave_out_plugins(tmp_path)
     (tmp_path / "a.py").write_text(UNUSED)
     return tmp_path
 

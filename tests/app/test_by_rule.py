@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from projects import leave_out_plugins
 from remora.app import Project, open_project
 from remora.errors import ConfigError
 from remora.events import AgentScheduledEvent, AgentStartEvent, ModelRequestEvent
@@ -38,6 +39,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_rule: None) -> P
     root = tmp_path / "project"
     root.mkdir()
     (root / "remora.yaml").touch()
+    leave_out_plugins(root)
     (root / "load.py").write_text(SOURCE)
     return open_project(root, settings={"server.server": "first-candidate"})
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import remora
+from projects import leave_out_plugins
 from remora.app import Project
 from remora.app._decisions import decisions
 from remora.events import AcceptUndoneEvent, Event, WorkspaceAcceptedEvent, new_id
@@ -46,6 +47,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: SetClock) ->
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
     (tmp_path / "remora.yaml").write_text("")
+    leave_out_plugins(tmp_path)
     for name in ("a.py", "b.py", "c.py"):
         (tmp_path / name).write_text(CODE)
     project = remora.open_project(tmp_path, {"server.server": "scripted"})

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import remora
+from projects import leave_out_plugins
 from remora.app import Project
 from remora.errors import TraceDamaged, TraceError
 from remora.events import AgentScheduledEvent, AgentStartEvent, RunStartEvent
@@ -23,6 +24,7 @@ async def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "off")
     (tmp_path / "remora.yaml").write_text("")
+    leave_out_plugins(tmp_path)
     for name, code in (("a.py", "import os\n"), ("b.py", "X = 1\n")):
         (tmp_path / name).write_text(code)
     project = remora.open_project(tmp_path, {"server.server": "scripted"})

@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import io
 import os
-import shutil
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ import pytest
 
 from cutting_proxy import CuttingProxy
 from postgres import Server
+from projects import copy_shop
 from ray_cluster import make_project
 from remora.app import SystemClock, _fleet, make_store, open_project
 from remora.app._fleet import Described, Fetch, describe_placement, open_node, pack_sources, unpack_sources
@@ -27,13 +27,11 @@ from remora.events import AgentEndEvent, AgentStartEvent, Event, NoticeEvent
 from remora.ports import AgentResult, Draft, Job
 from remora.trace import PostgresTrace, parse_address
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
-
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path / "cache"))
-    return Path(shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__")))
+    return copy_shop(tmp_path / "shop")
 
 
 def sent(sources: bytes) -> Fetch:

@@ -11,6 +11,7 @@ import pytest
 import remora
 from inference.fakes import FakeServer, answer, by_path, call_part, calls_natively, chooses, says
 from inference.real import smollm2
+from projects import leave_out_plugins
 from remora.analysis import replay
 from remora.app import Project
 from remora.config import RungConfig, RunnerConfig, ServerConfig
@@ -27,6 +28,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
     (tmp_path / "remora.yaml").touch()
+    leave_out_plugins(tmp_path)
     (tmp_path / "a.py").write_text("import os\n")
     return tmp_path
 

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from projects import leave_out_plugins
 from remora.app import Project, open_project
 from remora.events import AgentScheduledEvent, NoticeEvent, RunEndEvent
 from remora.ports import AgentResult
@@ -37,6 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "project"
     root.mkdir()
     (root / "remora.yaml").touch()
+    leave_out_plugins(root)
     (root / "a.py").write_text(SOURCE)
     (root / "ruff.toml").write_text('target-version = "py311"\nlint.select = ["F", "UP006"]\n')
     return root

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,19 +15,18 @@ from pathlib import Path
 import pytest
 
 from postgres import Server
+from projects import copy_shop
 from remora.app import make_store, open_project
 from remora.errors import TracePoisoned
 from remora.events import AgentEndEvent, AgentFinishedEvent, Event, RunEndEvent
 from remora.ports import AgentResult, Draft
 from remora.trace import PostgresTrace, Retention, read_events
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
-
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CACHE_DIR", str(tmp_path / "cache"))
-    return Path(shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__")))
+    return copy_shop(tmp_path / "shop")
 
 
 def steps(project: object, run: str) -> list[list[tuple[str, int]]]:

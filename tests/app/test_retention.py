@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from projects import leave_out_plugins
 from remora.app import Project, open_project
 from remora.errors import ConfigError
 from remora.events import NoticeEvent
 from remora.trace import read_events
 
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
-
-def shop(tmp_path: Path, **retention: Any) -> Project:
-    if not (tmp_path / "shop").exists():
-        shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns(".agentfs", "__pycache__"))
+def opened(tmp_path: Path, **retention: Any) -> Project:
+    root = tmp_path / "project"
+    if not root.exists():
+        root.mkdir()
+        (root / "remora.yaml").touch()
+        (root / "a.py").write_text("import os\n")
+        leave_out_plugins(root)
     settings = {"server.server": "first-candidate"} | {f"retention.{name}": value for name, value in retention.items()}
-    return open_project(tmp_path / "shop", settings=settings)
+    return open_project(root, settings=settings)
 
 
 async def run(project: Project) -> set[str]:
-    done = await project.runs.analyze([project.root / "shop" / "pricing.py"], ["lint"])
+    done = await project.runs.analyze([project.root / "a.py"], ["lint"])
     return {result.agent_id for result in done}
 
 
 async def test_the_next_run_deletes_old_streams_and_keeps_its_own_and_open_ones(tmp_path: Path) -> None:
-    project = shop(tmp_path)
+    project = opened(tmp_path)
     first = await run(project)
     await project.review.reject()
     second = await run(project)
-    limited = shop(tmp_path, keep_last=0)
+    limited = opened(tmp_path, keep_last=0)
     third = await run(limited)
     left = {info.agent_id for info in limited.library.agents()}
     assert left == second | third
@@ -44,8 +46,8 @@ async def test_the_next_run_deletes_old_streams_and_keeps_its_own_and_open_ones(
 
 
 async def test_what_was_deleted_is_recorded_in_the_stream_of_the_run(tmp_path: Path) -> None:
-    await run(shop(tmp_path))
-    project = shop(tmp_path, keep_last=0)
+    await run(opened(tmp_path))
+    project = opened(tmp_path, keep_last=0)
     await project.review.reject()
     await run(project)
     newest = project.library.runs()[-1]
@@ -55,7 +57,7 @@ async def test_what_was_deleted_is_recorded_in_the_stream_of_the_run(tmp_path: P
 
 
 async def test_without_the_setting_nothing_is_deleted(tmp_path: Path) -> None:
-    project = shop(tmp_path)
+    project = opened(tmp_path)
     first = await run(project)
     await project.review.reject()
     assert first <= {info.agent_id for info in project.library.agents()}

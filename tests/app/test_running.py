@@ -10,6 +10,7 @@ import pytest
 
 import remora
 from inference.fakes import FakeServer, says
+from projects import leave_out_plugins
 from remora.app import Project
 from remora.errors import ConfigError
 from remora.events import RunEndEvent
@@ -21,6 +22,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REMORA_CONFIG_DIR", str(tmp_path / "own"))
     monkeypatch.setenv("REMORA_EVENT_STREAM__SYNC", "'off'")
     (tmp_path / "remora.yaml").touch()
+    leave_out_plugins(tmp_path)
     (tmp_path / "a.py").write_text("import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n")
     return tmp_path
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import remora
+from projects import leave_out_plugins
 from remora.app import Project
 from remora.events import AgentStartEvent
 from remora.ports import AgentResult
@@ -25,6 +26,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     root = tmp_path / "project"
     root.mkdir()
     (root / "remora.yaml").write_text("")
+    leave_out_plugins(root)
     (root / "a.py").write_text(SOURCE)
     return remora.open_project(root, {"server.server": "scripted"})
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cli.warm import WarmCommand
+from projects import copy_shop
 from remora.trace import claim
 
 
@@ -35,20 +36,14 @@ def gone() -> Callable[[int], None]:
 
 PATIENT = "import remora.cli._signals as signals; signals.STOP_S = 60; from remora.cli import main; main()"
 """The command with a minute to seal its streams: a busy machine may take longer than the limit of users."""
-SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
 Remora = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def copy_of_shop(folder: Path) -> Path:
-    ignored = shutil.ignore_patterns(".agentfs", "__pycache__", ".pytest_cache")
-    return Path(shutil.copytree(SHOP, folder / "shop", ignore=ignored))
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A copy of the example project, without what earlier runs left in it."""
-    return copy_of_shop(tmp_path)
+    return copy_shop(tmp_path / "shop")
 
 
 @pytest.fixture
@@ -73,7 +68,7 @@ def runs(warm: WarmCommand) -> Callable[[str], Path]:
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (folder / "told.json").exists():
-                done = warm.run(("analyze", path, "--json"), copy_of_shop(folder), dict(os.environ), "")
+                done = warm.run(("analyze", path, "--json"), copy_shop(folder / "shop"), dict(os.environ), "")
                 assert done.returncode == 0, done.stderr
                 (folder / "told.json").write_text(done.stdout)
         return folder / "shop"

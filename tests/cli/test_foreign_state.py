@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import copy_of_shop
 from cli.warm import WarmCommand
+from projects import copy_shop
 from remora import workspaces
 from remora.app import Project, open_project
 from remora.errors import ConfigError
@@ -116,10 +116,7 @@ def test_runs_that_came_with_a_project_are_shown_and_never_acted_upon(remora: Re
     ):
         done = remora(foreign, *words)
         assert done.returncode != 0, words
-        assert any(text in done.stderr for text in ("not made by you here", "did not create this folder")), (
-            words,
-            done.stderr,
-        )
+        assert "ou did not create th" in done.stderr, (words, done.stderr)  # the folder, or this folder
         assert "Traceback" not in done.stderr
     assert files(foreign) == before
     assert {path: path.read_bytes() for path in (foreign / ".agentfs").rglob("*") if path.is_file()} == state
@@ -246,7 +243,7 @@ def test_a_journal_is_not_carried_out_on_another_folder_at_the_same_path(
     shop = own
     cut_off_accept(open_project(shop), monkeypatch)
     shop.rename(shop.with_name("old"))
-    copy_of_shop(shop.parent)
+    copy_shop(shop.parent / "shop")
     before = files(shop)
     assert remora(shop, "analyze", "shop/cart.py", "-q").returncode == 0
     assert files(shop) == before

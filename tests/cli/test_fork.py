@@ -53,8 +53,10 @@ def test_a_fork_has_the_packet_and_the_files_of_that_turn(remora: Remora, shop: 
     assert before == after
 
 
-def test_a_fork_that_changes_nothing_sees_chooses_and_gets_the_same(remora: Remora) -> None:
-    found = json.loads(remora("analyze", "shop/pricing.py", "--json").stdout)["agents"]
+def test_a_fork_that_changes_nothing_sees_chooses_and_gets_the_same(
+    remora: Remora, analyzed: Callable[[str], Any]
+) -> None:
+    found = analyzed("shop/pricing.py")["agents"]
     (made,) = fork(remora, next(one["agent_id"] for one in found if one["files"]), "--at", "1")
     assert (made["parted"], made["same_files"]) == (None, True)
 

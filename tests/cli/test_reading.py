@@ -241,15 +241,15 @@ def test_streams_are_listed_by_the_time_that_is_shown(shop: Path, remora: Remora
     assert started[0].startswith("2020")
 
 
-def test_a_hint_names_ids_as_short_as_they_are_shown(remora: Remora) -> None:
-    remora("analyze", "shop/pricing.py", "-o", "lint", "--policy", "first-candidate", "-q")
+def test_a_hint_names_ids_as_short_as_they_are_shown(remora: Remora, analyzed: Callable[[str], Any]) -> None:
+    analyzed("shop/pricing.py")
     done = remora("trace", "show", "NOSUCHID")
     newest = done.stderr.split("The newest are ")[1]
     assert all(len(name.strip("` ,…\n")) <= 7 for name in newest.split(","))
 
 
-def test_verify_explains_an_open_run(remora: Remora) -> None:
-    remora("analyze", "shop/pricing.py", "-o", "lint", "--policy", "first-candidate", "-q")
+def test_verify_explains_an_open_run(remora: Remora, analyzed: Callable[[str], Any]) -> None:
+    analyzed("shop/pricing.py")
     done = remora("trace", "verify")
     assert "1 open run" in done.stdout
     assert "The stream of a run stays open after the run" in done.stdout
@@ -270,8 +270,10 @@ def test_nothing_is_to_be_accepted_where_nothing_changed(remora: Remora) -> None
     assert "remora accept" not in shown
 
 
-def test_a_key_of_the_trace_store_is_read_as_the_specification_writes_it(remora: Remora) -> None:
-    remora("analyze", "shop/pricing.py", "-o", "lint", "--policy", "first-candidate", "-q")
+def test_a_key_of_the_trace_store_is_read_as_the_specification_writes_it(
+    remora: Remora, analyzed: Callable[[str], Any]
+) -> None:
+    analyzed("shop/pricing.py")
     keys = remora("trace", "get", "index:node:shop/pricing.py:format_price").stdout.split()
     assert keys
     entries = json.loads(remora("trace", "get", keys[-1], "--json").stdout)

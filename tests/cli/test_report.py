@@ -126,7 +126,7 @@ def test_two_agents_are_compared_from_where_they_parted(
     one, other = (agent["agent_id"] for agent in run["agents"][:2])
     done = remora("trace", "diff", one, other)
     assert done.returncode == 0, done.stderr
-    assert "Parted at turn 1" in done.stdout
+    assert "Diverged at turn 1" in done.stdout
     assert remora_json("trace", "diff", one, other)["parted"] == 1
     same = remora_json("trace", "diff", one, one)
     assert (same["parted"], same["same_files"]) == (None, True)
@@ -205,9 +205,8 @@ def test_an_endpoint_takes_only_spans(remora: Remora, run: Any) -> None:
 
 
 def test_what_looks_like_a_secret_is_redacted_in_reports_and_exports(remora: Remora, shop: Path) -> None:
-    source = shop / "shop" / "pricing.py"
-    source.write_text(f"import os\nKEY = '{TOKEN}'\n" + source.read_text())
-    assert remora("analyze", "shop/pricing.py").returncode == 0
+    (shop / "shop" / "keys.py").write_text(f"import os\nKEY = '{TOKEN}'\n")
+    assert remora("analyze", "shop/keys.py").returncode == 0
     streams = b"".join(path.read_bytes() for path in (shop / ".agentfs" / "traces").glob("*.jsonl"))
     shown = [remora("trace", "report", "--format", kind).stdout for kind in ("md", "html", "json", "sarif")]
     shown += [remora("trace", "export", "--format", kind).stdout for kind in ("atif", "openai", "csv")]

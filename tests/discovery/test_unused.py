@@ -7,6 +7,8 @@ import ast
 import pytest
 
 from remora.discovery import PythonCode
+from remora.discovery._imports import removed_with
+from remora.discovery._proofs import Sources
 
 HELPER = "def _old(x):\n    return x\n\n\ndef load(x):\n    return x\n"
 
@@ -180,6 +182,10 @@ def test_what_is_left_parses_and_keeps_line_ends() -> None:
     assert text == "class _Box:\r\n    x = 1\r\n"
 
 
+def test_an_empty_file_has_no_dead_code() -> None:
+    assert proven({"pkg/a.py": ""}) == ([], "")
+
+
 def test_a_file_that_does_not_parse_has_no_dead_code() -> None:
     assert proven({"pkg/a.py": "def _old(:\n"})[0] == []
 
@@ -233,3 +239,25 @@ def test_a_second_function_of_a_name_that_is_another_one_is_left(code: str) -> N
 )
 def test_a_method_of_a_public_class_may_be_for_another_package(code: str, found: list[str]) -> None:
     assert proven({"pkg/a.py": code})[0] == found
+
+
+def test_many_findings_are_removed_together_in_a_few_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[str] = []
+
+    def attempt(sources: Sources, path: str, after: str) -> str | None:
+        attempts.append(after)
+        return removed_with(sources, path, after)
+
+    monkeypatch.setattr("remora.discovery._unused.removed_with", attempt)
+    dead = "".join(f"\n\ndef _old_{number}(x):\n    return x + {number}\n" for number in range(100))
+    found, text = proven({"pkg/a.py": f"def load(x):\n    return x\n{dead}"})
+    assert (len(found), text) == (100, "def load(x):\n    return x\n")
+    assert len(attempts) < 20
+
+
+def test_one_finding_that_must_stay_keeps_no_other() -> None:
+    dead = "".join(f"def _old_{number}(x):\n    return x + {number}\n\n\n" for number in range(9))
+    code = f"import os\n\n\ndef _here():\n    return os.sep\n\n\n{dead}def load(x):\n    return x\n"
+    found, text = proven({"pkg/a.py": code, "pkg/b.py": "from pkg.a import os\n"})
+    assert len(found) == 9
+    assert text == "import os\n\n\ndef _here():\n    return os.sep\n\n\ndef load(x):\n    return x\n"

@@ -277,6 +277,19 @@ async def test_stopping_early_cancels_what_runs() -> None:
     assert len(cluster.asked) < 9
 
 
+async def test_abandoning_a_run_kills_the_workers_so_that_no_agent_is_sealed_as_cancelled() -> None:
+    cluster = ScriptedCluster("a", "b")
+    async with Workers(cluster, look_s=0.001, patience_s=5) as workers:
+        engine = FleetEngine(workers, at_once=2)
+        results = engine.run([job(number) for number in range(9)])
+        await anext(results)
+        begun = set(workers.ready)
+        engine.abandon()
+        assert set(cluster.killed) == begun
+        await results.aclose()
+    assert sum(cluster.running.values()) == 0
+
+
 def test_an_address_where_nobody_listens_is_refused_before_ray_is_asked() -> None:
     def init(**_: object) -> None:
         raise AssertionError("Ray would try for a quarter of an hour")

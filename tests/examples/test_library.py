@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from projects import copy_shop
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_library_example_runs_agents_accepts_one_and_reads_its_trace(tmp_path: Path) -> None:
-    shop = tmp_path / "shop"
-    ignored = shutil.ignore_patterns(".agentfs", "__pycache__", "tests", "inventory.py", "orders.py", "pricing.py")
-    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=ignored)
+    shop = copy_shop(tmp_path / "shop", "tests", "inventory.py", "orders.py", "pricing.py")
     before = {path: path.read_bytes() for path in shop.rglob("*.py")}
     command = [sys.executable, ROOT / "examples" / "library" / "main.py", shop, "scripted"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

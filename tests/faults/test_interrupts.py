@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from projects import leave_out_plugins
 from remora.trace import Library
 
 TIMES = int(os.environ.get("TEST_INTERRUPTS", "500"))
@@ -146,6 +147,7 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     (folder / "src").mkdir(parents=True)
     (folder / "remora.yaml").touch()
+    leave_out_plugins(folder)
     (folder / "src" / "a.py").write_text("import os\nimport sys\n\n\ndef a():\n    import json\n")
     (folder / "src" / "b.py").write_text("import os\n\n\ndef b():\n    import re\n    return 1\n")
     return folder

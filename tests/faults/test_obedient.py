@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import remora
+from projects import leave_out_plugins
 from remora.app import _session as running
 from remora.app._deciding import Deciders
 from remora.context.call_text import calls_in_text
@@ -167,6 +168,7 @@ def make(base: Path) -> tuple[Path, dict[str, list[tuple[str, dict[str, Any]]]]]
             known[f"Q{number:02}-{place}"] = calls
             texts[place].append(f"Q{number:02}-{place} {text}")
     _write_sources(project, texts)
+    leave_out_plugins(project)
     return project, known
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from projects import leave_out_plugins
 from remora.app import Accepted, Project, SystemClock, open_project
 from remora.app._watching import Seen, Watcher
 from remora.context.contracts import ToolSpec
@@ -161,6 +162,7 @@ def make_project(root: Path, source: str = SOURCE) -> Path:
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     (root / "remora.yaml").write_text("runner: {max_concurrent: 1}\n")
+    leave_out_plugins(root)
     (root / "ruff.toml").write_text('lint.select = ["E", "F"]\n')
     (root / FILE).write_text(source)
     return root

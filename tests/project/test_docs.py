@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import remora
 from cli.warm import WarmCommand
+from projects import copy_shop
 from remora.app import Project
 from remora.app._catalogue import CATALOGUE_FILE
 from remora.app._settings import USER_CONFIG_FILE
@@ -57,10 +57,8 @@ def test_the_reader_of_thirty_lines_refuses_the_edited_stream(tmp_path: Path) ->
 
 @pytest.mark.parametrize("guide", ["first-run.md", "read-a-run.md"])
 def test_the_commands_of_a_guide_work_as_written(guide: str, tmp_path: Path, warm: WarmCommand) -> None:
-    shop = tmp_path / "shop"
     # Part of the example project: an agent for each function of all its files takes long and shows nothing new.
-    ignored = shutil.ignore_patterns(".agentfs", "__pycache__", "tests", "cart.py", "inventory.py", "orders.py")
-    shutil.copytree(ROOT / "examples" / "shop", shop, ignore=ignored)
+    shop = copy_shop(tmp_path / "shop", "tests", "cart.py", "inventory.py", "orders.py")
     text = (ROOT / "docs" / "guides" / guide).read_text(encoding="utf-8")
     text = text if "    remora analyze . -o lint" in text else f"    remora analyze . -o lint\n{text}"
     commands = [line.strip() for line in re.findall(r"^    (remora .*)$", text, re.MULTILINE)]

@@ -473,7 +473,7 @@ def test_a_store_of_another_version_is_refused_with_what_to_do(url: str, tmp_pat
         describe_store(url)
     make_store(url)
     ask(url, "INSERT INTO @.migrations (version) VALUES (99)")
-    with pytest.raises(ConfigError, match=f"knows up to {VERSION}"):
+    with pytest.raises(ConfigError, match=f"supports versions up to {VERSION}"):
         library.agents()
     ask(url, "DELETE FROM @.migrations WHERE version > 1")
     with pytest.raises(ConfigError, match=f"has version 1: expected {VERSION}"):

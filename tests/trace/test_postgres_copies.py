@@ -14,7 +14,7 @@ from postgres import Server
 from remora.app import copy_store, make_store, reindex_store
 from remora.errors import ConfigError, StoreUnreachable
 from remora.events import NoticeEvent
-from remora.trace import FileTrace, PostgresStore, PostgresTrace, parse_address
+from remora.trace import FileTrace, Library, PostgresStore, PostgresTrace, parse_address
 
 HELD, FREE = "traces/01HELD", "traces/01OTHER"
 
@@ -31,6 +31,14 @@ async def write_streams(state_dir: Path, clock: Any) -> None:
     async with FileTrace(state_dir, clock=clock, sync="off") as trace:
         for name in (HELD, FREE):
             await trace.append(name, [note("a needle")])
+
+
+def copied_streams(postgres: Server, state_dir: Path, cache: Path, clock: Any) -> tuple[str, Library]:
+    """The streams in a new store: its URL, and the library that reads them."""
+    asyncio.run(write_streams(state_dir, clock))
+    url = postgres.new_url()
+    copy_store(str(state_dir), url, nothing)
+    return url, PostgresStore(parse_address(url), cache).library()
 
 
 async def test_a_stream_that_somebody_writes_is_named_and_the_others_are_copied(
@@ -72,10 +80,7 @@ async def test_a_copy_ends_when_the_server_is_gone_instead_of_trying_every_strea
 def test_the_owner_builds_the_index_again_and_nobody_else(
     postgres: Server, state_dir: Path, tmp_path: Path, clock: Any
 ) -> None:
-    asyncio.run(write_streams(state_dir, clock))
-    url = postgres.new_url()
-    copy_store(str(state_dir), url, nothing)
-    library = PostgresStore(parse_address(url), tmp_path / "cache").library()
+    url, library = copied_streams(postgres, state_dir, tmp_path / "cache", clock)
     before = library.search("needle")
     assert reindex_store(url, nothing) == 2
     assert library.search("needle") == before and len(before) == 2
@@ -90,10 +95,7 @@ def test_the_owner_builds_the_index_again_and_nobody_else(
 def test_an_index_that_is_built_again_while_a_reader_fills_it_is_whole(
     postgres: Server, state_dir: Path, tmp_path: Path, clock: Any
 ) -> None:
-    asyncio.run(write_streams(state_dir, clock))
-    url = postgres.new_url()
-    copy_store(str(state_dir), url, nothing)
-    library = PostgresStore(parse_address(url), tmp_path / "cache").library()
+    url, library = copied_streams(postgres, state_dir, tmp_path / "cache", clock)
     assert len(library.search("needle")) == 2
     asyncio.run(write_streams(state_dir, clock))
     copy_store(str(state_dir), url, nothing)

@@ -152,7 +152,7 @@ def test_who_decided_what_is_told_by_model(project: app.Project, write: Any) -> 
 
 def test_a_comparison_says_where_two_agents_part(project: app.Project, run: Any) -> None:
     one, other = run(turns=2), run(turns=4)
-    assert "They part in turn 3" in Pages(project).compare(one, other)
+    assert "They diverge at turn 3" in Pages(project).compare(one, other)
     assert "Both did the same" in Pages(project).compare(one, one)
 
 

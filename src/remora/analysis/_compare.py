@@ -1,4 +1,4 @@
-"""Comparing two agents or two runs: where they parted, and what each saw, chose and got."""
+"""Comparing two agents or two runs: where they diverged, and what each saw, chose and got."""
 
 from __future__ import annotations
 

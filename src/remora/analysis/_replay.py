@@ -1,4 +1,4 @@
-"""Replaying a stream: the packet at any turn, and whether it is the one that was shown."""
+"""Replaying a stream: the packet at any turn, and whether it equals the one in the receipt."""
 
 from __future__ import annotations
 

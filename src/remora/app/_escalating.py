@@ -1,4 +1,4 @@
-"""Hands a stuck run to a person or a larger model, records the answer, and gives it back."""
+"""Hands a stuck run to a person or a larger model, records the answer, and returns it to the agent."""
 
 from __future__ import annotations
 

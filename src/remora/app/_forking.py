@@ -1,9 +1,10 @@
-"""Forks and continues agents: a new stream that goes on from the end of a turn, with the same packet and files."""
+"""Forks and continues agents: a new stream that continues from the end of a turn, with the same packet and files."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -145,9 +146,10 @@ class Forking:
             async def execute(job: Job) -> AgentResult:
                 return await session.finish(await _begin(session, agents[job.operation], job, fork))
 
-            engine = LocalEngine(execute, at_once=1)
-            async for result in Coordinator(session.writer, engine).run(fork.plan):
-                yield result
+            engine = LocalEngine(execute, at_once=1, abandon=session.abandoned.set)
+            async with aclosing(Coordinator(session.writer, engine).run(fork.plan)) as results:
+                async for result in results:
+                    yield result
 
     def _check_turn(self, start: AgentStartEvent, inherited: Sequence[Event], at: int, say: str) -> None:
         """Raises `ConfigError` if the run could not go on after this turn."""

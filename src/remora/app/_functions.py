@@ -1,4 +1,4 @@
-"""Tools of a trusted agent that are Python functions, and all its tools as one set."""
+"""Tools of a trusted agent that are Python functions, combined with its other tools."""
 
 from __future__ import annotations
 

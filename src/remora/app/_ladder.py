@@ -96,7 +96,9 @@ def rung_names(config: Config) -> tuple[str, ...]:
 def check_weights(name: str, server: ServerConfig) -> None:
     """Raises `ConfigError` if a rung's weights are missing: a run does not download gigabytes by itself."""
     if needs_weights(server):
-        raise ConfigError(f"The weights of `{name}` are not here", hint=f"Get them first: remora model pull {name}")
+        raise ConfigError(
+            f"The weights of `{name}` are not downloaded", hint=f"Download them first: remora model pull {name}"
+        )
 
 
 def missing_weights(config: Config) -> list[str]:

@@ -187,7 +187,7 @@ class Project:
         """Raises `ConfigError` if the state folder came with the repository or from another machine."""
         if not self.is_own_state:
             raise ConfigError(
-                f"The state folder `{self.state_dir}` was not made by you here: Remora only reads it",
+                f"You did not create the state folder `{self.state_dir}` here: Remora only reads it",
                 hint=f"Read it with `remora trace ls`; then move it away, or run `remora trust {self.state_dir}`",
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,8 +128,10 @@ class Runs:
             last_pass = None if alone else partial(self._last_pass, plan, session)
             build_on = None if alone else Building(self._project, self._has_begun).jobs
             async with self._engine(plan, execute, session, overrides) as engine:
-                async for result in Coordinator(session.writer, engine, last_pass, build_on).run(plan):
-                    yield result
+                coordinator = Coordinator(session.writer, engine, last_pass, build_on)
+                async with aclosing(coordinator.run(plan)) as results:
+                    async for result in results:
+                        yield result
             if sentence := await carry_out_retention(self._project, session.writer, plan.run_id):
                 self.notices.append(sentence)
 
@@ -141,7 +143,8 @@ class Runs:
         from remora.engines import LocalEngine
 
         if self._project.config.engine.name == "local" or overrides is not NO_OVERRIDES:
-            yield LocalEngine(execute, at_once=self._project.config.runner.max_concurrent)
+            at_once = self._project.config.runner.max_concurrent
+            yield LocalEngine(execute, at_once=at_once, abandon=session.abandoned.set)
             return
         from remora.app._fleet import describe_placement, ray_engine
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -62,6 +63,8 @@ class Session:
     """The tools of MCP servers by agent."""
     survey: Survey | None = None
     """How often the project's files break the rules of its linter."""
+    abandoned: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the run's own stream failed: cancelled agents then leave their streams unsealed, for a resume."""
 
     async def execute(self, job: Job, past: Sequence[Event] = ()) -> AgentResult:
         """Run one agent to its end. It does not begin when the run's time is over."""
@@ -107,6 +110,7 @@ class Session:
             advice=self._advice(job),
             by_rule=self.project.config.runner.by_rule,
             clean_by=job.clean_by,
+            abandoned=self.abandoned.is_set,
         )
 
     def _advice(self, job: Job) -> Advice | None:

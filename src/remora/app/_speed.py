@@ -1,4 +1,4 @@
-"""Which models are here, how fast each is on this machine, and which one fits. Measurements are kept in the cache."""
+"""Which models are downloaded, how fast each is on this machine, and which one fits. Measurements are cached."""
 
 from __future__ import annotations
 

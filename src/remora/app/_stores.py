@@ -50,7 +50,7 @@ def copy_store(source: str, target: str, progress: Callable[[int, int], None]) -
     store = PostgresStore(parse_address(source), cache_dir(os.environ))
     folder = _state_dir(target, missing_ok=True)
     if standing(folder) == "foreign":
-        raise ConfigError(f"`{folder}` was not made by you here: Remora only reads it")
+        raise ConfigError(f"You did not create `{folder}` here: Remora only reads it")
     make_own(folder)
     return copy_out(store.mirror.reader, store.blobs, folder, progress)
 

@@ -94,7 +94,7 @@ def analyze(
     escalate: Escalate = None,
     answer: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Run the agent again that a larger model's answer is about, with the answer"),
+        typer.Option(metavar="ID", help="Run one agent again, with this answer of a larger model"),
     ] = None,
     changed: Annotated[
         str | None,

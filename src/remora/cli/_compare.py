@@ -22,7 +22,7 @@ def diff(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Compare two agents or two runs: where they parted, and what each saw, chose and got.
+    """Compare two agents or two runs: where they diverged, and what each saw, chose and got.
 
     \b
     Examples:

@@ -102,7 +102,7 @@ def _models() -> list[Finding]:
 def _model(model: ModelHere) -> Finding:
     part, speed = f"  {model.name}", model.speed
     if model.path is None:
-        return Finding(part, False, "its weights are not here", model.how)
+        return Finding(part, False, "its weights are not downloaded", model.how)
     if speed is None:
         return Finding(part, True, "here, not measured yet", "remora doctor --measure")
     busy = f", measured while {speed.busy:.0%} of the machine was busy" if speed.busy >= BUSY else ""

@@ -48,7 +48,7 @@ def escalate(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Write a stuck run as a document: goal, where it stands, what was tried, and the evidence with its events.
+    """Write a document about a stuck run: its goal, its state, what was tried, and the evidence with its events.
 
     With `--to`, a larger model reads it. Its answer becomes a stream of its own. An interrupted agent gets it when you
     run `remora resume`; a finished one when you run it again with `remora analyze --answer`.

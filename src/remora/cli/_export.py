@@ -58,8 +58,8 @@ def export(
 ) -> None:
     """Export agents to the formats of other programs. Text that looks like a secret is redacted.
 
-    otel: OpenTelemetry GenAI spans, one OTLP/JSON request a line. atif: one trajectory a line. openai: one chat a line,
-    as `remora trace import` reads it. csv: one row for each call.
+    otel: OpenTelemetry GenAI spans, one OTLP/JSON request per line. atif: one trajectory per line. openai: one chat
+    per line, as `remora trace import` reads it. csv: one row for each call.
 
     With `--endpoint`, spans are sent there and nowhere else, as protobuf; with OTEL_EXPORTER_OTLP_PROTOCOL=http/json in
     the environment as JSON. Headers, such as a key, are taken from OTEL_EXPORTER_OTLP_HEADERS.

@@ -1,4 +1,4 @@
-"""`remora fork`: what would have happened with another model, or with one more word."""
+"""`remora fork`: run an agent again from a recorded turn, with another model, setting or instruction."""
 
 from __future__ import annotations
 

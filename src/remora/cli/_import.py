@@ -1,8 +1,9 @@
-"""`remora trace import`: logs of other agents become streams."""
+"""`remora trace import`: convert logs of other agents to streams."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,13 +91,17 @@ def import_(
                 progress=progress,
             )
             done = asyncio.run(work)
-        tell(f"skipped: {problem}" for problem in done.problems[:SHOWN])
-        if len(done.problems) > SHOWN:
-            tell([f"{len(done.problems) - SHOWN:,} more were skipped; `--json` names them all"])
+        _tell_skipped(done.problems)
         tell(done.notices)
         shown = clean(done)
         print_json(shown) if json else _print(shown)
     raise typer.Exit(0 if not done.problems else SOME_FAILED if done.streams else ALL_FAILED)
+
+
+def _tell_skipped(problems: Sequence[str]) -> None:
+    tell(f"skipped: {problem}" for problem in problems[:SHOWN])
+    if len(problems) > SHOWN:
+        tell([f"{len(problems) - SHOWN:,} more were skipped; `--json` names them all"])
 
 
 def _print(done: Imports) -> None:

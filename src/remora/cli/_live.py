@@ -1,4 +1,4 @@
-"""A live view of a run on stderr: how far it is, what runs now, and how long it still takes."""
+"""A live view of a run on stderr: its progress, the running agents, and an estimate of the time left."""
 
 from __future__ import annotations
 

@@ -69,6 +69,11 @@ def build_server(answers: Answers) -> MCPServer:
 
 
 def _questions(answers: Answers) -> list[Callable[..., str]]:
+    """The tools, in the order in which they are listed."""
+    return [*_lists(answers), *_questions_about_an_agent(answers), *_searches(answers)]
+
+
+def _lists(answers: Answers) -> list[Callable[..., str]]:
     def list_runs(limit: Limit = 20) -> str:
         """List the newest runs: when, what was asked, and how their agents ended."""
         return answers.runs(limit)
@@ -84,6 +89,10 @@ def _questions(answers: Answers) -> list[Callable[..., str]]:
         """List the newest agents, also imported sessions of other programs."""
         return answers.agents(run=run, node=node, operation=operation, outcome=outcome, since=since, limit=limit)
 
+    return [list_runs, list_agents]
+
+
+def _questions_about_an_agent(answers: Answers) -> list[Callable[..., str]]:
     def show_agent(agent: Agent) -> str:
         """Show what an agent saw, chose and got, turn by turn."""
         return answers.show(agent)
@@ -109,6 +118,10 @@ def _questions(answers: Answers) -> list[Callable[..., str]]:
         """Search one agent's raw tool results, or read one of them by the seq of its event."""
         return asyncio.run(answers.recall(agent, text, seq, lines))
 
+    return [show_agent, packet_at_turn, explain, recall]
+
+
+def _searches(answers: Answers) -> list[Callable[..., str]]:
     def search_traces(
         words: Annotated[str, Field(description="Words that an event must contain")],
         tool: Annotated[str, Field(description="Only results of this tool")] = "",
@@ -132,7 +145,7 @@ def _questions(answers: Answers) -> list[Callable[..., str]]:
         """Look up code: signature, callers, callees, tests, imports and complexity, true of the current file."""
         return asyncio.run(answers.node(node))
 
-    return [list_runs, list_agents, show_agent, packet_at_turn, explain, recall, search_traces, report, query_code]
+    return [search_traces, report, query_code]
 
 
 def _errors_for_the_model(function: Callable[Params, str]) -> Callable[Params, str]:

@@ -28,7 +28,7 @@ Origin = Annotated[
 
 @model.command()
 def pull(name: Name = DEFAULT, origin: Origin = "", json: JsonFlag = False) -> None:
-    """Get a model's weights into your cache, unless they are there already.
+    """Download a model's weights into your cache, unless they are there already.
 
     An interrupted download continues where it stopped. Every file is checked by its SHA-256, wherever it comes from.
 

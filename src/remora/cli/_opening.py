@@ -1,4 +1,4 @@
-"""Opens a project to read what is recorded, and says where it is recorded if it is not here."""
+"""Opens a project to read its records. If there are none here, says which folder has them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def width() -> int:
 
 
 def agents(found: AgentComparison) -> None:
-    """Print two agents side by side: facts, where they parted, then each turn."""
+    """Print two agents side by side: facts, where they diverged, then each turn."""
     columns = Columns(found.left, found.right)
     columns.head()
     for name, left, right in _facts(found):
@@ -39,7 +39,7 @@ def agents(found: AgentComparison) -> None:
         return
     before = found.parted - 1
     shared = f"turns 1 to {before} are the same" if before > 1 else "turn 1 is the same" if before else _FROM_START
-    say(f"Parted at turn {found.parted}, by what each {found.first}; {shared}", "bold")
+    say(f"Diverged at turn {found.parted}, by what each {found.first}; {shared}", "bold")
     for line in found.seen:
         say(f"  {one_line(line, width() - 3)}" if line.strip() else "", _STYLES.get(line[:1], ""))
     say("")
@@ -174,7 +174,7 @@ def forks(found: Sequence[AgentComparison], options: str) -> None:
     """Print one line for the agent and for each of its forks, and what to do next."""
     source = found[0].left
     say("")
-    say(f"{'':<9}{'model':<16} {'verdict':<16} {'turns':>5} {'tokens':>7} {'time':>7}  parted", "bold")
+    say(f"{'':<9}{'model':<16} {'verdict':<16} {'turns':>5} {'tokens':>7} {'time':>7}  diverged", "bold")
     say(_fork_line(source, "itself"))
     for item in found:
         parted = "nowhere" if item.parted is None else f"turn {item.parted}: {item.first}"

@@ -1,4 +1,4 @@
-"""Print a run: what it was asked, a row for each of its agents, and commands to go on with."""
+"""Print a run: its command, a row for each of its agents, and the next commands."""
 
 from __future__ import annotations
 

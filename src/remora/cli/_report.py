@@ -67,7 +67,9 @@ def report(
     until: Until = None,
     kind: Annotated[Format, typer.Option("--format", help="Format of the report")] = Format.MD,
     output: Output = None,
-    losses: Annotated[bool, typer.Option(help="Search for what calls used that prompts no longer showed")] = True,
+    losses: Annotated[
+        bool, typer.Option(help="Search for values that calls used although prompts no longer contained them")
+    ] = True,
     fail_on: Annotated[
         FailOn,
         typer.Option(

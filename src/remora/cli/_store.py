@@ -30,7 +30,7 @@ def init(
 ) -> None:
     """Make a store, or bring it up to date. Safe to repeat.
 
-    Connect as the role that shall own it. Writers can append events, but change and delete nothing.
+    Connect as the role that will own it. Writers can append events, but change and delete nothing.
 
     \b
     Examples:
@@ -79,9 +79,9 @@ def status(url: Url, json: JsonFlag = False) -> None:
 
 @store.command()
 def reindex(url: Url, json: JsonFlag = False) -> None:
-    """Build the index of a store again from its records. Connect as the store's owner.
+    """Rebuild the index of a store from its records. Connect as the store's owner.
 
-    No stream is changed. A search meanwhile first indexes what is missing.
+    No stream is changed. A search during the rebuild first indexes what is missing.
 
     \b
     Example:
@@ -95,7 +95,9 @@ def reindex(url: Url, json: JsonFlag = False) -> None:
 @store.command()
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A state folder, or the URL of a store")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The other of the two")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A store's URL if the source is a folder, else a state folder")
+    ],
     json: JsonFlag = False,
 ) -> None:
     """Copy all streams and their blobs between a state folder and a store, byte for byte.

@@ -314,7 +314,7 @@ def tokens(
 ) -> None:
     """Compare the tokens that each turn sent with what chat history would have sent.
 
-    For an imported log: what a packet would have sent with what its chat history was.
+    For an imported log, compare its chat history with what a packet would have sent.
 
     \b
     Examples:

@@ -49,8 +49,9 @@ def show(
 ) -> None:
     """Show both tracks of every agent on a local page, live and back in time.
 
-    The page is served on 127.0.0.1 only, to whoever has the printed address, and changes nothing. `--export` writes one
-    agent's page to a file that needs no server and no network; text that looks like a secret is redacted.
+    The server listens on 127.0.0.1 only. Anyone on this machine with the printed URL can read the pages; they change
+    nothing. `--export` writes one agent's page to a file that needs no server and no network. Text that looks like a
+    secret is redacted.
 
     \b
     Examples:

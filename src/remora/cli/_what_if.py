@@ -1,4 +1,4 @@
-"""`remora trace what-if`: recorded runs by other rules."""
+"""`remora trace what-if`: recompute the prompts of recorded runs by other rules."""
 
 from __future__ import annotations
 
@@ -31,35 +31,41 @@ from remora.trace import Filter
 if TYPE_CHECKING:
     from remora.context.render import Style
 
+Summarizers = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TOOL=NAME", help="Summarize this tool with NAME, package.module:Name or file.py:Name"),
+]
+OnlyRender = Annotated[
+    bool, typer.Option("--only-render", help="Keep the recorded summaries; only render the prompts again")
+]
+MaxChanged = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, metavar="SHARE", help="Fail if more of the prompts change, such as 0.1"),
+]
+MaxEvidenceLoss = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, metavar="SHARE", help="Fail if recall or grounded turns fall by more, such as 0.01"),
+]
+MaxTokenGrowth = Annotated[
+    float | None, typer.Option(min=0, metavar="SHARE", help="Fail if packets grow by more, such as 0.05")
+]
+
 
 def what_if(
     streams: Annotated[
         list[str] | None, typer.Argument(metavar="[RUN|AGENT|FILE]...", help="Runs, agents or files; default: all")
     ] = None,
-    summarizer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TOOL=NAME", help="Summarize this tool with NAME, package.module:Name or file.py:Name"),
-    ] = None,
+    summarizer: Summarizers = None,
     style: Annotated[str | None, typer.Option(help="json, markdown, account or chat; default: as recorded")] = None,
     budget: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens of the packet, beside system text and tools; default: the recorded limit"),
     ] = None,
-    only_render: Annotated[
-        bool, typer.Option("--only-render", help="Keep what was distilled; only render it again")
-    ] = False,
+    only_render: OnlyRender = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show how each changed prompt differs")] = False,
-    max_changed: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help="Fail if more of the prompts change, such as 0.1"),
-    ] = None,
-    max_evidence_loss: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help="Fail if recall or grounded turns fall by more, such as 0.01"),
-    ] = None,
-    max_token_growth: Annotated[
-        float | None, typer.Option(min=0, metavar="SHARE", help="Fail if packets grow by more, such as 0.05")
-    ] = None,
+    max_changed: MaxChanged = None,
+    max_evidence_loss: MaxEvidenceLoss = None,
+    max_token_growth: MaxTokenGrowth = None,
     node: Node = None,
     operation: Operation = None,
     tool: Tool = None,
@@ -74,9 +80,9 @@ def what_if(
 ) -> None:
     """Apply today's rules, or others, to recorded runs, and compare every prompt with the recorded one.
 
-    Distills every recorded result again, folds and renders. No tool runs, no model is asked, and nothing is written.
-    The figures before and after: tokens of the packets, recall (of the identifiers and numbers that calls took from the
-    past, the share that the prompt showed) and grounded turns (none was missing).
+    Summarizes every recorded result again and rebuilds packets and prompts. No tool runs, no model is asked, and
+    nothing is written. Prints, before and after: tokens of the packets, recall (the share of identifiers and numbers
+    from the past, used by calls, that the prompt contained) and grounded turns (those with a recall of 100%).
 
     Exit code 1 if a limit that you set is exceeded, or if a run could not be compared.
 
@@ -99,8 +105,7 @@ def what_if(
         total, failed = asyncio.run(
             _compare(open_to_read(project, state_dir), other, streams or [], wanted, clean, json=json)
         )
-        limits = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth)
-        breaches = limits.breaches(total)
+        breaches = analysis.Tolerance(max_changed, max_evidence_loss, max_token_growth).breaches(total)
         for breach in breaches:
             err.print(Text.assemble(("failed: ", "bold red"), breach))
     raise typer.Exit(SOME_FAILED if breaches or failed else 0)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from remora.discovery._behaviour import SCOPES, Function, own_nodes
 from remora.discovery._docstrings import is_public_file
 from remora.discovery._proofs import LINE, Edit, Finding
-from remora.discovery._rows import rows_of, shares_line, without_rows
+from remora.discovery._rows import rows_of, shares_line, with_next, without_rows
 
 EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 WORDS = {ast.Return: "return", ast.Raise: "raise", ast.Continue: "continue", ast.Break: "break"}
@@ -48,17 +48,18 @@ def repeated_functions(path: str, text: str, tree: ast.Module) -> Iterator[Findi
     lines = LINE.findall(text)
     for body in (tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
         known: dict[str, tuple[int, str]] = {}
-        for node in (one for one in body if isinstance(one, Function) and not one.decorator_list):
-            first, last = rows_of(text, node, body)
+        for node, follows in with_next(body):
+            if not isinstance(node, Function) or node.decorator_list:
+                continue
+            first, last = rows_of(lines, node, follows)
             same = known.get(node.name, (0, ""))
             known[node.name] = (node.lineno, "".join(lines[first - 1 : last]))
             if not same[0] or same[1] != known[node.name][1] or _is_bound(node.name, body):
                 continue
             what = f"`{node.name}` is written twice"
             why = f"line {same[0]} has the same function"
-            yield Finding(
-                f"twice {node.name} {same[0]}", path, node.lineno, what, why, (without_rows(text, path, first, last),)
-            )
+            edit = without_rows(lines, path, first, last)
+            yield Finding(f"twice {node.name} {same[0]}", path, node.lineno, what, why, (edit,))
 
 
 def _is_bound(name: str, body: Sequence[ast.stmt]) -> bool:
@@ -93,5 +94,6 @@ def _matters(function: Function, dead: Sequence[ast.stmt]) -> bool:
     bound = {part.id for part in inside if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     if any(isinstance(part, BINDS) for part in inside):
         return True
-    others = [part for part in ast.walk(function) if not any(part is one for one in inside)]
+    dead_parts = {id(part) for part in inside}
+    others = (part for part in ast.walk(function) if id(part) not in dead_parts)
     return bool(bound & {part.id for part in others if isinstance(part, ast.Name)})

@@ -69,7 +69,7 @@ def _without(path: str, lines: list[str], node: Import, gone: set[str]) -> Edit 
     if shares_line(lines, node) or any("#" in line for line in lines[first - 1 : last]):
         return None
     if not kept:
-        return without_rows("".join(lines), path, first, last)
+        return without_rows(lines, path, first, last)
     if first == last:
         fewer = (
             ast.Import(names=kept)

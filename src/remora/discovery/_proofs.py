@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -75,6 +76,15 @@ class Sources:
                 found.setdefault(name, []).append(each)
         return found
 
+    @cached_property
+    def pieces(self) -> frozenset[tuple[str, bool]]:
+        """Strings that can be a part of a name, and whether each is in a lookup by name."""
+        return frozenset(piece for outline in self.outlines.values() for piece in outline.pieces)
+
+    def words_beside(self, path: str) -> set[str]:
+        """Every word of all other files that could be a name."""
+        return {word for file, data in self.files.items() if file != path for word in words_of(data)}
+
     def with_text(self, path: str, text: str) -> Sources:
         """The same files, one of them with another text."""
         return Sources({**self.files, path: text.encode()})
@@ -86,6 +96,11 @@ def words_of(source: bytes) -> frozenset[str]:
     return frozenset(_WORD.findall(source.decode("utf-8", "replace")))
 
 
+def count_words(text: str) -> Counter[str]:
+    """How often each word that could be a name is in a text."""
+    return Counter(_WORD.findall(text))
+
+
 def count_word(text: str, word: str) -> int:
     """How often a name is in a text."""
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text))
@@ -94,15 +109,14 @@ def count_word(text: str, word: str) -> int:
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """The text with all edits. An edit that overlaps a later one is left out."""
     lines = LINE.findall(text)
+    parts: list[str] = []
     limit = len(lines) + 1
     for edit in sorted(edits, key=lambda one: (one.first, one.last), reverse=True):
         if edit.last < limit:
-            new = LINE.findall(edit.text)
-            if new and not new[-1].endswith(("\n", "\r")):
-                new[-1] += "\n"
-            lines[edit.first - 1 : edit.last] = new
+            end = "" if not edit.text or edit.text.endswith(("\n", "\r")) else "\n"
+            parts += ["".join(lines[edit.last : limit - 1]), edit.text + end]
             limit = edit.first
-    return "".join(lines)
+    return "".join([*lines[: limit - 1], *reversed(parts)])
 
 
 def apply_findings(sources: Sources, findings: Sequence[Finding]) -> dict[str, str]:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from remora.discovery._proofs import LINE, Edit
+from remora.discovery._proofs import Edit
 
 _RULER = re.compile(r"\s*#\s*(?:[-=*#~_ ]{3,}.*|.*[-=*#~]{3,}\s*|)$")
 _PRAGMA = re.compile(r"\s*#\s*(?:fmt|isort|ruff|pylint|flake8|mypy|region|endregion)\b")
 
 
-def rows_of(text: str, node: ast.stmt, body: Sequence[ast.stmt]) -> tuple[int, int]:
-    """The first and last line of a statement: from the comment right above it to the text that documents it."""
+def with_next(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt | None]]:
+    """The statements of a block, each with the one that follows it."""
+    return zip(body, [*body[1:], None], strict=False)
+
+
+def rows_of(lines: Sequence[str], node: ast.stmt, follows: ast.stmt | None) -> tuple[int, int]:
+    """The first and last line of a statement: from the comment right above it to the text that documents it.
+
+    `follows` is the next statement of its block.
+    """
     marks = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(mark.lineno for mark in marks)])
     last = node.end_lineno or node.lineno
-    lines = LINE.findall(text)
     indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
-    place = body.index(node)
-    follows = body[place + 1] if place + 1 < len(body) else None
     if isinstance(node, ast.Assign | ast.AnnAssign) and is_text(follows) and follows and follows.lineno == last + 1:
         last = follows.end_lineno or last
     above = first
@@ -45,9 +50,8 @@ def shares_line(lines: Sequence[str], node: ast.stmt) -> bool:
     return bool(head) or (bool(tail) and not tail.startswith(b"#"))
 
 
-def without_rows(text: str, path: str, first: int, last: int) -> Edit:
+def without_rows(lines: Sequence[str], path: str, first: int, last: int) -> Edit:
     """The removal of lines with the blank lines around them that are then too many."""
-    lines = LINE.findall(text)
     above, below = first - 1, last
     while above > 0 and not lines[above - 1].strip():
         above -= 1

@@ -20,11 +20,11 @@ from remora.discovery._proofs import (
     Finding,
     Sources,
     apply_edits,
-    count_word,
+    count_words,
     oldest_python,
     words_of,
 )
-from remora.discovery._rows import rows_of, without_rows
+from remora.discovery._rows import rows_of, with_next, without_rows
 from remora.discovery._versions import old_branches
 
 LIST = 3
@@ -51,7 +51,8 @@ def unused(sources: Sources, path: str, without: Sequence[str]) -> tuple[list[Fi
     found: list[Finding] = []
     now = sources
     for _ in range(ROUNDS):
-        fresh = [one for one in _round(now, path) if one.key not in {*without, *(old.key for old in found)}]
+        known = {*without, *(old.key for old in found)}
+        fresh = [one for one in _round(now, path) if one.key not in known]
         text, kept = _remove(now, path, fresh)
         if not kept:
             break
@@ -72,21 +73,26 @@ def _round(sources: Sources, path: str) -> list[Finding]:
 
 def _remove(sources: Sources, path: str, fresh: Sequence[Finding]) -> tuple[str, list[Finding]]:
     """The file's text without these findings and the imports that only they use; and those that could be removed."""
-    text, kept = sources.text(path), []
-    edits: list[Edit] = []
-    taken: list[tuple[int, int]] = []
-    for finding in fresh:
-        (edit,) = finding.edits
-        if any(first <= edit.last and edit.first <= last for first, last in taken):
-            continue
-        imports = removed_with(sources, path, apply_edits(text, [*edits, edit]))
-        if imports is None:
-            continue
-        kept.append(finding)
-        edits.append(edit)
-        taken.append((edit.first, edit.last))
-    after = apply_edits(text, edits)
+    text = sources.text(path)
+    kept: list[Finding] = []
+    taken: set[int] = set()
+    groups = [list(fresh)] if fresh else []
+    while groups:  # a group that cannot go as a whole is halved: the file is parsed a few times, not once per finding
+        group = groups.pop()
+        rows = [row for edit in _edits(group) for row in range(edit.first, edit.last + 1)]
+        is_free = len(rows) == len(set(rows)) and taken.isdisjoint(rows)
+        if is_free and removed_with(sources, path, apply_edits(text, _edits([*kept, *group]))) is not None:
+            kept += group
+            taken.update(rows)
+        elif len(group) > 1:
+            middle = len(group) // 2
+            groups += [group[middle:], group[:middle]]
+    after = apply_edits(text, _edits(kept))
     return (removed_with(sources, path, after) or after), kept
+
+
+def _edits(findings: Sequence[Finding]) -> list[Edit]:
+    return [edit for finding in findings for edit in finding.edits]
 
 
 def _names(sources: Sources, path: str, tree: ast.Module) -> Iterator[Finding]:
@@ -94,33 +100,38 @@ def _names(sources: Sources, path: str, tree: ast.Module) -> Iterator[Finding]:
     own = words_of(sources.files[path])
     if path.endswith(".pyi") or own & LOOKS:
         return
-    text = sources.text(path)
-    for kind, node, body in _definitions(sources, tree):
+    lines = LINE.findall(sources.text(path))
+    counts, elsewhere = count_words(sources.text(path)), sources.words_beside(path)
+    listed = _rows_in_lists(tree.body)
+    for kind, node, follows in _definitions(sources, tree):
         name = _name(node)
-        if not _is_private(name) or len(body) < 2 or not _is_free(sources, node):
+        if not _is_private(name) or not _is_free(sources, node):
             continue
-        if (kind != "method" and name.startswith("__")) or _is_listed(node, body):
+        if (kind != "method" and name.startswith("__")) or (kind == "name" and node.lineno in listed):
             continue
-        first, last = rows_of(text, node, body)
-        if _is_kept(LINE.findall(text)[first - 1 : node.lineno], node):
+        first, last = rows_of(lines, node, follows)
+        if _is_kept(lines[first - 1 : node.lineno], node):
             continue
-        rest = "".join(line for row, line in enumerate(LINE.findall(text), 1) if not first <= row <= last)
-        if _is_mentioned(sources, path, name, rest):
+        inside = count_words("".join(lines[first - 1 : last]))
+        if any(counts[word] > inside[word] for word in _spellings(name)) or name in elsewhere:
+            continue
+        if any(_composes(piece, name) for piece in sources.pieces):
             continue
         why = "its name is nowhere else in the project, nor a string that could be a part of it"
-        edit = without_rows(text, path, first, last)
+        edit = without_rows(lines, path, first, last)
         yield Finding(f"{kind} {name}", path, node.lineno, f"{kind} `{name}` is never used", why, (edit,))
 
 
-def _definitions(sources: Sources, tree: ast.Module) -> Iterator[tuple[str, Named, list[ast.stmt]]]:
-    """Definitions with their kind and the block that they are in."""
-    for node in tree.body:
-        if isinstance(node, Named):
+def _definitions(sources: Sources, tree: ast.Module) -> Iterator[tuple[str, Named, ast.stmt | None]]:
+    """Definitions with their kind and the statement that follows them. One that is alone in its block must stay."""
+    for node, follows in with_next(tree.body):
+        if isinstance(node, Named) and len(tree.body) > 1:
             kind = "class" if isinstance(node, ast.ClassDef) else "function" if isinstance(node, Function) else "name"
-            yield kind, node, tree.body
-        if isinstance(node, ast.ClassDef) and _is_free(sources, node):
-            methods = [each for each in node.body if isinstance(each, Function)]
-            yield from (("method", each, node.body) for each in methods if _is_hidden(node, each))
+            yield kind, node, follows
+        if isinstance(node, ast.ClassDef) and len(node.body) > 1 and _is_free(sources, node):
+            for each, after in with_next(node.body):
+                if isinstance(each, Function) and _is_hidden(node, each):
+                    yield "method", each, after
 
 
 def _is_hidden(owner: ast.ClassDef, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -151,18 +162,16 @@ def _is_kept(lines: Sequence[str], node: Named) -> bool:
     return said or isinstance(getattr(node, "value", None), ast.Name | ast.Attribute) or "test" in _name(node)
 
 
-def _is_listed(node: Named, body: Sequence[ast.stmt]) -> bool:
-    """Whether a constant is one of at least three on lines that follow each other: such lists are kept complete."""
-    rows = {each.lineno: each.end_lineno for each in body if isinstance(each, ast.Assign | ast.AnnAssign)}
-    if node.lineno not in rows or not isinstance(node, ast.Assign | ast.AnnAssign):
-        return False
-    ends = {end: first for first, end in rows.items()}
-    first, last, count = node.lineno, node.end_lineno or node.lineno, 1
-    while (first := ends.get(first - 1, 0)) > 0:
-        count += 1
-    while (last + 1) in rows:
-        last, count = rows[last + 1] or last + 1, count + 1
-    return count >= LIST
+def _rows_in_lists(body: Sequence[ast.stmt]) -> set[int]:
+    """First lines of constants of which at least three follow each other line by line: such lists are kept complete."""
+    lists: list[list[int]] = []
+    end = 0
+    for node in (each for each in body if isinstance(each, ast.Assign | ast.AnnAssign)):
+        if not lists or node.lineno != end + 1:
+            lists.append([])
+        lists[-1].append(node.lineno)
+        end = node.end_lineno or node.lineno
+    return {row for rows in lists if len(rows) >= LIST for row in rows}
 
 
 def _is_free(sources: Sources, node: Named) -> bool:
@@ -204,14 +213,9 @@ def _is_plain(value: ast.expr) -> bool:
     return False
 
 
-def _is_mentioned(sources: Sources, path: str, name: str, rest: str) -> bool:
-    """Whether the project mentions a name outside its own lines, or may compose it from strings."""
-    mangled = name.lstrip("_")
-    if count_word(rest, name) or (name.startswith("__") and mangled in words_of(rest.encode())):
-        return True
-    if any(name in words_of(data) for file, data in sources.files.items() if file != path):
-        return True
-    return any(_composes(piece, name) for outline in sources.outlines.values() for piece in outline.pieces)
+def _spellings(name: str) -> tuple[str, ...]:
+    """The words by which its own file may mean a name: a mangled one also without its underscores."""
+    return (name, name.lstrip("_")) if name.startswith("__") else (name,)
 
 
 def _composes(piece: tuple[str, bool], name: str) -> bool:

@@ -51,7 +51,7 @@ def _branch(
     what = f"`if {ast.unparse(node.test)}` is {'always' if always else 'never'} true"
     why = f"the project needs Python {said} or newer"
     last = node.end_lineno or 0
-    edit = Edit(path, first, last, text) if kept else without_rows("".join(lines), path, first, last)
+    edit = Edit(path, first, last, text) if kept else without_rows(lines, path, first, last)
     yield Finding(what, path, node.lineno, what, why, (edit,))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -177,6 +177,11 @@ class Workers:
             self._touching.pop(lost.node_id).cancel()
             lost.worker.kill()
 
+    def kill(self) -> None:
+        """End all workers without waiting for their agents."""
+        for ready in list(self.ready.values()):
+            self.lose(ready)
+
     def _hopeless(self) -> bool:
         """Whether every node that is known has said that it cannot open the project."""
         return bool(self.unfit) and not self._starting
@@ -236,7 +241,11 @@ class FleetEngine:
         self._resumed = resumed
         self.placed = Placement(left_out=workers.unfit)
 
-    async def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
+    def abandon(self) -> None:
+        """Kill the workers: their agents leave their streams unsealed, as when a node is lost."""
+        self._workers.kill()
+
+    async def run(self, jobs: Sequence[Job]) -> AsyncGenerator[AgentResult]:
         """Yield the result of every job as it ends. Stopping early cancels the rest and waits for them to seal."""
         if not jobs:
             return

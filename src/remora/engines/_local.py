@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from remora.engines._failure import failed_result
 from remora.ports import AgentResult, Job
@@ -12,11 +12,15 @@ from remora.ports import AgentResult, Job
 class LocalEngine:
     """Runs jobs on this event loop."""
 
-    def __init__(self, execute: Callable[[Job], Awaitable[AgentResult]], *, at_once: int) -> None:
+    def __init__(
+        self, execute: Callable[[Job], Awaitable[AgentResult]], *, at_once: int, abandon: Callable[[], None]
+    ) -> None:
+        """`abandon` makes cancelled agents leave their streams unsealed."""
         self._execute = execute
         self._at_once = at_once
+        self.abandon = abandon
 
-    async def run(self, jobs: Sequence[Job]) -> AsyncIterator[AgentResult]:
+    async def run(self, jobs: Sequence[Job]) -> AsyncGenerator[AgentResult]:
         """Yield the result of every job as it ends. Stopping early cancels the rest and waits for them to seal."""
         room = asyncio.Semaphore(self._at_once)
         tasks = [asyncio.create_task(self._one(job, room)) for job in jobs]

@@ -28,6 +28,10 @@ MAX_PROJECT = 24 * 1024 * 1024
 _TOKEN = re.compile(rb"\w+|[^\w\s]")
 
 
+class _TooLarge(OSError):
+    """A file or a project is over a limit."""
+
+
 class HostCode:
     """Reads and edits code for a script."""
 
@@ -64,21 +68,33 @@ class HostCode:
             return await asyncio.to_thread(self._code.habits, sources, path, name)
 
     async def proven_changes(self, path: str, about: str, without: Any = ()) -> dict[str, Any]:
-        """What is provably dead, missing or false about a file, by all texts of the project, and the mended texts."""
+        """What is provably dead, missing or false about a file, by all texts of the project, and the mended texts.
+
+        `problem` says why nothing can be proven: the file or the project is too large. Otherwise it is empty.
+        """
         keys = [require_text(key, "without") for key in without]
         async with self._turn:
-            files = {require_text(path, "path"): await self._source(path)}
-            size = 0
-            for other in await self._files.every_path():
-                if other == path:
-                    continue
-                data = await self._files.peek(other)
-                # The words of a file that is too large to parse still count.
-                files[other if _count_tokens(data) <= MAX_TOKENS else f"{other} (text)"] = data
-                size += len(data)
-                if size > MAX_PROJECT:
-                    raise OSError(f"The project is too large for a proof: the limit is {MAX_PROJECT:,} bytes of text")
-            return await asyncio.to_thread(self._code.proven, require_text(about, "about"), files, path, keys)
+            try:
+                files = await self._project_texts(require_text(path, "path"))
+            except _TooLarge as error:
+                return {"findings": [], "files": {}, "problem": f"Nothing can be proven here: {error}"}
+            found = await asyncio.to_thread(self._code.proven, require_text(about, "about"), files, path, keys)
+        return {**found, "problem": ""}
+
+    async def _project_texts(self, path: str) -> dict[str, bytes]:
+        """All texts of the project, the file first. Raises `_TooLarge`."""
+        files = {path: await self._source(path)}
+        size = 0
+        for other in await self._files.every_path():
+            if other == path:
+                continue
+            data = await self._files.peek(other)
+            # The words of a file that is too large to parse still count.
+            files[other if _count_tokens(data) <= MAX_TOKENS else f"{other} (text)"] = data
+            size += len(data)
+            if size > MAX_PROJECT:
+                raise _TooLarge(f"the project is too large: the limit is {MAX_PROJECT:,} bytes of text")
+        return files
 
     async def edit_node(self, path: str, part: str, text: str, node: str = "") -> None:
         """Replace a definition's `docstring` (given as plain text), its `body`, or the `whole` definition."""
@@ -115,9 +131,9 @@ class HostCode:
             raise ValueError(f"`{path:.200}` is not a Python file")
         source = await self._files.read_bytes(path)
         if len(source) > MAX_CODE:
-            raise OSError(f"`{path:.200}` is too large to parse: the limit is {MAX_CODE:,} bytes")
+            raise _TooLarge(f"`{path:.200}` is too large to parse: the limit is {MAX_CODE:,} bytes")
         if _count_tokens(source) + _count_tokens(more.encode()) > MAX_TOKENS:
-            raise OSError(f"`{path:.200}` is too large to parse: the limit is {MAX_TOKENS:,} tokens")
+            raise _TooLarge(f"`{path:.200}` is too large to parse: the limit is {MAX_TOKENS:,} tokens")
         return source
 
     async def _change(self, path: str, content: str, change: Callable[[bytes], bytes]) -> None:

@@ -1,4 +1,4 @@
-"""How often the files of a project break the rules of its linter: the evidence whether anybody runs it."""
+"""Counts how often a project's files break the rules of its linter: shows whether the project really runs it."""
 
 from __future__ import annotations
 

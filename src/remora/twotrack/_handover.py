@@ -1,4 +1,4 @@
-"""What a larger model is handed of the Long Track."""
+"""Selects the part of the Long Track that a larger model reads."""
 
 from __future__ import annotations
 

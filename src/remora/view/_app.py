@@ -1,4 +1,4 @@
-"""The routes. Every one is a GET that changes nothing; `Guard` stands before all of them."""
+"""The routes. Every one is a GET that changes nothing; `Guard` checks every request first."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from remora.cli import Command
 
 bench = Command(
-    "remora_lab.cli._bench:bench", "Try agents on tasks whose outcome the files decide, and compare who decides."
+    "remora_lab.cli._bench:bench",
+    "Run agents on benchmark tasks, and compare models and policies by the files they write.",
 )
 train = Command("remora_lab.cli._train:train", "Train an adapter for the embedded model from your own traces.")

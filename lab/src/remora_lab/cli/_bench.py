@@ -64,7 +64,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Continue an existing file of results")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Try agents on tasks whose outcome the files decide, and compare who decides.
+    """Run agents on benchmark tasks, and compare models and policies by the files they write.
 
     \b
     Examples:
@@ -202,7 +202,7 @@ def report(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show what results come to; put them into the docs page.
+    """Summarize results, and update the docs page with them.
 
     \b
     Examples:

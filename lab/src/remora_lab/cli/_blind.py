@@ -35,7 +35,7 @@ def blind(
     page: Annotated[Path | None, typer.Option(help="The report; beside the results by default")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Would the raw output have helped? Shows packet and raw at the turn that decided, and asks the model again.
+    """Test whether the raw output would have helped: show packet and raw at the decisive turn, and ask the model again.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ Gguf = Annotated[Path | None, typer.Option(help="Weights for the embedded rows i
 Adapter = Annotated[
     str | None,
     typer.Option(
-        help="For the `adapter` row: a LoRA adapter (GGUF), `requests`, or `bundled`, which it is without `--gguf`",
+        help="For the `adapter` row: a LoRA adapter (GGUF), `requests` or `bundled`, the default without `--gguf`",
         metavar="FILE",
     ),
 ]

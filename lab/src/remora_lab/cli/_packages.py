@@ -74,7 +74,7 @@ def packages_report(
     show: Annotated[int, typer.Option(min=0, help="Print this many changes for a person to judge")] = 0,
     json: JsonFlag = False,
 ) -> None:
-    """Show what results on packages come to, print examples for a person, put figures into the docs page.
+    """Summarize results on packages, print examples for a person to judge, and update the docs page.
 
     \b
     Examples:

@@ -40,7 +40,7 @@ def requests(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the embedded model")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Ask a model for what people ask for: one of several tools fits a sentence, or none does.
+    """Test whether a model chooses the tool that a person's sentence asks for, or declines if none fits.
 
     \b
     Examples:

@@ -58,7 +58,7 @@ def export(
     project: ProjectDir = HERE,
     state_dir: StateDir = None,
 ) -> None:
-    """Write training rows of agents that proved right: the prompts as they were sent, and the calls that were chosen.
+    """Write training rows from agents that proved right: the prompts as sent, and the calls that were chosen.
 
     An agent proved right if its own check found nothing left, or if it has no check and you accepted its changes.
     Calls that failed or repeated themselves are left out.
@@ -174,7 +174,7 @@ def run(
     epochs: Annotated[int, typer.Option(min=1)] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 1,
     rank: Annotated[int, typer.Option(min=1, help="Rank of the adapter's matrices; its size grows with it")] = 16,
-    alpha: Annotated[float, typer.Option(min=1, help="The adapter counts by this number, divided by the rank")] = 32.0,
+    alpha: Annotated[float, typer.Option(min=1, help="The adapter's weight is this number divided by the rank")] = 32.0,
     lr: Annotated[float | None, typer.Option(help="Learning rate; 0.001, or 0.0003 with `--from`")] = None,
     blocks: Annotated[
         int | None, typer.Option(min=1, help="Adapt only so many of the last blocks: faster on a CPU, a smaller file")

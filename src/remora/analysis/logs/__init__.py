@@ -1,4 +1,4 @@
-"""Logs of other programs as conversations: found out by looking, read in bounded memory. Pure: bytes in, steps out."""
+"""Logs of other programs as conversations: the format is detected, and memory is bounded. Pure: bytes in, steps out."""
 
 from remora.analysis.logs._conversation import Conversation, Link
 from remora.analysis.logs._detect import FORMATS, read_log

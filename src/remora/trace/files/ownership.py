@@ -49,7 +49,7 @@ def private_folder(folder: Path) -> Path:
         found = folder.lstat()
     except OSError as error:
         raise ConfigError(
-            f"`{folder}` cannot be made: {error.strerror}",
+            f"`{folder}` cannot be created: {error.strerror}",
             hint="Remora stores state there that must not be in a project. Set `XDG_STATE_HOME` to a folder of yours",
         ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:

@@ -128,7 +128,7 @@ class TraceIndex:
         query = match_query(text)
         if not self._text or not can_search():
             why = "this index was opened without texts" if not self._text else "this SQLite was built without FTS5"
-            raise ConfigError(f"Words cannot be searched: {why}", hint="Filters work without it")
+            raise ConfigError(f"Full-text search is not available: {why}", hint="Use filters alone")
         return self._ask(lambda view: list(islice(self._hits(view, query, text, wanted, clean), limit)), text=True)
 
     def turn(self, key: TraceKey) -> list[Found]:

@@ -126,7 +126,9 @@ class Committer:
         self._holds = await self.run(_LOCK, self._lock)
         mine = await self.run("SELECT pg_backend_pid()", [])
         if await asyncio.to_thread(lambda: other.execute("SELECT pg_backend_pid()").fetchone()) == (mine,):
-            raise ConfigError(f"The trace store at {self._address} gives no session of its own", hint=POOLED)
+            raise ConfigError(
+                f"The trace store at {self._address} does not give each client a session of its own", hint=POOLED
+            )
 
     async def run(self, sql: str, values: Sequence[Any]) -> Any:
         """Run a statement and return its first row: a value if it has one column. Raises `psycopg.Error`."""

@@ -251,7 +251,7 @@ def found_version(connection: psycopg.Connection[Any], schema: str) -> int:
 def check_version(version: int, address: Address) -> None:
     """Raises `ConfigError` unless this Remora can use a store of this version."""
     if version == 0:
-        raise ConfigError(f"There is no trace store at {address}", hint="Make one: `remora store init URL`")
+        raise ConfigError(f"There is no trace store at {address}", hint="Create one: `remora store init URL`")
     if version < VERSION:
         raise ConfigError(
             f"The trace store at {address} has version {version}: expected {VERSION}",
@@ -259,7 +259,7 @@ def check_version(version: int, address: Address) -> None:
         )
     if version > VERSION:
         raise ConfigError(
-            f"The trace store at {address} has version {version}: this Remora knows up to {VERSION}",
+            f"The trace store at {address} has version {version}: this Remora supports versions up to {VERSION}",
             hint="Update Remora to use it",
         )
 
@@ -292,7 +292,7 @@ def _check_encoding(connection: psycopg.Connection[Any]) -> None:
     if encoding != "UTF8":
         raise ConfigError(
             f"The database `{database}` has the encoding `{encoding}`: expected `UTF8`",
-            hint="Make another one: `CREATE DATABASE traces ENCODING 'UTF8' TEMPLATE template0`",
+            hint="Create another one: `CREATE DATABASE traces ENCODING 'UTF8' TEMPLATE template0`",
         )
 
 
