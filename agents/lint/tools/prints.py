@@ -33,7 +33,7 @@ def is_output(error, whole):
     first, last = function_rows(whole, row)
     if not first:
         return bool(around)
-    name = re.match(NAMED, whole[first - 1]).group(1)
+    name = re.findall(NAMED, whole[first - 1])[0]
     said = [line for line in whole[first:last] if re.match(r"\s*print\s*\(", line)]
     asked = any(re.match(r"(?:if|elif|else|except)\b", line) for line in around) and (
         "else" in "".join(around) or re.search(rf"(?i){ON_DEMAND}|\bexcept\b", "".join(around))
