@@ -70,3 +70,15 @@ async def is_unittest():
     except OSError:  # the search takes too long
         return False
     return bool(classes) and not functions
+
+
+RUNS_DOCTESTS = r"\bdoctest|\bxdoctest|\bsybil\b"
+SETTINGS_FILES = ("*.cfg", "*.toml", "*.ini", "Makefile", "*.yml", "*.yaml", "conftest.py", "noxfile.py", "**/test*.py")
+
+
+async def runs_doctests():
+    """Whether the project runs the examples of its documents already."""
+    try:
+        return any([await search_content(RUNS_DOCTESTS, glob) for glob in SETTINGS_FILES])
+    except OSError:  # the search takes too long
+        return True

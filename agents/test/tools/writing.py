@@ -98,13 +98,13 @@ def unittest_lines(case, seen):
 
 
 def property_test(name, cases, as_unittest):
-    """One test of a property, with all inputs for which a change of the code breaks it."""
+    """One test of a property, with the inputs that show it."""
     form, inputs = cases[0]["form"], ", ".join(case["arguments"] for case in cases)
     several = len(cases) > 1
     value = "value" if several else inputs
     call, wanted = (form[part].replace("%s", value) for part in ("call", "expected"))
-    why = [line for line in dict.fromkeys(reason_line(case) for case in cases) if line]
-    head = [f"def test_{flat(snake(name))}({'self' if as_unittest else 'value' if several else ''}):", *why[:1]]
+    # No comment on what it notices: the agents of a function and of its inverse write the same test.
+    head = [f"def test_{flat(snake(name))}({'self' if as_unittest else 'value' if several else ''}):"]
     check = f"self.assertEqual({call}, {wanted})" if as_unittest else f"assert {call} == {wanted}"
     if not several:
         return "\n".join([*head, f"    {check}"])
@@ -112,6 +112,17 @@ def property_test(name, cases, as_unittest):
         loop = [f"    for value in [{inputs}]:", "        with self.subTest(value=value):", f"            {check}"]
         return "\n".join([*head, *loop])
     return "\n".join([f'@pytest.mark.parametrize("value", [{inputs}])', *head, f"    {check}"])
+
+
+def documented_test(function, pairs, as_unittest):
+    """One test of the examples that the project's documents give of a function."""
+    places = list(dict.fromkeys([case["where"] for case, _ in pairs]))
+    stem = flat(snake(places[0].rpartition("/")[2].partition(".")[0])) if len(places) == 1 else "documents"
+    said = "the docstring shows" if places == ["docstring"] else f"{places[0]} shows"
+    said = said if len(places) == 1 else "the documents show"
+    head = f"def test_{flat(snake(function))}_examples_in_{stem}({'self' if as_unittest else ''}):"
+    write = unittest_lines if as_unittest else pytest_lines
+    return "\n".join([head, f"    # What {said}.", *[line for case, seen in pairs for line in write(case, seen)]])
 
 
 def imports(chosen, module, lines):
@@ -134,9 +145,20 @@ def imports(chosen, module, lines):
     return "\n\n".join("\n".join(group) for group in groups if group)
 
 
+STRING = r"('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
+
+
 def with_quotes(text, quote):
     """The code with its plain strings in these quotes."""
-    return re.sub(r"'([^'\"\\\n]*)'", r'"\1"', text) if quote == '"' else text
+    if quote == "'":
+        return text
+    parts = re.split(STRING, text)
+    return "".join([f'"{part[1:-1]}"' if is_plain_string(part, place) else part for place, part in enumerate(parts)])
+
+
+def is_plain_string(part, place):
+    """Whether a part, as split at strings, is a string that means the same in double quotes."""
+    return place % 2 == 1 and part[0] == "'" and '"' not in part and "\\'" not in part
 
 
 def tests_text(chosen, function, reasons, as_unittest):
@@ -145,7 +167,10 @@ def tests_text(chosen, function, reasons, as_unittest):
     shown = dict.fromkeys(case["property"] for case, _ in chosen if case.get("property"))
     for name in shown:
         parts.append(property_test(name, [case for case, _ in chosen if case.get("property") == name], as_unittest))
-    for case, seen in [one for one in chosen if not one[0].get("property")]:
+    documented = [one for one in chosen if one[0].get("where")]
+    if documented:
+        parts.append(documented_test(function, documented, as_unittest))
+    for case, seen in [one for one in chosen if not one[0].get("property") and not one[0].get("where")]:
         name = test_name(function, case, seen, reasons)
         given = slug(case["arguments"], 24)
         name = name if name not in names or not given else f"{name}_for_{given}"
