@@ -118,8 +118,10 @@ def searched(search, usable, left):
 
 
 def proves(search, case):
-    """The changes for which a call is a test: without types, a value is proven only at an edge."""
-    return case.notices if case.outcome[0] == "raises" or is_typed(search) else case.notices & search.edges
+    """The changes for which a call is a test: without types, what decides about an error, or is at an edge."""
+    if is_typed(search):
+        return case.notices
+    return case.notices & (search.changes.guards if case.outcome[0] == "raises" else search.edges)
 
 
 def strength(search, case, left):

@@ -4,7 +4,6 @@ New calls vary the given ones: other values of the same types, taken from what t
 `choosing` takes the few that are worth a test.
 """
 
-import ast
 import contextlib
 import copy
 import io
