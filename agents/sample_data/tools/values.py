@@ -6,7 +6,7 @@ import re
 from guards import body_of, guards_of, is_rejected, loop_variable, loops_of, numbers_named
 from objects import fits, json_samples
 
-from remora.scripts.shared.places import is_script, is_test_file
+from remora.scripts.shared.places import is_in_tests, is_script
 from remora.scripts.shared.samples import constants, kind_of, required
 
 PARTING = r"\.r?(?:split|partition)\([ ]*(?:sep=)?(\"[^\"\n]+\"|'[^'\n]+')?"
@@ -127,7 +127,7 @@ def longer_lists(made):
 
 def why_no_subject(file, parameters):
     """Why the function is none that samples are for; empty if it is one."""
-    if is_test_file(file):
+    if is_in_tests(file):
         return "it is part of the tests itself"
     if is_script(file):
         return "its file is no part of what the project does"

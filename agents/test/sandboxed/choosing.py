@@ -17,10 +17,10 @@ SHORTER = 40
 """How often a chosen call is tried in a shorter form."""
 NO_RESULT = "becomes `return None`"
 """How a change ends that takes a function's result away."""
-PLAIN_RESULT = rf"`return [\w.]+` {NO_RESULT}$"
-"""The same for a function that gives back what it has: nobody forgets that."""
-NO_MORE = ("[]", "()", "{}", "set()", "''", "False", "0")
-"""Results that are empty."""
+
+
+TEXTS = r"\b(?:str|bytes|bytearray|Any|object|AnyStr|Text)\b"
+"""Types that do not say which value is meant."""
 
 
 def chosen(search, shown):
@@ -51,8 +51,8 @@ def told(search, text, notices, line=0):
 
 
 def examples_that_notice(usable, shown):
-    """The fewest examples that notice what all of them notice."""
-    by_text = {case.text: case for case in usable}
+    """A few examples that notice what all of them notice, and the first ones: they show best what a function does."""
+    by_text = {case.text: case for case in usable if case.notices}
     pairs = [(one, by_text[one["call"]]) for one in shown if one["call"] in by_text]
     left = set().union(*(case.notices for _, case in pairs)) if pairs else set()
     found = []
@@ -60,6 +60,7 @@ def examples_that_notice(usable, shown):
         best = max(pairs, key=lambda pair: (len(pair[1].notices & left), -len(pair[0]["call"])))
         found.append(best)
         left -= best[1].notices
+    found += [pair for pair in pairs if pair not in found][: MOST_EXAMPLES - len(found)]
     return [pair for pair in pairs if pair in found]
 
 
@@ -75,9 +76,20 @@ def is_worth_it(search, case):
 
 
 def is_typed(search):
-    """Whether types say what each parameter is."""
-    usual = list(inspect.signature(search.changes.live[0]).parameters.values())[1 if SPEC["bound"] else 0 :]
-    return all(one.annotation is not one.empty for one in usual)
+    """Whether types say what each parameter is; of a text, words of the docstring must say which one it is."""
+    function = search.changes.live[0]
+    usual = list(inspect.signature(function).parameters.values())[1 if SPEC["bound"] else 0 :]
+    return all(one.annotation is not one.empty and is_described(one, function.__doc__ or "") for one in usual)
+
+
+def is_described(parameter, doc):
+    """Whether more than its type says what a parameter is, if it is a text or anything."""
+    kind = (
+        parameter.annotation
+        if isinstance(parameter.annotation, str)
+        else inspect.formatannotation(parameter.annotation)
+    )
+    return not re.search(TEXTS, kind) or bool(re.search(rf"\b{parameter.name.rstrip('s')}s?\b", doc))
 
 
 def telling_edges(search, usable):
@@ -97,10 +109,8 @@ def is_shown(search, value):
 
 
 def says_nothing(search, case):
-    """Whether a call only shows that the code returns something, which is empty or a name's plain value."""
-    labels = [search.changes.kinds[number][0] for number in case.notices]
-    is_plain = all(re.search(PLAIN_RESULT, label) for label in labels)
-    return is_plain or (case.outcome[-1] in NO_MORE and all(label.endswith(NO_RESULT) for label in labels))
+    """Whether a call only shows that the code returns something at all."""
+    return all(search.changes.kinds[number][0].endswith(NO_RESULT) for number in case.notices)
 
 
 def searched(search, usable, left):

@@ -10,15 +10,17 @@ import os
 import re
 import textwrap
 
+from .calls import limited
 from .exchange import SPEC
 
 DOCUMENTS = (".md", ".rst", ".txt", "")
 """Endings of documents; a README may have none."""
 FOLDERS = ("", "docs", "doc", "docs/source", "doc/source")
 MOST_TEXT = 200_000
-LONGEST = 100
-"""Characters of a call and what it gives: more cannot be checked by eye."""
-MOST = 40
+LONGEST = 90
+"""Characters of a call, and of what it gives: more cannot be checked by eye."""
+MOST, SECONDS = 40, 0.5
+"""Examples of a function, and time for one of them."""
 FENCE = re.compile(r"(?ms)^([ \t]*)(```|~~~)[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\2[ \t]*$")
 BLOCK = re.compile(
     r"(?m)^[ \t]*\.\. (?:code|code-block|sourcecode)::[ \t]*\w*[ \t]*\n(?:[ \t]*:[^\n]*\n)*"
@@ -40,16 +42,14 @@ class Example:
 
 
 def examples(calls, module, name):
-    """The examples of a function that the code keeps, as the call, the expected value and where it is shown."""
+    """The examples of a function: the call, where it is shown, and the expected value, empty if the code differs."""
     found = {}
     for where, text in documents(module):
         if name not in text or len(found) >= MOST:
             continue
         for one in read(text, where, module):
-            if names_it(one.call, name) and one.call not in found and len(one.call) + len(one.shown) <= LONGEST:
-                expected = kept_promise(calls, one)
-                if expected:
-                    found[one.call] = {"call": one.call, "expected": expected, "where": where}
+            if names_it(one.call, name) and one.call not in found and len(one.call) <= LONGEST:
+                found[one.call] = {"call": one.call, "expected": kept_promise(calls, one), "where": where}
     return list(found.values())
 
 
@@ -215,10 +215,11 @@ def names_it(call, name):
 def kept_promise(calls, one):
     """What the example shows as an expression that a test can hold; empty if the code does not do it."""
     try:
-        value = calls.call(one.call)[0]
+        with limited(SECONDS):
+            value = calls.call(one.call)[0]
     except Exception as error:  # what the code raises may be what is shown
         return one.shown if one.shown == f"raises {type(error).__name__}" else ""
-    text = calls.written(value)[0]
+    text = calls.written(value, LONGEST)[0]
     if text is None or one.shown.startswith("raises "):
         return ""
     shown = one.shown if one.printed else one.shown.strip()

@@ -29,6 +29,8 @@ TURNING = ("reverse", "invert", "flip", "transpose", "mirror", "complement", "ne
 """Names of functions that undo themselves."""
 FEWEST, FEWEST_CHANGED = 3, 2
 """Inputs that must have a property, and that the function does not return as they are."""
+FEWEST_NOTICED = 2
+"""Changes that a property must notice, if there are as many."""
 LONGEST = 100
 """Characters of an assertion."""
 MOST_INPUTS = 6
@@ -46,7 +48,10 @@ USUAL = {
     "datetime": ("datetime(2000, 1, 1)", "datetime(2024, 2, 29, 12, 30)", "datetime(1999, 12, 31, 23, 59, 59)"),
 }
 """Values of one type that everybody would try."""
-UNTIDY = ("'  a  b '", "'Hello, World!'", "'ÀÉ--x'", "'a_b'", "[3, 1, 2, 3]", "[1, 1]", "['b', 'a', 'b']")
+UNTIDY = (
+    "'  hello   world '", "'Hello, World!'", "'Crème brûlée'", "'one_two-three'",
+    "[3, 1, 2, 3]", "[1, 1]", "['b', 'a', 'b']",
+)  # fmt: skip
 """Values that a function which settles something has to change."""
 
 
@@ -125,7 +130,7 @@ class Properties:
                 if not all(self.holds(one, text, number) for text in one["inputs"])
             }
             sizes = [len(f"{one['call']}{one['expected']}".replace("%s", text)) for text in one["inputs"]]
-            if noticed and max(sizes) <= LONGEST:
+            if len(noticed) >= min(FEWEST_NOTICED, len(self.search.targets)) and max(sizes) <= LONGEST:
                 yield one, noticed
 
 

@@ -8,11 +8,10 @@ import contextlib
 import copy
 import io
 import random
-import signal
 import sys
 import time
 
-from .calls import Calls, Forbidden, ended, fixtures, import_names
+from .calls import Calls, Forbidden, ended, fixtures, import_names, limited
 from .changes import EMPTY, Changes
 from .choosing import chosen
 from .documented import LONGEST, examples
@@ -140,10 +139,10 @@ class Search:
         """What the call does with a change, as a value that can be compared, and its result; None if it is no case."""
         with self.changes.made(number):
             try:
-                signal.setitimer(signal.ITIMER_REAL, LATE)
-                code, names = self.prepared(text)
-                value = ended(eval(code, {**names, **copy.deepcopy(self.calls.given)}))[0]
-                return ("value", type(value).__name__, repr(value)), value
+                with limited(LATE):
+                    code, names = self.prepared(text)
+                    value = ended(eval(code, {**names, **copy.deepcopy(self.calls.given)}))[0]
+                    return ("value", type(value).__name__, repr(value)), value
             except TimeoutError:
                 self.endless += not number
                 return (("late",) if number else None), None
@@ -152,8 +151,6 @@ class Search:
             except Exception as error:  # what the code raises is an outcome
                 self.deliberate = is_deliberate(error)
                 return ("raises", type(error).__name__), None
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def prepared(self, text):
         """The compiled call and the names that it needs. The last one is cached."""

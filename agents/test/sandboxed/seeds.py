@@ -53,7 +53,7 @@ def texts_compared(definition, name):
 def is_emptiness_checked(definition, name):
     """Whether the code asks if a parameter is empty: `if not text`, `if len(text) == 0`."""
     for part in ast.walk(definition):
-        if isinstance(part, (ast.If, ast.IfExp, ast.While)):
+        if isinstance(part, (ast.If, ast.IfExp)):
             text = ast.unparse(part.test)
             if text in (name, f"not {name}") or f"len({name})" in text or f"not {name} " in f"{text} ":
                 return True

@@ -73,7 +73,7 @@ async def is_unittest():
 
 
 RUNS_DOCTESTS = r"\bdoctest|\bxdoctest|\bsybil\b"
-SETTINGS_FILES = ("*.cfg", "*.toml", "*.ini", "Makefile", "*.yml", "*.yaml", "conftest.py", "noxfile.py", "**/test*.py")
+SETTINGS_FILES = ("*.cfg", "*.toml", "*.ini", "Makefile", "*.yml", "*.yaml", "*.py", "**/test*.py")
 
 
 async def runs_doctests():

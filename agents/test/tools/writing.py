@@ -4,6 +4,8 @@ import re
 
 from remora.scripts.shared.places import flat
 
+LONGEST_LINE = 88
+"""Characters of a line, as most formatters have it."""
 LONGEST_NAME, LONGEST_REASON, LONGEST_MESSAGE = 80, 44, 24
 """Characters of a name, of a condition in it, and of what an error says."""
 
@@ -18,6 +20,10 @@ MARKS = {"-": "dash", "_": "underscore", ".": "dot", ",": "comma", ":": "colon",
          "?": "question_mark", "|": "bar", "<": "less", ">": "greater", "$": "dollar", "~": "tilde", "^": "caret",
          "\\": "backslash", "`": "backquote"}  # fmt: skip
 """Words for characters that cannot be part of a name."""
+
+
+NAMED = "raises another error"
+"""How a change ends that the name of its test tells."""
 
 
 def slug(text, most):
@@ -63,9 +69,9 @@ def test_name(function, case, seen, reasons):
 
 
 def reason_line(case):
-    """A comment that says which mistake the test catches."""
+    """A comment that says which mistake the test catches, unless its name says that already."""
     shown = [one.partition(": ")[2] for one in case.get("notices", []) if ": " in one]
-    return f"    # Fails if {shown[0]}." if shown else ""
+    return f"    # Fails if {shown[0]}." if shown and not shown[0].endswith(NAMED) else ""
 
 
 def called(case, seen):
@@ -122,7 +128,15 @@ def documented_test(function, pairs, as_unittest):
     said = said if len(places) == 1 else "the documents show"
     head = f"def test_{flat(snake(function))}_examples_in_{stem}({'self' if as_unittest else ''}):"
     write = unittest_lines if as_unittest else pytest_lines
-    return "\n".join([head, f"    # What {said}.", *[line for case, seen in pairs for line in write(case, seen)]])
+    lines = [line for case, seen in pairs for line in in_two_lines(write(case, seen), called(case, seen))]
+    return "\n".join([head, f"    # What {said}.", *lines])
+
+
+def in_two_lines(lines, call):
+    """The statements with a long call on a line of its own."""
+    if len(lines) > 1 or len(lines[0]) <= LONGEST_LINE or call not in lines[0]:
+        return lines
+    return [f"    result = {call}", lines[0].replace(call, "result", 1)]
 
 
 def imports(chosen, module, lines):
