@@ -132,6 +132,14 @@ def test_the_first_calls_are_at_the_edges_of_the_code(sandboxed: Callable[[str],
     assert "encode('a')" in kinds
 
 
+def test_a_limit_between_two_arguments_is_tried(sandboxed: Callable[[str], Any], base3: ModuleType) -> None:
+    code = "def cut(text, least=0, most=75):\n    if most < least:\n        raise ValueError\n    return text[:most]\n"
+    definition = ast.parse(code).body[0]
+    changes = SimpleNamespace(live=[lambda text, least=0, most=75: text], definition=definition)
+    _, refused = sandboxed("seeds").seeds(changes, {"call": "cut(%s)", "bound": False})
+    assert {"cut('a', most=-1)", "cut('a', least=76)"} <= set(refused)
+
+
 @pytest.mark.parametrize(
     ("name", "comes_first", "inverse"),
     [

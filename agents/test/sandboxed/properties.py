@@ -6,6 +6,7 @@ the usual values of one type.
 """
 
 import ast
+import inspect
 import re
 
 from .exchange import SPEC
@@ -19,6 +20,8 @@ INVERSES = (
     ("encipher", "decipher"), ("obfuscate", "deobfuscate"), ("encode", "parse"), ("enc", "dec"), ("int", "str"),
 )  # fmt: skip
 """Words in the names of a function and its inverse."""
+UNDOING = ("un", "de")
+"""How the name of an inverse begins."""
 SETTLING = (
     "normalize", "normalise", "normalized", "canonicalize", "canonical", "clean", "cleanup", "sanitize", "sanitise",
     "simplify", "dedupe", "deduplicate", "unique", "uniq", "slugify", "collapse", "trim", "standardize", "tidy", "sort",
@@ -37,8 +40,8 @@ MOST_INPUTS = 6
 """Inputs in one test."""
 HOLDS = ("value", "bool", "True")
 USUAL = {
-    "bytes": ("b''", "b'a'", "b'hello world'", "bytes(range(256))"),
     "text": ("''", "'a'", "'hello world'", "'Zażółć'"),
+    "bytes": ("b''", "b'a'", "b'hello world'", "bytes(range(256))"),
     "int": ("0", "1", "255", "123456789"),
     "float": ("0.5", "-1.25", "1000.0"),
     "list": ("[]", "[1]", "[3, 1, 2]"),
@@ -48,6 +51,8 @@ USUAL = {
     "datetime": ("datetime(2000, 1, 1)", "datetime(2024, 2, 29, 12, 30)", "datetime(1999, 12, 31, 23, 59, 59)"),
 }
 """Values of one type that everybody would try."""
+HINTS = {"bytes": r"bytes|buf|bin(?:ary|data)?\b|raw|blob", "int": r"\bint\b|num|\bn\b", "dict": r"dict|mapping"}
+"""What the parameter of a function for such values is called, or its type."""
 UNTIDY = (
     "'  hello   world '", "'Hello, World!'", "'Crème brûlée'", "'one_two-three'",
     "[3, 1, 2, 3]", "[1, 1]", "['b', 'a', 'b']",
@@ -97,11 +102,23 @@ class Properties:
         if not all(self.holds(one, text) for text in own):
             return None
         # The agent of the inverse finds the same usual values, and so writes the same test.
-        for inputs in (UNTIDY,) if one.get("settles") else USUAL.values():
+        for inputs in (UNTIDY,) if one.get("settles") else self.usual(one["first"]):
             accepted = [text for text in inputs if self.gives(first, text)]
             if self.is_enough(first, accepted) and all(self.holds(one, text) for text in accepted):
                 return {**one, "inputs": accepted[:MOST_INPUTS]}
         return {**one, "inputs": own[:MOST_INPUTS]} if self.is_enough(first, own) else None
+
+    def usual(self, first):
+        """The values of each type, those first that the parameter of this function asks for."""
+        owner = self.search.changes.module
+        for one in [*SPEC["names"][:-1], first]:
+            owner = getattr(owner, one, None)
+        try:
+            words = " ".join(str(one) for one in inspect.signature(owner).parameters.values())
+        except (TypeError, ValueError):
+            words = ""
+        hinted = [kind for kind, hint in HINTS.items() if re.search(rf"(?i){hint}", words)]
+        return [USUAL[kind] for kind in dict.fromkeys([*hinted, *USUAL])]
 
     def is_enough(self, first, inputs):
         """Whether inputs are enough to believe a property: some are changed by the function."""
@@ -160,6 +177,7 @@ def inverse_names(name):
                 new = word[: len(word) - len(one)] + other if low.endswith(one) else other + word[len(one) :]
                 new = new[:1].upper() + new[1:] if word[:1].isupper() else new
                 found.append((is_first, "".join([*words[:place], new, *words[place + 1 :]])))
+    found += [(False, name[2:])] if name.startswith(UNDOING) else [(True, f"{mark}{name}") for mark in UNDOING]
     turned = re.fullmatch(r"(\w+?)(_to_|_2_|2)(\w+)", name)
     if turned:
         other = turned[3] + turned[2] + turned[1]

@@ -1,5 +1,7 @@
 """What a test needs to know about a function and its project."""
 
+import re
+
 from cases import why_not
 from runs import MOST_CHANGES, SECONDS
 
@@ -82,3 +84,17 @@ async def runs_doctests():
         return any([await search_content(RUNS_DOCTESTS, glob) for glob in SETTINGS_FILES])
     except OSError:  # the search takes too long
         return True
+
+
+DOCUMENTS = ("*.md", "*.rst", "*.txt", "docs/**/*.md", "docs/**/*.rst", "doc/**/*.rst")
+
+
+async def is_documented(name, file):
+    """Whether a document or a docstring of the file seems to show a call of a function."""
+    source = await read_file(file)
+    if re.search(rf"(?m)^[ \t]*(?:>>>|\.\.\.) .*\b{re.escape(name)}\b", source):
+        return True
+    try:
+        return any([await search_content(rf"\b{re.escape(name)}\(", glob) for glob in DOCUMENTS])
+    except OSError:  # the search takes too long
+        return False
