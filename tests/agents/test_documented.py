@@ -92,6 +92,7 @@ def base3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         (".. code-block:: python\n\n    encode(5)  # -> '12'\n\nText.\n", [("encode(5)", "'12'")]),
         ("- `encode(5)` -> `'12'`\n", [("encode(5)", "'12'")]),
         ("```sh\nencode(5)  # '12'\n```\n", []),
+        ("So:\n\none = 5\nprint(encode(one))  \n#12\n\nThat is it.\n", [("encode(5)", "12")]),
         ("Call encode(5) for this.\n", []),
     ],
 )  # fmt: skip

@@ -90,6 +90,10 @@ def read(text, where, module):
     for block in blocks:
         if ">>>" not in block:
             yield from commented(textwrap.dedent(block), where, module)
+    for part in re.split(r"\n[ \t]*\n", BLOCK.sub("\n\n", FENCE.sub("\n\n", text))):
+        # Some documents hold Python as plain text.
+        if f"{SPEC['name']}(" in part and "#" in part and ">>>" not in part:
+            yield from commented(textwrap.dedent(part.strip("\n")), where, module)
     for line in text.split("\n"):
         if found := INLINE.match(line):
             yield from made(found[1], found[2], where, {}, module)
@@ -136,7 +140,9 @@ def commented(block, where, module):
     lines, known = block.split("\n"), {}
     ends = [one.lineno for one in statements[1:]] + [len(lines) + 1]
     for one, following in zip(statements, ends, strict=True):
-        comments = [line.partition("# ")[2] for line in lines[one.end_lineno - 1 : following - 1] if "# " in line]
+        after = [lines[one.end_lineno - 1].encode()[one.end_col_offset :].decode(errors="replace")]
+        after += lines[one.end_lineno : following - 1]
+        comments = [line.strip().lstrip("#") for line in after if line.strip().startswith("#")]
         if isinstance(one, ast.Assert):
             if (
                 isinstance(one.test, ast.Compare)
