@@ -4,10 +4,12 @@ The proofs, best first: a property that the function's name promises, an example
 that the project raises itself, an edge that the code compares with, and types for all that it takes.
 """
 
+import ast
 import inspect
 import re
 
 from .exchange import SPEC
+from .numbers import SMALL
 from .properties import Properties
 from .words import constants_of
 
@@ -99,8 +101,17 @@ def telling_edges(search, usable):
 
 
 def is_at_an_edge(search, case):
-    """Whether a call is at the edge of a comparison, with nothing else in it that nobody wrote."""
-    return bool(case.notices & search.edges) and all(is_shown(search, value) for value in constants_of(case.text))
+    """Whether a call is at the edge of a comparison, and every value in it and of it can be checked by eye."""
+    is_known = all(is_shown(search, value) for value in constants_of(case.text))
+    return bool(case.notices & search.edges) and is_known and is_checkable(search, case)
+
+
+def is_checkable(search, case):
+    """Whether a result consists of values of the call, of the code and of small numbers."""
+    known = constants_of(case.text)
+    known |= {one.value for one in ast.walk(search.changes.definition) if isinstance(one, ast.Constant)}
+    found = constants_of(case.outcome[-1])
+    return all(one in known or not one or (type(one) in (int, float) and abs(one) <= SMALL) for one in found)
 
 
 def is_shown(search, value):
