@@ -129,14 +129,15 @@ async def test_the_same_call_writes_the_same_file_and_edited_ones_are_left_alone
     agent_tools: Make, tmp_path: Path
 ) -> None:
     tools = _shape(agent_tools, "level")
-    await _call(tools, "write_fixture_file")
-    await _call(tools, "write_fixture_file")
+    cases = [{"name": "low"}, {"name": "high"}]
+    await _call(tools, "write_fixture_file", cases=cases)
+    await _call(tools, "write_fixture_file", cases=cases)
     ((path, text),) = _written(tmp_path).items()
     (tmp_path / ".agentfs/workspaces/AGENT" / path).unlink()
     fixture = json.loads(text)
     fixture["cases"][0]["name"] = "mine"
     edited = _shape(agent_tools, "level", **{path: json.dumps(fixture)})
-    await _call(edited, "write_fixture_file")
+    await _call(edited, "write_fixture_file", cases=cases)
     assert list(_written(tmp_path)) == ["tests/fixtures/shapes_level_remora.json"]
 
 

@@ -158,9 +158,9 @@ TEXTS = r"\b(?:str|bytes|bytearray|Any|object|AnyStr|Text|StrPath|PathLike|Path)
 
 
 def is_described(parameter, code):
-    """Whether more than its type says which text a parameter is: words about it, a form, or texts of the code."""
+    """Whether more than its type says which text a parameter is: words about it, or a form that the code reads."""
     if not re.search(TEXTS, parameter["annotation"] or ""):
         return True
     name = parameter["name"]
     in_words = re.search(rf"(?m)^[ \t]*(?:[:@]param[ ]+)?(?:\w+[ ]+)?\*?`?{name}\b[^\n]{{0,40}}:", code["doc"] or "")
-    return bool(in_words or code["texts"] or parseable_texts(code["body"], name) or keyed_values(name, code))
+    return bool(in_words or parseable_texts(code["body"], name) or keyed_values(name, code))

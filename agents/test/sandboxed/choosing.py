@@ -81,7 +81,20 @@ def is_typed(search):
     """Whether types say what each parameter is; of a text, words of the docstring must say which one it is."""
     function = search.changes.live[0]
     usual = list(inspect.signature(function).parameters.values())[1 if SPEC["bound"] else 0 :]
-    return all(one.annotation is not one.empty and is_described(one, function.__doc__ or "") for one in usual)
+    typed = all(one.annotation is not one.empty and is_described(one, function.__doc__ or "") for one in usual)
+    return typed and (not SPEC["bound"] or is_typed_class(search))
+
+
+def is_typed_class(search):
+    """Whether types say what an object of a method's class is made of."""
+    owner = search.changes.module
+    for one in SPEC["names"][:-1]:
+        owner = getattr(owner, one, None)
+    try:
+        usual = inspect.signature(owner).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return all(one.annotation is not one.empty for one in usual)
 
 
 def is_described(parameter, doc):
