@@ -150,7 +150,7 @@ def _plain_pytest(folder: Path, path: str) -> subprocess.CompletedProcess[bytes]
 @needs_sandbox
 async def test_a_parameter_that_no_type_and_no_test_describes_gets_no_test(agent_tools: Make, tmp_path: Path) -> None:
     value = await _all(_shape(agent_tools, "plain"))
-    assert value["summary"] == "No test written: no type or test says what `a` is"
+    assert value["summary"] == "No test written: no type, test or document says what `a` is"
     assert _written(tmp_path) == {}
 
 

@@ -81,12 +81,14 @@ def is_typed(search):
     """Whether types say what each parameter is; of a text, words of the docstring must say which one it is."""
     function = search.changes.live[0]
     usual = list(inspect.signature(function).parameters.values())[1 if SPEC["bound"] else 0 :]
-    typed = all(one.annotation is not one.empty and is_described(one, function.__doc__ or "") for one in usual)
+    typed = all(one.name in SPEC["fixtures"] or is_described(one, function.__doc__ or "") for one in usual)
     return typed and (not SPEC["bound"] or is_typed_class(search))
 
 
 def is_typed_class(search):
-    """Whether types say what an object of a method's class is made of."""
+    """Whether types say what an object of a method's class is made of, or it is a fixture of the project."""
+    if re.match(r"\w*", SPEC["call"])[0] in SPEC["fixtures"]:
+        return True
     owner = search.changes.module
     for one in SPEC["names"][:-1]:
         owner = getattr(owner, one, None)
@@ -98,13 +100,16 @@ def is_typed_class(search):
 
 
 def is_described(parameter, doc):
-    """Whether more than its type says what a parameter is, if it is a text or anything."""
+    """Whether a type says what a parameter is; of a text, also words of the docstring or texts of a fixture."""
+    if parameter.annotation is parameter.empty:
+        return False
     kind = (
         parameter.annotation
         if isinstance(parameter.annotation, str)
         else inspect.formatannotation(parameter.annotation)
     )
-    return not re.search(TEXTS, kind) or bool(re.search(rf"\b{parameter.name.rstrip('s')}s?\b", doc))
+    in_words = re.search(rf"\b{parameter.name.rstrip('s')}s?\b", doc) or SPEC.get("texts")
+    return not re.search(TEXTS, kind) or bool(in_words)
 
 
 def telling_edges(search, usable):
