@@ -4,7 +4,7 @@ import re
 
 from fixtures import parse_json
 from objects import find_problems
-from values import keyed_values, parseable_texts
+from values import docstring_texts, keyed_values, parseable_texts
 
 from remora.scripts import external
 from remora.scripts.shared.places import is_in_tests
@@ -158,9 +158,12 @@ TEXTS = r"\b(?:str|bytes|bytearray|Any|object|AnyStr|Text|StrPath|PathLike|Path)
 
 
 def is_described(parameter, code):
-    """Whether more than its type says which text a parameter is: words about it, or a form that the code reads."""
-    if not re.search(TEXTS, parameter["annotation"] or ""):
+    """Whether more than its type says which text a parameter is: an example, a form that the code reads."""
+    kind, name = parameter["annotation"] or "", parameter["name"]
+    if not re.search(TEXTS, kind):
         return True
-    name = parameter["name"]
     in_words = re.search(rf"(?m)^[ \t]*(?:[:@]param[ ]+)?(?:\w+[ ]+)?\*?`?{name}\b[^\n]{{0,40}}:", code["doc"] or "")
-    return bool(in_words or parseable_texts(code["body"], name) or keyed_values(name, code))
+    if in_words and "[" in kind:  # words are enough for what a list holds
+        return True
+    own = docstring_texts(code["doc"], parameter, code["parameters"], code["raises"])
+    return bool(own or parseable_texts(code["body"], name) or keyed_values(name, code))
