@@ -93,6 +93,7 @@ def base3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         ("- `encode(5)` -> `'12'`\n", [("encode(5)", "'12'")]),
         ("```sh\nencode(5)  # '12'\n```\n", []),
         ("So:\n\none = 5\nprint(encode(one))  \n#12\n\nThat is it.\n", [("encode(5)", "12")]),
+        ("```py\nprint('five:', encode(5))\n```\n", []),
         ("Call encode(5) for this.\n", []),
     ],
 )  # fmt: skip

@@ -82,8 +82,8 @@ async def test_values_fit_their_types(agent_tools: Make, tmp_path: Path) -> None
         "from typing import *\nfrom datetime import date\n\n\n"
         "def f(a: int, b: Optional[float], c: List[Dict[str, int]], d: 'str | None', e: Literal['x', 'y'],\n"
         "      g: tuple[int, str], h: bool, i: set[str], j: date, k: dict[str, list[float]], l: bytes):\n"
-        '    """F.\n\n    c: Counts.\n    d: A word.\n    g: A line.\n    i: Words.\n    k: Rows.\n'
-        '    l: Data.\n    """\n'
+        '    """F.\n\n    c: Counts.\n    d: A word: `a`.\n    g: A line.\n    i: Words.\n    k: Rows.\n'
+        '    l: Data: `ab`.\n    """\n'
     )
     await _call(agent_tools("sample_data", {"a.py": code}, "a.py:f", sandbox=False), "write_fixture_file")
     first = json.loads(_written(tmp_path)["tests/fixtures/a_f.json"])["cases"][0]

@@ -148,6 +148,8 @@ def why_unbelievable(parameters, cases, is_tested, code):
         return ""
     if guessed and not cases:
         return f"no type, example, test or call says what `{(needed or guessed)[0]}` is"
+    if not is_tested and not guessed and cases:
+        return ""
     if not is_tested and not guessed:
         unsaid = [one["name"] for one in required(parameters) if not is_described(one, code)]
         return f"its type alone does not say which text `{unsaid[0]}` is" if unsaid else ""
@@ -157,13 +159,18 @@ def why_unbelievable(parameters, cases, is_tested, code):
 TEXTS = r"\b(?:str|bytes|bytearray|Any|object|AnyStr|Text|StrPath|PathLike|Path)\b"
 
 
+TELLING = r"path|file|folder|url|json"
+"""Names that say which text a parameter is."""
+
+
 def is_described(parameter, code):
     """Whether more than its type says which text a parameter is: an example, a form that the code reads."""
     kind, name = parameter["annotation"] or "", parameter["name"]
-    if not re.search(TEXTS, kind):
+    if not re.search(TEXTS, kind) or re.search(TELLING, name):
         return True
     in_words = re.search(rf"(?m)^[ \t]*(?:[:@]param[ ]+)?(?:\w+[ ]+)?\*?`?{name}\b[^\n]{{0,40}}:", code["doc"] or "")
     if in_words and "[" in kind:  # words are enough for what a list holds
         return True
     own = docstring_texts(code["doc"], parameter, code["parameters"], code["raises"])
-    return bool(own or parseable_texts(code["body"], name) or keyed_values(name, code))
+    guarded = [guard for guard, _ in code["guards"] if re.search(rf"\b{name}\b", guard)]
+    return bool(own or guarded or parseable_texts(code["body"], name) or keyed_values(name, code))

@@ -188,7 +188,7 @@ def whole_calls(source, known, module):
         one = ast.parse(source).body[0]
     except (SyntaxError, ValueError, IndexError):
         return
-    if isinstance(one, ast.Expr):
+    if (isinstance(one, ast.Expr) and not ast.unparse(one).startswith("print(")) or is_print(one):
         value = one.value.args[0] if is_print(one) else one.value
         yield ast.unparse(Plain(known, module).visit(ast.parse(ast.unparse(value), mode="eval")))
 
