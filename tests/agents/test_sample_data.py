@@ -85,7 +85,8 @@ async def test_values_fit_their_types(agent_tools: Make, tmp_path: Path) -> None
         '    """F.\n\n    c: Counts.\n    d: A word: `a`.\n    g: A line.\n    i: Words.\n    k: Rows.\n'
         '    l: Data: `ab`.\n    """\n'
     )
-    await _call(agent_tools("sample_data", {"a.py": code}, "a.py:f", sandbox=False), "write_fixture_file")
+    tools = agent_tools("sample_data", {"a.py": code}, "a.py:f", sandbox=False)
+    await _call(tools, "write_fixture_file", values={"d": "a", "l": "ab"})
     first = json.loads(_written(tmp_path)["tests/fixtures/a_f.json"])["cases"][0]
     assert first == {
         "a": 3, "b": 1.5, "c": [{"a": 3}, {}], "d": "a", "e": "x", "g": [3, "a"], "h": True,
