@@ -117,6 +117,16 @@ def test_an_example_that_the_code_does_not_keep_is_no_expectation(
     }
 
 
+def test_an_example_that_a_test_has_is_left_alone(sandboxed: Callable[[str], Any], base3: ModuleType) -> None:
+    Path("tests").mkdir()
+    Path("tests/check_all.py").write_text("def main():\n    assert '12' == base3.encode( 5 )\n")
+    found = sandboxed("documented").examples(
+        sandboxed("calls").Calls(sandboxed("exchange").SPEC, base3), base3, "encode"
+    )
+    assert "encode(5)" not in [one["call"] for one in found]
+    assert "encode(17)" in [one["call"] for one in found]
+
+
 def test_an_error_is_meant_only_if_the_project_raises_it(sandboxed: Callable[[str], Any], base3: ModuleType) -> None:
     errors = sandboxed("errors")
     errors.HERE = os.getcwd() + os.sep

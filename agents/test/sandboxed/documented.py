@@ -43,14 +43,34 @@ class Example:
 
 def examples(calls, module, name):
     """The examples of a function: the call, where it is shown, and the expected value, empty if the code differs."""
-    found = {}
+    found, tested = {}, in_tests()
     for where, text in documents(module):
         if name not in text or len(found) >= MOST:
             continue
         for one in read(text, where, module):
-            if names_it(one.call, name) and one.call not in found and len(one.call) <= LONGEST:
+            is_tested = plain(one.call) in tested
+            if names_it(one.call, name) and not is_tested and one.call not in found and len(one.call) <= LONGEST:
                 found[one.call] = {"call": one.call, "expected": kept_promise(calls, one), "where": where}
     return list(found.values())
+
+
+def in_tests():
+    """What the project's tests say, also those that pytest does not collect."""
+    found = []
+    for folder, folders, files in os.walk("."):
+        folders[:] = [one for one in folders if not one.startswith((".", "_remora"))]
+        for name in files:
+            path = os.path.join(folder, name)
+            is_test = name.endswith(".py") and re.search(r"(?:^|[/_])tests?[/_.]", path.removeprefix("./"))
+            if is_test and "_remora" not in name and os.path.getsize(path) <= MOST_TEXT:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    found.append(plain(file.read()))
+    return "\n".join(found)
+
+
+def plain(text):
+    """Code without spaces and kinds of quotes."""
+    return re.sub(r"\s", "", text).replace("'", '"')
 
 
 def documents(module):

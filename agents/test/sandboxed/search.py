@@ -66,7 +66,7 @@ class Search:
         self.turns = self.progress = self.endless = 0
         self.last, self.deliberate = ("", (None, {})), False
         self.trusted, self.only_refused, self.edges = set(self.documented), [], set()
-        self.compared = values_compared(changes)
+        self.pins, self.compared = True, values_compared(changes)
         self.ends = time.process_time() + MOST_SECONDS
         self.late = time.monotonic() + MOST_WAITING
 

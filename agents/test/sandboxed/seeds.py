@@ -24,10 +24,18 @@ def seeds(changes, spec):
     if len(needed) > MOST_NEEDED or extra or "%s" not in call:
         return [], []
     edges = edge_values(function, definition, needed[0].name) if len(needed) == 1 else []
+    edges = [one for one in edges if len(needed) == 1 and fits(one, needed[0].annotation)]
     refused = list(KINDS) if len(needed) == 1 else []
     refused += guarded(function, definition, usual, needed)
     filled = [[call.replace("%s", one) for one in dict.fromkeys(found)][:MOST] for found in (edges, refused)]
     return filled[0], filled[1]
+
+
+def fits(text, annotation):
+    """Whether a value can be meant by an annotation; any can without one."""
+    kind = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    made = type(ast.literal_eval(text)).__name__
+    return annotation is inspect.Parameter.empty or made in kind or (made == "int" and "float" in kind)
 
 
 def edge_values(function, definition, name):
