@@ -133,7 +133,7 @@ def is_checkable(search, case):
     known = constants_of(case.text)
     known |= {one.value for one in ast.walk(search.changes.definition) if isinstance(one, ast.Constant)}
     found = constants_of(case.outcome[-1])
-    return all(one in known or not one or (type(one) in (int, float) and abs(one) <= SMALL) for one in found)
+    return all(one in known or not one or (type(one) is int and abs(one) <= SMALL) for one in found)
 
 
 def is_shown(search, value):
