@@ -104,7 +104,7 @@ def is_typed_class(search):
 
 
 def is_described(parameter, doc):
-    """Whether a type says what a parameter is; of a text, also words of the docstring or texts of a fixture."""
+    """Whether a type says what a parameter is; of a text, also a default, the docstring or texts of a fixture."""
     if parameter.annotation is parameter.empty:
         return False
     kind = (
@@ -113,7 +113,8 @@ def is_described(parameter, doc):
         else inspect.formatannotation(parameter.annotation)
     )
     in_words = re.search(rf"\b{parameter.name.rstrip('s')}s?\b", doc) or SPEC.get("texts")
-    return not re.search(TEXTS, kind) or bool(in_words)
+    has_default = parameter.default not in (parameter.empty, None)
+    return has_default or not re.search(TEXTS, kind) or bool(in_words)
 
 
 def telling_edges(search, usable):
