@@ -6,7 +6,7 @@ from cases import why_not
 from runs import MOST_CHANGES, SECONDS
 
 from remora.scripts import external
-from remora.scripts.shared.places import enclosing_kinds, module_place, tests_folder
+from remora.scripts.shared.places import enclosing_kinds, is_in_tests, module_place, tests_folder
 
 
 @external
@@ -98,3 +98,12 @@ async def is_documented(name, file):
         return any([await search_content(rf"\b{re.escape(name)}\(", glob) for glob in DOCUMENTS])
     except OSError:  # the search takes too long
         return False
+
+
+async def is_called_in_tests(name):
+    """Whether a file of tests calls a function, also one that pytest does not collect."""
+    try:
+        hits = await search_content(rf"\b{re.escape(name)}\(", "**/*.py")
+    except OSError:  # the search takes too long
+        return False
+    return any(is_in_tests(hit["path"]) and f"def {name}(" not in hit["text"] for hit in hits)
