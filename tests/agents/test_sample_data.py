@@ -49,7 +49,7 @@ async def test_every_case_binds_to_the_real_signature(agent_tools: Make, tmp_pat
     for name in [name for name in WRITTEN if "." not in name]:
         tools = _shape(agent_tools, name)
         seen = await _call(tools, "analyze_signature")
-        if seen["result"]["refused"].startswith("no type, example, test or call says"):
+        if seen["result"]["refused"].startswith(("no type, example, test or call says", "its type alone does not say")):
             assert (await _call(tools, "write_fixture_file", variant=variant))["outcome"] == "error"
             continue
         assert seen["knowledge_delta"]["fixture_problems"] == 1
@@ -81,9 +81,12 @@ async def test_values_fit_their_types(agent_tools: Make, tmp_path: Path) -> None
     code = (
         "from typing import *\nfrom datetime import date\n\n\n"
         "def f(a: int, b: Optional[float], c: List[Dict[str, int]], d: 'str | None', e: Literal['x', 'y'],\n"
-        "      g: tuple[int, str], h: bool, i: set[str], j: date, k: dict[str, list[float]], l: bytes): ...\n"
+        "      g: tuple[int, str], h: bool, i: set[str], j: date, k: dict[str, list[float]], l: bytes):\n"
+        '    """F.\n\n    c: Counts.\n    d: A word: `a`.\n    g: A line.\n    i: Words.\n    k: Rows.\n'
+        '    l: Data: `ab`.\n    """\n'
     )
-    await _call(agent_tools("sample_data", {"a.py": code}, "a.py:f", sandbox=False), "write_fixture_file")
+    tools = agent_tools("sample_data", {"a.py": code}, "a.py:f", sandbox=False)
+    await _call(tools, "write_fixture_file", values={"d": "a", "l": "ab"})
     first = json.loads(_written(tmp_path)["tests/fixtures/a_f.json"])["cases"][0]
     assert first == {
         "a": 3, "b": 1.5, "c": [{"a": 3}, {}], "d": "a", "e": "x", "g": [3, "a"], "h": True,
@@ -127,14 +130,15 @@ async def test_the_same_call_writes_the_same_file_and_edited_ones_are_left_alone
     agent_tools: Make, tmp_path: Path
 ) -> None:
     tools = _shape(agent_tools, "level")
-    await _call(tools, "write_fixture_file")
-    await _call(tools, "write_fixture_file")
+    cases = [{"name": "low"}, {"name": "high"}]
+    await _call(tools, "write_fixture_file", cases=cases)
+    await _call(tools, "write_fixture_file", cases=cases)
     ((path, text),) = _written(tmp_path).items()
     (tmp_path / ".agentfs/workspaces/AGENT" / path).unlink()
     fixture = json.loads(text)
     fixture["cases"][0]["name"] = "mine"
     edited = _shape(agent_tools, "level", **{path: json.dumps(fixture)})
-    await _call(edited, "write_fixture_file")
+    await _call(edited, "write_fixture_file", cases=cases)
     assert list(_written(tmp_path)) == ["tests/fixtures/shapes_level_remora.json"]
 
 
@@ -262,7 +266,8 @@ async def test_an_option_without_a_type_gets_no_guess_either(agent_tools: Make) 
 async def test_where_a_project_has_tests_types_alone_are_no_sample(
     agent_tools: Make, code: str, tests: str, why: str
 ) -> None:
-    files = {"a.py": code, "tests/test_a.py": f"from a import f\n\n\ndef test_it():\n    {tests or 'pass'}\n"}
+    reads = "import json\nfrom a import f\n\n\ndef test_it():\n    json.load(open('x'))\n"
+    files = {"a.py": code, "tests/test_a.py": f"{reads}    {tests or 'pass'}\n"}
     value = await _call(agent_tools("sample_data", files, "a.py:f", sandbox=False), "analyze_signature")
     assert value["summary"] == f"No fixture for f: {why}"
 
@@ -283,3 +288,30 @@ async def test_a_parameter_that_nothing_describes_gets_no_guess(agent_tools: Mak
     value = await _call(tools, "analyze_signature")
     assert "no type, example, test or call says what `who` is" in value["summary"]
     assert value["knowledge_delta"]["fixture_problems"] == 0
+
+
+async def test_where_no_test_reads_a_file_that_is_said_before_values_are_looked_for(agent_tools: Make) -> None:
+    files = {
+        "a.py": "def f(size: int) -> int:\n    return size\n",
+        "tests/test_a.py": "from a import f\n\n\ndef test_it():\n    assert f(1) == f(1)\n    assert f(2) == 2\n",
+    }
+    value = await _call(agent_tools("sample_data", files, "a.py:f", sandbox=False), "analyze_signature")
+    assert value["summary"] == "No fixture for f: no test of this project reads values from a file"
+    assert value["result"]["values"] == {"size": []}
+
+
+async def test_a_text_that_only_has_a_type_gets_no_guess(agent_tools: Make) -> None:
+    files = {"a.py": "def shout(line: str) -> str:\n    return line.upper()\n"}
+    value = await _call(agent_tools("sample_data", files, "a.py:shout", sandbox=False), "analyze_signature")
+    assert value["summary"] == "No fixture for shout: its type alone does not say which text `line` is"
+
+
+async def test_calls_in_the_readme_are_samples(agent_tools: Make, tmp_path: Path) -> None:
+    files = {
+        "a.py": "def shout(line):\n    return line.upper()\n",
+        "README.md": "    >>> shout('Ann is here')\n    'ANN IS HERE'\n    >>> shout('Bo too')\n    'BO TOO'\n",
+    }
+    tools = agent_tools("sample_data", files, "a.py:shout", sandbox=False)
+    await _call(tools, "write_fixture_file")
+    cases = json.loads(_written(tmp_path)["tests/fixtures/a_shout.json"])["cases"]
+    assert cases == [{"line": "Ann is here"}, {"line": "Bo too"}]

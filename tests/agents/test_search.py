@@ -140,8 +140,9 @@ async def test_code_that_answers_by_chance_is_not_searched(tools: Callable[[str]
 
 
 async def test_no_test_shows_only_that_an_empty_result_is_returned(agent_tools: Make) -> None:
-    code = "def send(receivers: list[int]) -> list[int]:\n    return [one for one in receivers]\n"
-    for body, outcome in ((code, "success"), (code.replace("[one for one in receivers]", "[]"), "error")):
+    code = "def send(receivers: list[int]) -> list[int]:\n    return [one for one in receivers if one > 1]\n"
+    every, nothing = "[one for one in receivers if one > 1]", "[]"
+    for body, outcome in ((code, "success"), (code.replace(every, nothing), "error")):
         tools = agent_tools("test", {"kit/__init__.py": "", "kit/a.py": body}, "kit/a.py:send")
         value = (await tools.call("write_test_file", {})).value
         assert value["outcome"] == outcome

@@ -133,7 +133,7 @@ async def test_a_written_test_passes_notices_changes_and_nothing_else_stays(
     assert path == "tests/test_shapes.py"
     assert text.startswith('"""Edge cases of `kit.shapes`."""\n')
     assert f"def test_{name.replace('.', '_').lower()}_" in text
-    assert "    # Fails if " in text
+    assert "    # Fails if " in text or "_raises_" in text
     assert "type(" not in text
     assert not (tmp_path / path).exists()
     # Outside, with plain pytest, as its owner will run it.
@@ -150,7 +150,7 @@ def _plain_pytest(folder: Path, path: str) -> subprocess.CompletedProcess[bytes]
 @needs_sandbox
 async def test_a_parameter_that_no_type_and_no_test_describes_gets_no_test(agent_tools: Make, tmp_path: Path) -> None:
     value = await _all(_shape(agent_tools, "plain"))
-    assert value["summary"] == "No test written: no type or test says what `a` is"
+    assert value["summary"] == "No test written: no type, test or document says what `a` is"
     assert _written(tmp_path) == {}
 
 
@@ -158,7 +158,7 @@ async def test_a_parameter_that_no_type_and_no_test_describes_gets_no_test(agent
 async def test_code_whose_results_show_nothing_gets_no_test(agent_tools: Make) -> None:
     files = {"a.py": "def nothing(x: int) -> None:\n    print(x + 1)\n"}
     value = await _all(agent_tools("test", files, "a.py:nothing"))
-    assert value["summary"].startswith("No test written: no call ")
+    assert value["summary"].startswith("No test written: nothing in the code or its documents proves a result ")
 
 
 @needs_sandbox
@@ -200,10 +200,10 @@ async def test_a_case_that_is_nonsense_or_more_than_values_does_not_get_into_the
     agent_tools: Make, tmp_path: Path
 ) -> None:
     value = await _call(_shape(agent_tools, "level"), "write_test_file", cases=NONSENSE)
-    assert value["outcome"] in ("success", "partial")
-    text = next(iter(_written(tmp_path).values()))
-    compile(text, "t", "exec")
-    assert not any(case in text for case in NONSENSE)
+    assert value["outcome"] in ("success", "partial", "error")
+    for text in _written(tmp_path).values():
+        compile(text, "t", "exec")
+        assert not any(case in text for case in NONSENSE)
 
 
 @pytest.mark.faults

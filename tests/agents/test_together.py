@@ -205,6 +205,7 @@ class Part:
 
 
 def host(word: str) -> str:
+    "The machine and a word."
     return platform.node() + word
 
 
@@ -248,7 +249,7 @@ def current(word: str) -> str:
         ("load", "raises Failed because of this machine: ModuleNotFoundError"),
         ("fail", "raises Exception, as any mistake may"),
         ("current", "depends on `CURRENT`, which other functions set"),
-        ("Part.width", "no call was found that notices a change"),
+        ("Part.width", "nothing in the code or its documents proves a result"),
     ],
 )
 async def test_what_only_this_machine_or_moment_does_is_no_test(agent_tools: Make, name: str, why: str) -> None:
@@ -280,7 +281,8 @@ async def test_words_of_a_docstring_are_no_variables_that_others_set(agent_tools
 
 async def test_one_error_of_one_line_gets_one_test(agent_tools: Make) -> None:
     code = (
-        "def check(word: str, kind: str = 'a') -> int:\n    if kind not in ('a', 'b', 'c') or word < 'k':\n"
+        "def check(word: str, kind: str = 'a') -> int:\n    'Check a word.'\n"
+        "    if kind not in ('a', 'b', 'c') or word < 'k':\n"
         "        raise KeyError(word)\n    return 1\n"
     )
     text = (await agent_tools("test", {"shop.py": code}, "shop.py:check").call("write_test_file", {})).value["result"][

@@ -61,3 +61,10 @@ def test_every_definition_is_there_once_in_any_order(names: list[str]) -> None:
 )
 def test_what_is_not_clear_stays_a_conflict(other: bytes) -> None:
     assert union(test_of("total"), other) is None
+
+
+def test_the_standard_library_is_imported_before_pytest() -> None:
+    other = test_of("add").replace(b"import pytest\n\n", b"from datetime import date\n\n")
+    joined = union(test_of("total"), other)
+    assert joined is not None
+    assert b"from datetime import date\n\nimport pytest\n\nfrom shop import add, total\n" in joined

@@ -1,9 +1,10 @@
-"""Arguments that someone has written: in the function's doctests, in the project's tests, and where it is called."""
+"""Arguments that someone has written: in doctests, in the project's tests and documents, and where it is called."""
 
 import re
 
 from fixtures import parse_json
 from objects import find_problems
+from values import docstring_texts, keyed_values, parseable_texts
 
 from remora.scripts import external
 from remora.scripts.shared.places import is_in_tests
@@ -82,6 +83,8 @@ async def called_cases(facts, parameters, module):
         return []
     try:
         hits = await search_content(rf"\b{name}\(", "**/*.py")
+        for glob in DOCUMENTS:
+            hits += await search_content(rf"\b{name}\(", glob)
     except OSError:  # the search takes too long
         return []
     defined = [hit for hit in hits if re.search(rf"\bdef {name}\(", hit["text"])]
@@ -91,12 +94,15 @@ async def called_cases(facts, parameters, module):
     lead = r"[.]" if is_method else rf"(?:^|[^\w.])(?:(?:{owners})\.)*"
     # What its own file passes to a function is a part of the code, and no example of it.
     own = [hit["path"] for hit in defined]
-    hits = sorted([hit for hit in hits if hit["path"] not in own], key=lambda hit: "test" not in hit["path"])
+    hits = [hit for hit in hits if hit["path"] not in own or re.match(r"\s*>>> ", hit["text"])]
+    hits = sorted(hits, key=lambda hit: "test" not in hit["path"])
     texts = list(dict.fromkeys(hit["text"][:LONGEST] for hit in hits))[:MOST_CALLS]
     found = [re.split(rf"{lead}{name}\(", text)[1:2] for text in texts]
     return fitting_cases([inside_brackets(one[0]) for one in found if one], parameters)
 
 
+DOCUMENTS = ("*.md", "*.rst", "docs/**/*.md", "docs/**/*.rst")
+"""Documents of a project, whose examples show how a function is called."""
 MOST_CALLS, LONGEST, ENOUGH = 40, 200, 8
 """Lines with a call that are read, their characters, and the cases that are enough: a common function has hundreds."""
 FEWEST = 2
@@ -131,8 +137,8 @@ async def why_unread():
     return "" if any(is_in_tests(hit["path"]) for hit in hits) else "no test of this project reads values from a file"
 
 
-def why_unbelievable(parameters, cases, is_tested):
-    """Why values would only be guesses; empty if calls or types say what to give."""
+def why_unbelievable(parameters, cases, is_tested, code):
+    """Why values would only be guesses; empty if calls, types or the code say what to give."""
     needed = [one["name"] for one in required(parameters) if not one["annotation"]]
     guessed = [one["name"] for one in parameters if not one["annotation"] and not one["kind"].startswith("var_")]
     # Flags alone show nothing of what it works on.
@@ -142,6 +148,29 @@ def why_unbelievable(parameters, cases, is_tested):
         return ""
     if guessed and not cases:
         return f"no type, example, test or call says what `{(needed or guessed)[0]}` is"
-    if not is_tested and not guessed:
+    if not is_tested and not guessed and cases:
         return ""
+    if not is_tested and not guessed:
+        unsaid = [one["name"] for one in required(parameters) if not is_described(one, code)]
+        return f"its type alone does not say which text `{unsaid[0]}` is" if unsaid else ""
     return f"{'only one' if cases else 'no'} example, test or call shows what it is given"
+
+
+TEXTS = r"\b(?:str|bytes|bytearray|Any|object|AnyStr|Text|StrPath|PathLike|Path)\b"
+
+
+TELLING = r"path|file|folder|url|json"
+"""Names that say which text a parameter is."""
+
+
+def is_described(parameter, code):
+    """Whether more than its type says which text a parameter is: an example, a form that the code reads."""
+    kind, name = parameter["annotation"] or "", parameter["name"]
+    if not re.search(TEXTS, kind) or re.search(TELLING, name):
+        return True
+    in_words = re.search(rf"(?m)^[ \t]*(?:[:@]param[ ]+)?(?:\w+[ ]+)?\*?`?{name}\b[^\n]{{0,40}}:", code["doc"] or "")
+    if in_words and "[" in kind:  # words are enough for what a list holds
+        return True
+    own = docstring_texts(code["doc"], parameter, code["parameters"], code["raises"])
+    guarded = [guard for guard, _ in code["guards"] if re.search(rf"\b{name}\b", guard)]
+    return bool(own or guarded or parseable_texts(code["body"], name) or keyed_values(name, code))

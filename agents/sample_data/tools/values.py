@@ -6,7 +6,7 @@ import re
 from guards import body_of, guards_of, is_rejected, loop_variable, loops_of, numbers_named
 from objects import fits, json_samples
 
-from remora.scripts.shared.places import is_script, is_test_file
+from remora.scripts.shared.places import is_in_tests, is_script
 from remora.scripts.shared.samples import constants, kind_of, required
 
 PARTING = r"\.r?(?:split|partition)\([ ]*(?:sep=)?(\"[^\"\n]+\"|'[^'\n]+')?"
@@ -125,13 +125,18 @@ def longer_lists(made):
     return [each for one in made[:1] if isinstance(one, list) and len(one) > 1 for each in (one[::-1], [*one, one[0]])]
 
 
-def why_not(file, parameters, values):
-    """Why there is nothing to write; empty if there is."""
-    if is_test_file(file):
+def why_no_subject(file, parameters):
+    """Why the function is none that samples are for; empty if it is one."""
+    if is_in_tests(file):
         return "it is part of the tests itself"
     if is_script(file):
         return "its file is no part of what the project does"
-    if not values:
-        return "it takes no arguments"
+    return "" if [one for one in parameters if not one["kind"].startswith("var_")] else "it takes no arguments"
+
+
+def why_not(file, parameters, values):
+    """Why there is nothing to write; empty if there is."""
+    problem = why_no_subject(file, parameters)
     unknown = [one for one in required(parameters) if not values[one["name"]]]
-    return f"there is no sample for `{unknown[0]['name']}: {kind_of(unknown[0])}`" if unknown else ""
+    nothing = f"there is no sample for `{unknown[0]['name']}: {kind_of(unknown[0])}`" if unknown else ""
+    return problem or nothing

@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import os
+import re
 import types
 
 FLIPS = {
@@ -20,6 +21,8 @@ TWINS = {"lower": "upper", "upper": "lower", "min": "max", "max": "min", "any": 
          "rstrip": "lstrip", "startswith": "endswith", "endswith": "startswith"}  # fmt: skip
 EMPTY = 1
 """The number of the change that empties the body."""
+SAYING = r"(?i)\bprint$|\blog(?:ger|ging)?\b|\bwarn(?:ings?)?\b"
+"""Calls that only say something: no result depends on them."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -34,6 +37,10 @@ class Changes:
         self.live = functions_like(self.module, made[0][2]) if made else []
         fit = len(self.live[0].__code__.co_freevars) if self.live else 0
         self.kinds = [one for one in made if self.live and len(one[2].co_freevars) == fit]
+        self.edges = {number for number, one in enumerate(self.kinds) if one[3] == "edge"}
+        """The changes of what a comparison compares with: `<` for `<=`, another limit."""
+        self.guards = self.edges | {number for number, one in enumerate(self.kinds) if one[3] == "guard"}
+        """The changes of what decides about an error: these, another condition, no error, another one."""
         self.caches = project_caches()
 
     @contextlib.contextmanager
@@ -105,13 +112,13 @@ def parsed(module):
 
 
 def changed_codes(module, tree, spec):
-    """A label, a line and the code of each change; the unchanged code comes first."""
+    """A label, a line, the code of each change, and what it is a part of; the unchanged code comes first."""
     found = defined(tree, spec)
-    made = [("", 0, code_of(module, tree, found))]
+    made = [("", 0, code_of(module, tree, found), "")]
     empty = copy.deepcopy(tree)
     twin = defined(empty, spec)
     twin.body.insert(0, ast.Return(None))
-    made.append(("empty body", 0, code_of(module, empty, twin)))
+    made.append(("empty body", 0, code_of(module, empty, twin), ""))
     spots = places(found)
     step = max(1, -(-len(spots) // spec["most"]))
     for line, index, how in spots[::step]:
@@ -119,14 +126,23 @@ def changed_codes(module, tree, spec):
         twin = defined(changed, spec)
         part = list(ast.walk(ast.Module(twin.body, [])))[index]
         about = around(twin, part) if how == "constant" else part
-        old = shown(about)
+        old, part_of = shown(about), role(about, how)
         text = copy.copy(part) if how == "constant" and isinstance(part.value, str) else None
         change(part, how)
         new = shown(about).replace("not not ", "")
-        said = f"{old} raises another error" if how == "error" else f"{old} becomes {new}"
+        said = f"{old} becomes {new}"
+        said = f"{old} raises another error" if how == "error" else f"{old} is left out" if how == "left out" else said
         said = f"{shown(text)} becomes another text" if text else said
-        made.append((f"line {line}: {said}", line, code_of(module, changed, twin)))
+        made.append((f"line {line}: {said}", line, code_of(module, changed, twin), part_of))
     return [one for one in made if one[2] is not None]
+
+
+def role(about, how):
+    """What a change is a part of: an `edge`, a `guard` that decides about an error, or nothing of them."""
+    if how == "edge" or (how == "constant" and isinstance(about, ast.Compare)):
+        return "edge"
+    is_guard = how in ("error", "left out", "comparison", "sign") or isinstance(about, ast.BoolOp)
+    return "guard" if is_guard else ""
 
 
 def around(function, part):
@@ -200,6 +216,8 @@ def ways(part):
         return ["error"]
     if isinstance(part, ast.Return) and part.value and not is_none(part.value):
         return ["return"]
+    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+        return [] if re.search(SAYING, ast.unparse(part.value.func)) else ["left out"]
     if (isinstance(part, ast.Attribute) and part.attr in TWINS) or (isinstance(part, ast.Name) and part.id in TWINS):
         return ["name"]
     return []
@@ -223,7 +241,7 @@ def change(part, how):
         part.operand = part.operand if isinstance(part.op, ast.UAdd) else ast.UnaryOp(ast.Not(), part.operand)
     elif how == "error":
         part.exc = ast.Call(ast.Name("NotImplementedError", ast.Load()), [], [])
-    elif how == "return":
+    elif how in ("return", "left out"):
         part.value = ast.Constant(None)
     elif how == "name" and isinstance(part, ast.Attribute):
         part.attr = TWINS[part.attr]

@@ -5,13 +5,12 @@ import contextlib
 import inspect
 import io
 import json
-import signal
 import sys
 import time
 import types
 
 from .again import is_inside, run_again
-from .calls import Calls, Forbidden, Late, fixtures
+from .calls import Calls, Forbidden, Late, fixtures, limited
 from .changes import own_module
 from .elsewhere import other_place
 from .exchange import SPEC, report
@@ -27,16 +26,6 @@ REACHED = []
 """The events of this kind that the latest call led to."""
 MOST_LATE = 3
 """After so many calls that do not end, the others are not tried."""
-
-
-@contextlib.contextmanager
-def limited():
-    """Raise `Late` in code that takes too long."""
-    signal.setitimer(signal.ITIMER_REAL, SPEC["seconds"])
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def look_at_all(calls):
@@ -68,7 +57,7 @@ def look(case, calls):
 def end_of(case, calls):
     """How one call ends today."""
     try:
-        with limited():
+        with limited(SPEC["seconds"]):
             return answer(case, calls)
     except Late:
         return {"bad": f"did not end within {SPEC['seconds']:g} s", "late": True}
@@ -122,7 +111,7 @@ def machine_behind(error):
 def how_ended(case, calls):
     """How to run a call to its end: a generator or a coroutine raises only then."""
     try:
-        with limited():
+        with limited(SPEC["seconds"]):
             value = eval(case["call"], calls.scope(calls.names_in(case["call"])))
     except Exception:
         return ""
@@ -146,7 +135,7 @@ def expected(case, calls):
 def equal(case, names, calls):
     """Whether the call returns the expected value; None if the two cannot be compared."""
     try:
-        with limited():
+        with limited(SPEC["seconds"]):
             value, wanted = calls.call(case["call"])[0], eval(case["expected"], calls.scope(names))
         return bool(value == wanted or (isinstance(value, float) and abs(value - wanted) <= 1e-6 * abs(wanted) + 1e-12))
     except Exception:  # whatever the code raises: the two cannot be compared

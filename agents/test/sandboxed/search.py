@@ -1,25 +1,26 @@
-"""Search for calls that tell the code from the same code with one change, and choose the fewest.
+"""Search for calls that tell the code from the same code with one change.
 
 New calls vary the given ones: other values of the same types, taken from what the code itself compares with.
+`choosing` takes the few that are worth a test.
 """
 
-import ast
 import contextlib
 import copy
 import io
 import random
-import re
-import signal
 import sys
 import time
 
-from .calls import Calls, Forbidden, ended, fixtures, import_names
+from .calls import Calls, Forbidden, ended, fixtures, import_names, limited
 from .changes import EMPTY, Changes
+from .choosing import chosen
+from .documented import LONGEST, examples
+from .errors import is_deliberate
 from .exchange import SPEC, report
 from .numbers import Numbers
-from .properties import Properties
+from .seeds import seeds, values_compared
 from .values import Values
-from .words import Words
+from .words import Words, constants_of
 
 MOST_CALLS = 3000
 MOST_SECONDS = 4.0
@@ -34,43 +35,38 @@ MADE = ("Path", "PurePath", "Decimal", "UUID", "date.fromisoformat", "datetime.f
 LITTLE_PATIENCE = 200
 """The same once every change is noticed: there may still be an error that no case shows."""
 LATE = 0.25
-NO_RESULT = "becomes `return None`"
-"""How a change ends that takes a function's result away."""
-PLAIN_RESULT = rf"`return [\w.]+` {NO_RESULT}$"
-"""The same for a function that gives back what it has: nobody forgets that."""
-NO_MORE = ("[]", "()", "{}", "set()", "''", "False", "0")
-"""Results that are empty."""
 REMEMBERED = 80
-SHORTER = 40
-"""How often a chosen call is tried in a shorter form."""
 
 
 class Case:
     """A call, its outcome, and the changes that it notices."""
 
-    def __init__(self, text, outcome, usable):
-        self.text, self.outcome, self.usable = text, outcome, usable
+    def __init__(self, text, outcome, usable, deliberate=False):
+        self.text, self.outcome, self.usable, self.deliberate = text, outcome, usable, deliberate
         self.notices, self.last_line = set(), 0
 
 
 class Search:
     """Tries calls until every change is noticed, or the time is up."""
 
-    def __init__(self, calls, changes, explicit):
-        self.calls, self.changes, self.explicit = calls, changes, explicit
+    def __init__(self, calls, changes, explicit, documented=()):
+        self.calls, self.changes, self.explicit, self.documented = calls, changes, explicit, list(documented)
         self.random = random.Random(7)  # noqa: S311 (the same search every time)
         self.values = Values(calls, changes, self.random)
-        self.known = {value for text in SPEC["given"] + SPEC["written"] for value in constants_of(text)}
+        written = [*SPEC["given"], *SPEC["written"], *self.documented]
+        self.known = {value for text in written for value in constants_of(text)}
         self.known |= set(SPEC.get("texts", ()))
         self.words = Words([one for one in self.known if isinstance(one, str)], self.values.own)
-        written = [*SPEC["given"], *SPEC["written"]]
         self.numbers = Numbers(changes.live[0], changes.definition, written, SPEC["bound"])
         self.tried, self.paths, self.cases = set(), set(), []
         # What only an empty body would break is no mistake that anybody makes.
-        self.targets = {number for number in SPEC["targets"] if EMPTY < number < len(changes.kinds)}
+        wanted = range(len(changes.kinds)) if SPEC["targets"] is None else SPEC["targets"]
+        self.targets = {number for number in wanted if EMPTY < number < len(changes.kinds)}
         self.unnoticed = set(self.targets)
         self.turns = self.progress = self.endless = 0
-        self.last, self.lines = ("", (None, {})), {}
+        self.last, self.deliberate = ("", (None, {})), False
+        self.trusted, self.only_refused, self.edges = set(self.documented), [], set()
+        self.pins, self.compared = True, values_compared(changes)
         self.ends = time.process_time() + MOST_SECONDS
         self.late = time.monotonic() + MOST_WAITING
 
@@ -82,6 +78,13 @@ class Search:
             recent = self.cases[-12:] if self.random.random() < 0.5 else self.cases
             self.attempt(self.values.varied(self.random.choice(recent).text))
 
+    def edge_calls(self):
+        """Calls at the edges that the code has, if a value for its only argument says all."""
+        edges, kinds = seeds(self.changes, SPEC)
+        self.trusted.update(edges, kinds)
+        self.only_refused = [one for one in kinds if one not in edges]
+        return [*edges, *kinds]
+
     def goes_on(self):
         self.turns += 1
         patience = PATIENCE if self.unnoticed else LITTLE_PATIENCE
@@ -90,23 +93,26 @@ class Search:
 
     def attempt(self, text):
         """Keep the call if it takes a new path through the code or notices a new change."""
-        if text is None or text in self.tried or len(text) > SPEC["longest"] or not self.is_believable(text):
+        longest = LONGEST if text in self.trusted else SPEC["longest"]
+        if text is None or text in self.tried or len(text) > longest or not self.is_believable(text):
             return
         self.tried.add(text)
         case, lines, slow = self.looked_at(text)
-        if case is None:
+        if case is None or (text in self.only_refused and not case.deliberate):
             return
         if case.usable and not slow:
             case.notices = {number for number in self.unnoticed if self.notices(case, number)}
             self.unnoticed -= case.notices
         path = (lines, case.outcome[:2] if case.usable else "")
-        if case.notices or (path not in self.paths and len(self.cases) < REMEMBERED):
+        if case.notices or text in self.documented or (path not in self.paths and len(self.cases) < REMEMBERED):
             self.paths.add(path)
             self.cases.append(case)
             self.progress = self.turns
 
     def is_believable(self, text):
         """Whether a reader would believe a call: texts are words, or of the project's own tests, and numbers fit."""
+        if text in self.trusted:
+            return True
         if not self.numbers.could_write(text):
             return False
         new = [one for one in constants_of(text, MADE) if isinstance(one, str) and one not in self.known]
@@ -120,8 +126,9 @@ class Search:
         if outcome is None:
             return None, None, False
         raises = outcome[0] == "raises"
-        usable = outcome[1] in self.explicit if raises else self.calls.written(value)[0] is not None
-        case = Case(text, outcome, usable)
+        deliberate = raises and self.deliberate
+        usable = deliberate or outcome[1] in self.explicit if raises else self.calls.written(value)[0] is not None
+        case = Case(text, outcome, usable, deliberate)
         case.last_line = lines[-1] if lines else 0
         return case, frozenset(lines), time.monotonic() - began > SLOW
 
@@ -132,76 +139,24 @@ class Search:
         """What the call does with a change, as a value that can be compared, and its result; None if it is no case."""
         with self.changes.made(number):
             try:
-                signal.setitimer(signal.ITIMER_REAL, LATE)
-                code, names = self.prepared(text)
-                value = ended(eval(code, {**names, **copy.deepcopy(self.calls.given)}))[0]
-                return ("value", type(value).__name__, repr(value)), value
+                with limited(LATE):
+                    code, names = self.prepared(text)
+                    value = ended(eval(code, {**names, **copy.deepcopy(self.calls.given)}))[0]
+                    return ("value", type(value).__name__, repr(value)), value
             except TimeoutError:
                 self.endless += not number
                 return (("late",) if number else None), None
             except (Forbidden, SyntaxError, SystemExit, MemoryError):
                 return None, None
             except Exception as error:  # what the code raises is an outcome
+                self.deliberate = is_deliberate(error)
                 return ("raises", type(error).__name__), None
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def prepared(self, text):
         """The compiled call and the names that it needs. The last one is cached."""
         if self.last[0] != text:
             self.last = (text, (compile(text, "case", "eval"), import_names(self.calls.names_in(text))))
         return self.last[1]
-
-    def chosen(self, given):
-        """The fewest calls that notice the most: given calls that notice anything, then the strongest first."""
-        usable = [case for case in self.cases if case.usable]
-        for case in usable:
-            case.notices = {number for number in self.targets if self.notices(case, number)}
-        usable = [case for case in usable if not self.says_nothing(case)]
-        seen_by = {number: sum(number in case.notices for case in usable) for number in self.targets}
-        kept = {case.text: case.notices for case in usable if case.text in given and case.notices}
-        self.lines = {case.text: case.last_line for case in usable}
-        left = set().union(*(case.notices for case in usable)) - set().union(*kept.values())
-        while left and len(kept) < SPEC["kept"]:
-            best = max(usable, key=lambda case: (len(case.notices & left), case.outcome[0] == "value", -len(case.text)))
-            short = self.shortened(best, best.notices & left)
-            kept.setdefault(short.text, best.notices & left)
-            self.lines[short.text] = short.last_line
-            left -= best.notices
-        # What the fewest calls notice says best why a call was chosen.
-        return {text: sorted(notices, key=lambda number: (seen_by[number], number)) for text, notices in kept.items()}
-
-    def says_nothing(self, case):
-        """Whether a call only shows that the code returns something, which is empty or a name's plain value."""
-        labels = [self.changes.kinds[number][0] for number in case.notices]
-        is_plain = all(re.search(PLAIN_RESULT, label) for label in labels)
-        return is_plain or (case.outcome[-1] in NO_MORE and all(label.endswith(NO_RESULT) for label in labels))
-
-    def shortened(self, case, needed):
-        """A shorter call that notices the same changes, if a few tries find one."""
-        tries, better = 0, True
-        while better and tries < SHORTER:
-            better = False
-            for text in self.values.shorter(case.text):
-                tries += 1
-                is_shorter = len(text) < len(case.text) and tries < SHORTER and self.is_believable(text)
-                other = self.looked_at(text)[0] if is_shorter else None
-                if other and other.usable and all(self.notices(other, number) for number in needed):
-                    other.notices = case.notices
-                    case, better = other, True
-                    break
-        return case
-
-
-def constants_of(text, without=()):
-    """The constants in a call, but not those given to functions in `without`; none if it is not Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return set()
-    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call)]
-    left = [each for part in calls if ast.unparse(part.func) in without for each in part.args]
-    return {part.value for part in ast.walk(tree) if isinstance(part, ast.Constant) and part not in left}
 
 
 @contextlib.contextmanager
@@ -223,20 +178,16 @@ def traced(code, lines):
 def test_search(request):
     """Report the chosen calls with the changes that each notices, and the changes that no call notices."""
     changes = Changes(SPEC)
-    found, lines, missed, endless, shown = {}, {}, [], False, {}
+    found, missed, endless, targets, tried = [], [], False, [], 0
     if len(changes.kinds) > 2:
-        search = Search(Calls(SPEC, changes.module, fixtures(request, SPEC)), changes, SPEC["explicit"])
+        calls = Calls(SPEC, changes.module, fixtures(request, SPEC))
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            search.run(SPEC["given"] + SPEC["seeds"])
-            found = search.chosen(SPEC["given"])
-            lines = search.lines
-            properties = Properties(search)
-            shown = {text: properties.shown_by(text, notices) for text, notices in found.items()}
+            shown = examples(calls, changes.module, SPEC["name"]) if SPEC["documents"] else []
+            search = Search(calls, changes, SPEC["explicit"], [one["call"] for one in shown])
+            search.run([*SPEC["given"], *search.documented, *SPEC["seeds"], *search.edge_calls()])
+            found = chosen(search, shown)
+        targets, tried = search.targets, len(search.cases)
         missed = [changes.kinds[number][0] for number in sorted(search.unnoticed)]
         endless = bool(search.endless and not search.cases)
-    labels = {text: [changes.kinds[number][0] for number in notices] for text, notices in found.items()}
-    calls = [
-        {"call": text, "notices": notices, "line": lines.get(text, 0), "property": shown[text]}
-        for text, notices in labels.items()
-    ]
-    report({"calls": calls, "missed": missed, "changes": len(SPEC["targets"]), "endless": LATE if endless else 0})
+    told = {"calls": found, "missed": missed, "changes": len(targets), "tried": tried}
+    report({**told, "endless": LATE if endless else 0})

@@ -144,7 +144,7 @@ def look(config):
         return {"problem": problem}
     both = Together(config)
     problem, seen = both.problem("after")
-    if not problem:
+    if not problem and seen.own:
         problem, seen = both.problem("before")
     return {"problem": problem, "own": seen.own, "files": seen.files, "all_files": seen.all_files}
 

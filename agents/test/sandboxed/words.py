@@ -1,5 +1,6 @@
 """Which texts a person could have written as an input: words that the project has, and little else."""
 
+import ast
 import re
 
 from .values import is_plain
@@ -35,3 +36,14 @@ class Words:
 
     def is_number(self, part):
         return part.isdigit() and len(part) <= LONGEST_NUMBER
+
+
+def constants_of(text, without=()):
+    """The constants in a call, but not those given to functions in `without`; none if it is not Python."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return set()
+    calls = [part for part in ast.walk(tree) if isinstance(part, ast.Call)]
+    left = [each for part in calls if ast.unparse(part.func) in without for each in part.args]
+    return {part.value for part in ast.walk(tree) if isinstance(part, ast.Constant) and part not in left}

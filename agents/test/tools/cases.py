@@ -5,7 +5,7 @@ import re
 from fixtures import fixtures_of
 
 from remora.scripts import external
-from remora.scripts.shared.places import class_file, is_script, is_test_file
+from remora.scripts.shared.places import class_file, is_in_tests, is_script
 from remora.scripts.shared.samples import KNOWN, kind_of, names_in, required, samples
 
 
@@ -141,7 +141,7 @@ def callee(facts, module_name, owner):
 
 def why_not(file, facts, above):
     """Why no test can be written for the function; empty if one can. `above`: kinds of the definitions around it."""
-    if is_test_file(file):
+    if is_in_tests(file):
         return "it is part of the tests itself"
     if is_script(file):
         return "its file is no part of what the project does"

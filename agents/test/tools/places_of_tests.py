@@ -1,10 +1,12 @@
 """What a test needs to know about a function and its project."""
 
+import re
+
 from cases import why_not
 from runs import MOST_CHANGES, SECONDS
 
 from remora.scripts import external
-from remora.scripts.shared.places import enclosing_kinds, module_place, tests_folder
+from remora.scripts.shared.places import enclosing_kinds, is_in_tests, module_place, tests_folder
 
 
 @external
@@ -70,3 +72,38 @@ async def is_unittest():
     except OSError:  # the search takes too long
         return False
     return bool(classes) and not functions
+
+
+RUNS_DOCTESTS = r"\bdoctest|\bxdoctest|\bsybil\b"
+SETTINGS_FILES = ("*.cfg", "*.toml", "*.ini", "Makefile", "*.yml", "*.yaml", "*.py", "**/test*.py")
+
+
+async def runs_doctests():
+    """Whether the project runs the examples of its documents already."""
+    try:
+        return any([await search_content(RUNS_DOCTESTS, glob) for glob in SETTINGS_FILES])
+    except OSError:  # the search takes too long
+        return True
+
+
+DOCUMENTS = ("*.md", "*.rst", "*.txt", "docs/**/*.md", "docs/**/*.rst", "doc/**/*.rst")
+
+
+async def is_documented(name, file):
+    """Whether a document or a docstring of the file seems to show a call of a function."""
+    source = await read_file(file)
+    if re.search(rf"(?m)^[ \t]*(?:>>>|\.\.\.) .*\b{re.escape(name)}\b", source):
+        return True
+    try:
+        return any([await search_content(rf"\b{re.escape(name)}\(", glob) for glob in DOCUMENTS])
+    except OSError:  # the search takes too long
+        return False
+
+
+async def is_called_in_tests(name):
+    """Whether a file of tests calls a function, also one that pytest does not collect."""
+    try:
+        hits = await search_content(rf"\b{re.escape(name)}\(", "**/*.py")
+    except OSError:  # the search takes too long
+        return False
+    return any(is_in_tests(hit["path"]) and f"def {name}(" not in hit["text"] for hit in hits)

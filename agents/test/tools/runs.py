@@ -21,6 +21,8 @@ async def run_command(argv: list[str], stdin: str = "", files: dict = {}, second
 
 
 SECONDS = 2.0
+NO_TESTS = {"tests": 0, "survivors": None, "killed": 0, "calls": [], "untried": 0, "missed": ["any change of it"]}
+"""What the tests of a project notice that has none: nothing needs to be run to know that."""
 OWN_S = 85
 """Seconds for running the project's own tests against changes of a function."""
 MOST_CHANGES = 24
@@ -61,6 +63,8 @@ async def module_file(folder, module):
 
 async def own_tests(target, only=[]):
     """What the tests at `only`, by default the project's own ones, notice of changes of the function; or a problem."""
+    if not only and not [*await search_files("**/test*.py"), *await search_files("**/*_test.py")]:
+        return dict(NO_TESTS)
     here = target["folder"].rstrip("/")
     driver = f"{here}/_remora_own.py" if here else "_remora_own.py"
     spec = {**target["spec"], "bound": target["bound"], "only": only, "patience": OWN_S - 5}

@@ -4,6 +4,8 @@ import re
 
 from remora.scripts.shared.places import flat
 
+LONGEST_LINE = 88
+"""Characters of a line, as most formatters have it."""
 LONGEST_NAME, LONGEST_REASON, LONGEST_MESSAGE = 80, 44, 24
 """Characters of a name, of a condition in it, and of what an error says."""
 
@@ -18,6 +20,10 @@ MARKS = {"-": "dash", "_": "underscore", ".": "dot", ",": "comma", ":": "colon",
          "?": "question_mark", "|": "bar", "<": "less", ">": "greater", "$": "dollar", "~": "tilde", "^": "caret",
          "\\": "backslash", "`": "backquote"}  # fmt: skip
 """Words for characters that cannot be part of a name."""
+
+
+NAMED = "raises another error"
+"""How a change ends that the name of its test tells."""
 
 
 def slug(text, most):
@@ -63,9 +69,9 @@ def test_name(function, case, seen, reasons):
 
 
 def reason_line(case):
-    """A comment that says which mistake the test catches."""
+    """A comment that says which mistake the test catches, unless its name says that already."""
     shown = [one.partition(": ")[2] for one in case.get("notices", []) if ": " in one]
-    return f"    # Fails if {shown[0]}." if shown else ""
+    return f"    # Fails if {shown[0]}." if shown and not shown[0].endswith(NAMED) else ""
 
 
 def called(case, seen):
@@ -98,13 +104,13 @@ def unittest_lines(case, seen):
 
 
 def property_test(name, cases, as_unittest):
-    """One test of a property, with all inputs for which a change of the code breaks it."""
+    """One test of a property, with the inputs that show it."""
     form, inputs = cases[0]["form"], ", ".join(case["arguments"] for case in cases)
     several = len(cases) > 1
     value = "value" if several else inputs
     call, wanted = (form[part].replace("%s", value) for part in ("call", "expected"))
-    why = [line for line in dict.fromkeys(reason_line(case) for case in cases) if line]
-    head = [f"def test_{flat(snake(name))}({'self' if as_unittest else 'value' if several else ''}):", *why[:1]]
+    # No comment on what it notices: the agents of a function and of its inverse write the same test.
+    head = [f"def test_{flat(snake(name))}({'self' if as_unittest else 'value' if several else ''}):"]
     check = f"self.assertEqual({call}, {wanted})" if as_unittest else f"assert {call} == {wanted}"
     if not several:
         return "\n".join([*head, f"    {check}"])
@@ -112,6 +118,25 @@ def property_test(name, cases, as_unittest):
         loop = [f"    for value in [{inputs}]:", "        with self.subTest(value=value):", f"            {check}"]
         return "\n".join([*head, *loop])
     return "\n".join([f'@pytest.mark.parametrize("value", [{inputs}])', *head, f"    {check}"])
+
+
+def documented_test(function, pairs, as_unittest):
+    """One test of the examples that the project's documents give of a function."""
+    places = list(dict.fromkeys([case["where"] for case, _ in pairs]))
+    stem = flat(snake(places[0].rpartition("/")[2].partition(".")[0])) if len(places) == 1 else "documents"
+    said = "the docstring shows" if places == ["docstring"] else f"{places[0]} shows"
+    said = said if len(places) == 1 else "the documents show"
+    head = f"def test_{flat(snake(function))}_examples_in_{stem}({'self' if as_unittest else ''}):"
+    write = unittest_lines if as_unittest else pytest_lines
+    lines = [line for case, seen in pairs for line in in_two_lines(write(case, seen), called(case, seen))]
+    return "\n".join([head, f"    # What {said}.", *lines])
+
+
+def in_two_lines(lines, call):
+    """The statements with a long call on a line of its own."""
+    if len(lines) > 1 or len(lines[0]) <= LONGEST_LINE or call not in lines[0]:
+        return lines
+    return [f"    result = {call}", lines[0].replace(call, "result", 1)]
 
 
 def imports(chosen, module, lines):
@@ -134,9 +159,20 @@ def imports(chosen, module, lines):
     return "\n\n".join("\n".join(group) for group in groups if group)
 
 
+STRING = r"('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
+
+
 def with_quotes(text, quote):
     """The code with its plain strings in these quotes."""
-    return re.sub(r"'([^'\"\\\n]*)'", r'"\1"', text) if quote == '"' else text
+    if quote == "'":
+        return text
+    parts = re.split(STRING, text)
+    return "".join([f'"{part[1:-1]}"' if is_plain_string(part, place) else part for place, part in enumerate(parts)])
+
+
+def is_plain_string(part, place):
+    """Whether a part, as split at strings, is a string that means the same in double quotes."""
+    return place % 2 == 1 and part[0] == "'" and '"' not in part and "\\'" not in part
 
 
 def tests_text(chosen, function, reasons, as_unittest):
@@ -145,7 +181,10 @@ def tests_text(chosen, function, reasons, as_unittest):
     shown = dict.fromkeys(case["property"] for case, _ in chosen if case.get("property"))
     for name in shown:
         parts.append(property_test(name, [case for case, _ in chosen if case.get("property") == name], as_unittest))
-    for case, seen in [one for one in chosen if not one[0].get("property")]:
+    documented = [one for one in chosen if one[0].get("where")]
+    if documented:
+        parts.append(documented_test(function, documented, as_unittest))
+    for case, seen in [one for one in chosen if not one[0].get("property") and not one[0].get("where")]:
         name = test_name(function, case, seen, reasons)
         given = slug(case["arguments"], 24)
         name = name if name not in names or not given else f"{name}_for_{given}"

@@ -118,6 +118,7 @@ def test_values_of_a_fixture_must_be_written_somewhere_and_fit_the_signature(
         ("assert get(3) == {}", find_subject("get", "def get(key): ...\n", ["get('day')", "get(13)"]), "useless"),
         ("assert get('day') == {}", find_subject("get", "def get(key): ...\n", ["get('day')"]), "merge"),
         (f"assert parse('day') == {[1] * 40}", PARSE, "useless"),
+        ("assert g(f(value)) == value", Subject("f", untyped=("value",)), "merge"),
     ],
 )
 def test_inputs_of_a_test_must_be_such_as_people_write(line: str, subject: Subject, rating: str) -> None:

@@ -8,6 +8,7 @@ union is clear. Otherwise it is a conflict.
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -75,6 +76,11 @@ def _imports(statements: list[str]) -> str:
             names.setdefault(module, set()).update(name.name for name in node.names)
         elif line not in plain:
             other.append(line)
-    froms = [f"from {module} import {', '.join(sorted(found))}" for module, found in names.items()]
-    groups = [[line for line in plain if line != "import pytest"], [line for line in plain if line == "import pytest"]]
-    return "\n\n".join("\n".join(group) for group in [*groups, [*froms, *other]] if group)
+    standard = sorted(module for module in names if module.partition(".")[0] in sys.stdlib_module_names)
+    froms = {module: f"from {module} import {', '.join(sorted(found))}" for module, found in names.items()}
+    groups = [
+        [*[line for line in plain if line != "import pytest"], *[froms[module] for module in standard]],
+        [line for line in plain if line == "import pytest"],
+        [*[line for module, line in froms.items() if module not in standard], *other],
+    ]
+    return "\n\n".join("\n".join(group) for group in groups if group)
