@@ -236,7 +236,7 @@ def test_a_variable_that_only_a_type_comment_uses_is_no_error() -> None:
 
 
 def test_brackets_around_several_lines_are_left_to_a_formatter(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("unused", "blocks", "mistakes"):
+    for name in ("unused", "blocks", "mistakes", "prints"):
         monkeypatch.setitem(sys.modules, name, module_of(name))
     repairs = module_of("repairs")
     edits = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import remora
-from inference.fakes import FakeServer, Wire, answer, by_path, chooses
+from inference.fakes import FakeServer, Wire, answer, by_path, chooses, says
 from remora.context.models import DecisionPacket
 from remora.events import CandidateAction, ModelRequestEvent
 from remora.trace import read_events
@@ -32,6 +31,7 @@ def test_the_line_is_there_only_if_the_check_finds_nothing_and_the_tools_suggest
     assert done_line(packet, "") == done_line(packet, "other") == ""
 
 
+SENTENCE = "Add up what is charged for all prices, rounded."
 CODE = (
     "def total(prices):\n    charged = 0\n    for one in prices:\n        charged += one\n    return round(charged)\n"
 )
@@ -45,13 +45,16 @@ def root(tmp_path: Path) -> Path:
 
 
 def obeys_the_last_line(wire: Wire) -> None:
-    """Writes the docstring in every turn, until the last line says that it is done."""
+    """Writes the sentence when asked for one, else the docstring again, until the last line says that it is done."""
     if not wire.request.body.get("stream"):
         return answer({"choices": [{"message": {"content": "ready"}}]})(wire)
-    last = wire.request.body["messages"][-1]["content"].splitlines()[-1]
+    messages = wire.request.body["messages"]
+    last = messages[-1]["content"].splitlines()[-1]
+    if "write_docstring" not in messages[0]["content"]:  # a draft: the sentence alone
+        return says(SENTENCE)(wire)
     if last.endswith("Call submit_result."):
         return chooses("submit_result", summary="Wrote it")(wire)
-    return chooses("write_docstring", summary="Add up what is charged for all prices, rounded.")(wire)
+    return chooses("write_docstring", summary=SENTENCE)(wire)
 
 
 def test_a_model_that_repeats_itself_submits_when_its_docstring_is_written(root: Path) -> None:
@@ -62,7 +65,7 @@ def test_a_model_that_repeats_itself_submits_when_its_docstring_is_written(root:
         (result,) = asyncio.run(project.runs.analyze([root / "a.py"], ["docstring"]))
         bodies = [request.body for request in server.asked if request.body and request.body.get("stream")]
     assert (result.outcome, result.reason, result.turns, result.verdict) == ("success", "submitted", 2, "written")
-    assert json.loads(bodies[0]["messages"][-1]["content"])["goal"]
+    assert "def total(prices):" in bodies[0]["messages"][-1]["content"]
     assert bodies[1]["messages"][-1]["content"].endswith(
         "`docstring_problems` is 0: the work is done. Call submit_result."
     )

@@ -17,7 +17,7 @@ from remora.sandbox import probe
 from remora.trace import read_events
 
 needs_sandbox = pytest.mark.skipif(probe().applies == "none", reason="row 22: no sandbox works here for project code")
-GONE = "No test written: the project's own tests did not run: ModuleNotFoundError: No module named 'not_there'"
+GONE = "No test written: the search for calls did not end: ModuleNotFoundError: No module named 'not_there'"
 
 
 def result(number: int, **check: Any) -> AgentResult:
