@@ -42,7 +42,8 @@ def test_a_terminal_that_is_closed_seals_what_runs(long_run: Path, gone: Callabl
     ours, theirs = pty.openpty()
     talk = long_run.parent / "talk"
     first = (
-        "import fcntl, os, sys, termios\n"
+        "import fcntl, os, signal, sys, termios\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # also where the tests themselves run under `nohup`
         "os.setsid()\n"
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"  # the terminal is its own, so closing it hangs up
         f"sys.excepthook = lambda *what: open({str(talk)!r}, 'a').write(repr(what))\n"
