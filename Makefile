@@ -27,7 +27,7 @@ demo: $(VENV)/.agents ## set up and run lint, docstring and test agents on examp
 		|| test $$? -le 2  # agents that failed are part of what it shows
 	@echo "  (here, remora is $(BIN)/remora)"
 	@echo "  A larger model writes docstrings and edits of its own (a download of 1.1 GB, once):"
-	@echo "    $(BIN)/remora analyze examples/shop/shop/pricing.py -o docstring --model qwen2.5-coder-1.5b"
+	@echo "    $(BIN)/remora analyze examples/shop/shop/cart.py -o docstring --model qwen2.5-coder-1.5b"
 	@echo
 	@$(BIN)/remora trace verify -C examples/shop | tail -n 3
 
