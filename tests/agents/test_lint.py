@@ -204,7 +204,7 @@ async def test_what_was_read_is_taken_away_once_lines_have_moved(lint_tools: Mak
     tools = lint_tools(b"import os\nl = 1\nprint(l)\n")
     assert (await _call(tools, "run_linter"))["knowledge_delta"]["fixable_codes"] == ["F401"]
     refused = await _call(tools, "edit_lines", first=3, last=3, text="print()")
-    assert [excerpt["label"] for excerpt in refused["excerpts"]] == ["first errors", "lint error"]
+    assert [excerpt["label"] for excerpt in refused["excerpts"]] == ["first errors", "draft: lint error"]
     fixed = await _call(tools, "apply_fix", code="F401")
     assert {"label": "read_file", "text": "", "start_line": 1} in fixed["excerpts"]
     edited = await _call(tools, "edit_lines", first=1, last=2, text="line = 1\nprint(line)")

@@ -55,10 +55,10 @@ async def test_the_lines_to_write_anew_are_whole_statements(
     tools = lint_tools(LINES)
     (tmp_path / "ruff.toml").write_text(f'lint.select = ["{code}"]\n')
     value = await _call(tools, "run_linter")
-    known, shown = value["knowledge_delta"], value["excerpts"][1]
-    assert (known["edit_first"], known["edit_last"], shown["start_line"]) == (first, last, first)
+    shown = value["excerpts"][1]
     lines = LINES.decode().split("\n")[first - 1 : last]
-    assert dedent("\n".join(lines)) in shown["text"]
+    assert shown["start_line"] == first
+    assert "```python\n" + dedent("\n".join(lines)) + "\n```" in shown["text"]
 
 
 async def test_a_model_sees_the_message_and_the_rules_own_example(lint_tools: Make) -> None:
@@ -141,14 +141,25 @@ async def test_code_between_fences_is_taken_out_of_a_reply(lint_tools: Make) -> 
     assert (value["error"], value["outcome"]) == (None, "success")
 
 
-async def test_after_a_refused_edit_the_next_error_is_shown_and_after_the_last_the_work_ends(lint_tools: Make) -> None:
+async def test_a_draft_replaces_the_lines_that_were_shown_and_the_next_error_is_shown(
+    lint_tools: Make, tmp_path: Path
+) -> None:
     tools = lint_tools(b"def f(names):\n    a = [l for l in names]\n    return a, [l for l in names]\n")
-    assert (await _call(tools, "run_linter"))["knowledge_delta"]["edit_first"] == 2
-    refused = await _call(tools, "edit_lines", first=2, last=2, text="a = [l for l in names]")
-    assert (refused["outcome"], refused["knowledge_delta"]["edit_first"]) == ("error", 3)
-    last = await _call(tools, "edit_lines", first=3, last=3, text="return a, [l for l in names]")
-    assert last["knowledge_delta"]["next_step"] == "end"
-    assert last["excerpts"][1]["text"] == ""
+    drafted = await _call(tools, "edit_lines", first=0, last=0, text="a = [name for name in names]")
+    assert (drafted["outcome"], drafted["excerpts"][1]["start_line"]) == ("partial", 3)
+    await _call(tools, "edit_lines", first=0, last=0, text="return a, [name for name in names]")
+    written = (tmp_path / ".agentfs/workspaces/AGENT/a.py").read_text()
+    assert written == "def f(names):\n    a = [name for name in names]\n    return a, [name for name in names]\n"
+
+
+async def test_a_refused_draft_ends_the_work_and_a_refused_call_does_not(lint_tools: Make) -> None:
+    tools = lint_tools(b"def f(names):\n    return [l for l in names]\n")
+    same = "return [l for l in names]"
+    call = await _call(tools, "edit_lines", first=2, last=2, text=same)
+    assert (call["outcome"], call["knowledge_delta"]["next_step"]) == ("error", "edit")
+    drafted = await _call(tools, "edit_lines", first=0, last=0, text=same)
+    assert (drafted["outcome"], drafted["knowledge_delta"]["next_step"]) == ("error", "end")
+    assert drafted["excerpts"][1]["text"] == ""
 
 
 async def test_an_edit_that_repeats_the_shown_lines_around_its_own_replaces_all_of_them(

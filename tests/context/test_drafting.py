@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from remora.context.drafting import choose_rule, other_arguments, render_draft
 from remora.context.models import DecisionPacket, Excerpt, KnowledgeEntry
+from remora.context.render import render
+from remora.inference import EstimatedCounter
 from remora.subagent import DraftRule
 
 RULE = DraftRule.model_validate(
@@ -76,3 +78,14 @@ def test_a_rule_holds_only_where_its_knowledge_and_its_tool_are_there() -> None:
     assert choose_rule([RULE], packet(), ["submit_result"]) is None
     assert choose_rule([], packet(), ["write_note"]) is None
     assert other_arguments(RULE, packet()) == {"kind": "missing"}
+
+
+def test_an_excerpt_for_drafts_is_in_no_other_prompt() -> None:
+    texts = [Excerpt(label="draft: error", text="Only for drafts"), Excerpt(label="code", text="def f(): pass")]
+    shown = packet().model_copy(update={"excerpts": texts})
+    usual = str(render(shown, system_prompt="Do it.", tools=(), limit=1000, counter=EstimatedCounter()).messages)
+    assert "def f(): pass" in usual
+    assert "Only for drafts" not in usual
+    drafted = render_draft(shown, RULE.model_copy(update={"excerpts": ("draft: error",)}), 1000, len)
+    assert drafted is not None
+    assert str(drafted.messages[-1]["content"]).startswith("Error of a.py:f:\nOnly for drafts")

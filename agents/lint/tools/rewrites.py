@@ -20,7 +20,7 @@ MOST_ROWS = 14
 MOST_RULES = 4
 """Rules whose documentation is read, at most."""
 CONTINUES = r"\s*(?:elif|else|except|finally)\b"
-REWRITTEN = {"label": "lint error", "text": "", "start_line": 1}
+REWRITTEN = {"label": "draft: lint error", "text": "", "start_line": 1}
 """Replaces the excerpt of an error by an empty one, because nothing is to be written anew."""
 COMMENT = r"(?m)(?:^|\s)#\s?[^\n]*\w[^\n]*$"
 WORD = r"[A-Za-z_]{2,}\w*|(?<![%:])\b[A-Za-z]\b(?![\"'])|\b\d[\d.]*"
@@ -120,17 +120,19 @@ def logical_rows(whole):
     return rows
 
 
-async def to_rewrite(text, errors, known, below=0):
-    """What a model needs to write the next error's lines anew, as knowledge and excerpt; the end if there is none.
-
-    Only errors below a row count: those above were tried.
-    """
+def next_to_rewrite(errors, known):
+    """The error that a model writes anew next; None if there is none."""
     wanted = known.get("needs_edit", []) if known.get("next_step") == "edit" else []
-    next_ones = [one for one in errors if describe_error(one) in wanted and one["location"]["row"] > below]
-    if not next_ones:
-        ended = {"next_step": "end"} if wanted else {}
-        return {**known, **ended}, REWRITTEN
-    whole, error = split_mark(text)[1], next_ones[0]
+    found = [error for error in errors if describe_error(error) in wanted]
+    return found[0] if found else None
+
+
+async def to_rewrite(text, errors, known):
+    """What a model needs to write the next error's lines anew, as an excerpt."""
+    error = next_to_rewrite(errors, known)
+    if not error:
+        return REWRITTEN
+    whole = split_mark(text)[1]
     first, last = rows_to_rewrite(whole, error)
     old = [line.rstrip() for line in whole[first - 1 : last]]
     line = whole[error["location"]["row"] - 1].strip()[:120]
@@ -144,8 +146,7 @@ async def to_rewrite(text, errors, known, below=0):
         *fenced("\n".join(row[len(indent(old)) :] for row in old)),
         "Write this code again, with that error fixed. Change nothing else: it must do the same.",
     ]
-    shown = {"label": REWRITTEN["label"], "text": "\n".join(said), "start_line": first}
-    return {**known, "edit_first": first, "edit_last": last}, shown
+    return {"label": REWRITTEN["label"], "text": "\n".join(said), "start_line": first}
 
 
 def fenced(code):

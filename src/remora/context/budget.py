@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from remora.context.models import MAX_RECENT_ACTIONS, DecisionPacket, KnowledgeEntry
+from remora.context.models import FOR_DRAFTS, MAX_RECENT_ACTIONS, DecisionPacket, Excerpt, KnowledgeEntry
 from remora.context.text import MAX_LINE, one_line
 from remora.errors import BudgetError
 
@@ -149,7 +149,7 @@ def cut(text: str, cap: int, count: Count, *, most: int = MAX_LINE) -> str:
 
 def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
     """All optional parts, in the order in which they are left out."""
-    excerpts, candidates = len(packet.excerpts), len(packet.candidate_actions)
+    excerpts, candidates = len(_prompt_excerpts(packet)), len(packet.candidate_actions)
     actions = len(packet.recent_actions) - out_of_window(packet)
     pinned = sum(entry.pinned for entry in packet.knowledge.values())
     return (
@@ -167,6 +167,11 @@ def shrink_runs(packet: DecisionPacket) -> tuple[Run, ...]:
         ("excerpts", min(1, excerpts)),
         ("candidate_actions", min(1, candidates)),
     )
+
+
+def _prompt_excerpts(packet: DecisionPacket) -> list[Excerpt]:
+    """The excerpts without those that only drafts show."""
+    return [excerpt for excerpt in packet.excerpts if not excerpt.label.startswith(FOR_DRAFTS)]
 
 
 def out_of_window(packet: DecisionPacket) -> int:
@@ -203,7 +208,7 @@ class _View:
         self._hidden = out_of_window(packet)
         self._actions = _actions(packet, count)[self._hidden :]
         self._shortest = cut(packet.recent_actions[-1].summary, SHORT_ACTION_CAP, count) if self._actions else ""
-        self._excerpts = _ranks([excerpt.label for excerpt in packet.excerpts])
+        self._excerpts = _ranks([excerpt.label for excerpt in _prompt_excerpts(packet)])
         self._hub = list((packet.hub_context or {}).items())
         self._extensions = list(packet.extensions.items())
         self._knowledge = list(packet.knowledge.items())
@@ -246,7 +251,7 @@ class _View:
     def _shown_excerpts(self, gone: int) -> list[dict[str, Any]]:
         return [
             {"label": excerpt.label, "start_line": excerpt.start_line, "text": excerpt.text}
-            for excerpt in self._packet.excerpts
+            for excerpt in _prompt_excerpts(self._packet)
             if excerpt.text and self._excerpts[excerpt.label] >= gone
         ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from remora.context.candidates import by_rules
 from remora.context.evidence import MESSAGE_OVERHEAD, Message
-from remora.context.models import DecisionPacket
+from remora.context.models import FOR_DRAFTS, DecisionPacket
 from remora.context.render import Rendered
 from remora.context.text import one_line
 from remora.subagent import DraftRule
@@ -70,7 +70,7 @@ def _text(packet: DecisionPacket, excerpts: Sequence[tuple[str, Sequence[str]]])
     parts = []
     for place, (label, lines) in enumerate(excerpts):
         of = f" of {one_line(packet.node_id)}" if place == 0 and packet.node_id else ""
-        parts.append("\n".join([f"{one_line(label).capitalize()}{of}:", *lines]))
+        parts.append("\n".join([f"{one_line(label.removeprefix(FOR_DRAFTS)).capitalize()}{of}:", *lines]))
     return "\n\n".join(parts)
 
 

@@ -28,6 +28,8 @@ __all__ = [
 
 MAX_RECENT_ACTIONS = 10
 MAX_EXCERPTS = 3
+FOR_DRAFTS = "draft: "
+"""How the label of an excerpt begins that only prompts for drafts show."""
 
 
 class RecentAction(BaseModel):
