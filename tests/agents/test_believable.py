@@ -84,6 +84,28 @@ def test_a_mark_ends_a_sentence_and_no_word(sandboxed: Callable[[str], Any]) -> 
     assert not words.could_write("9.value")
 
 
+@pytest.mark.parametrize(
+    ("code", "how", "decides"),
+    [
+        ("if x < 5:\n    y = 1", "constant", "edge"),
+        ("if x < 1e-9:\n    y = 1", "constant", ""),
+        ("if x == 0:\n    y = 1\nelse:\n    y = 2", "comparison", ""),
+        ("if x == 0:\n    raise ValueError", "comparison", "guard"),
+        ("if x == 0:\n    return 1\nraise ValueError", "comparison", "guard"),
+        ("if x == 0:\n    check(x)", "comparison", "guard"),
+        ("if x == 0:\n    y = check(x)", "comparison", "guard"),
+        ("if x == 0:\n    y = 1\nif y:\n    raise ValueError", "comparison", "guard"),
+    ],
+)
+def test_a_tolerance_is_no_edge_and_a_choice_of_values_decides_about_no_error(
+    sandboxed: Callable[[str], Any], code: str, how: str, decides: str
+) -> None:
+    tree = ast.parse(code)
+    compared = next(one for one in ast.walk(tree) if isinstance(one, ast.Compare))
+    part = compared.comparators[0] if how == "constant" else compared
+    assert sandboxed("changes").role(tree, part, compared, how) == decides
+
+
 def test_a_sign_is_named_and_not_called_empty() -> None:
     spec = importlib.util.spec_from_file_location("writing", AGENT / "tools" / "writing.py")
     assert spec and spec.loader

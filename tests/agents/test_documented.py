@@ -200,11 +200,12 @@ async def test_examples_that_the_project_runs_itself_are_no_new_tests(agent_tool
         assert value["outcome"] == outcome, json.dumps(value)[:500]
 
 
+@pytest.mark.parametrize("tests", ["tests/test_kit.py", "test/kit.py"])
 @NEEDS_SANDBOX
-async def test_tests_that_pytest_does_not_collect_may_protect_the_code_already(agent_tools: Make) -> None:
+async def test_tests_that_pytest_does_not_collect_may_protect_the_code_already(agent_tools: Make, tests: str) -> None:
     files = {
         "kit.py": "def double(value: int) -> int:\n    return value + value\n",
-        "tests/test_kit.py": "from kit import double\n\n\ndef main():\n    assert double(4) == 8\n",
+        tests: "from kit import double\n\n\ndef main():\n    assert double(4) == 8\n",
     }
     value = (await agent_tools("test", files, "kit.py:double").call("write_test_file", {})).value
     assert value["error"].startswith("No test written: tests call it which pytest does not run here")

@@ -126,7 +126,7 @@ def changed_codes(module, tree, spec):
         twin = defined(changed, spec)
         part = list(ast.walk(ast.Module(twin.body, [])))[index]
         about = around(twin, part) if how == "constant" else part
-        old, part_of = shown(about), role(about, how)
+        old, part_of = shown(about), role(twin, part, about, how)
         text = copy.copy(part) if how == "constant" and isinstance(part.value, str) else None
         change(part, how)
         new = shown(about).replace("not not ", "")
@@ -137,12 +137,33 @@ def changed_codes(module, tree, spec):
     return [one for one in made if one[2] is not None]
 
 
-def role(about, how):
+def role(function, part, about, how):
     """What a change is a part of: an `edge`, a `guard` that decides about an error, or nothing of them."""
     if how == "edge" or (how == "constant" and isinstance(about, ast.Compare)):
-        return "edge"
+        return "" if is_tolerance(part) else "edge"
     is_guard = how in ("error", "left out", "comparison", "sign") or isinstance(about, ast.BoolOp)
-    return "guard" if is_guard else ""
+    return "guard" if is_guard and not only_chooses_values(function, part) else ""
+
+
+def is_tolerance(part):
+    """Whether a number is a fraction, such as what two results may differ by: nobody adds one to `1e-9`."""
+    return isinstance(part, ast.Constant) and isinstance(part.value, float) and 0 < part.value < 1
+
+
+def only_chooses_values(function, part):
+    """Whether a part is in a condition on which only plain values depend, where nothing is raised."""
+    if any(isinstance(one, ast.Raise) for one in ast.walk(function)):
+        return False  # it may raise because of the value
+    for one in [each for each in ast.walk(function) if isinstance(each, ast.If)]:
+        if any(inner is part for inner in ast.walk(one.test)):
+            return all(is_plain_assignment(each) for each in [*one.body, *one.orelse])
+    return False
+
+
+def is_plain_assignment(part):
+    """Whether a statement assigns a value without a call that could raise an error."""
+    is_assignment = isinstance(part, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+    return is_assignment and not any(isinstance(one, ast.Call) for one in ast.walk(part))
 
 
 def around(function, part):
