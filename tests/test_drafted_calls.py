@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remora.app import SystemClock
 from remora.context.contracts import ToolSpec
+from remora.errors import DefinitionError
 from remora.events import Call, Event, ModelRequestEvent, ModelResponseEvent, ToolResultEvent
 from remora.inference import EstimatedCounter, FirstCandidatePolicy
 from remora.ports import Decision, Prompt, ToolOutput
+from remora.scripts import load_scripts
 from remora.subagent import DraftRule, SubagentDefinition
 from remora.testing import ScriptedModel
 from remora.twotrack import Identity, PromptSettings, Rules, Wiring, rederive, resume_state
@@ -151,3 +154,16 @@ async def test_other_rules_for_packets_leave_the_prompt_of_a_draft_as_it_was() -
     asked = [(step.recorded, step.event) for step in steps if isinstance(step.recorded, ModelRequestEvent)]
     assert "draft-1" in [recorded.renderer for recorded, _ in asked]
     assert all(recorded == event for recorded, event in asked if recorded.renderer == "draft-1")
+
+
+def test_a_draft_for_an_argument_that_its_tool_does_not_have_is_refused_when_the_agent_is_loaded(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "write_note.pym").write_text(
+        'from remora.scripts import Input\n\nnote: str = Input("note")\n{"summary": note}\n'
+    )
+    definition = AGENT.model_copy(update={"tools": AGENT.tools[:1], "context": ()})
+    with pytest.raises(
+        DefinitionError, match=r"drafts\[0\].argument: `write_note` has no input `text`: expected one of `note`"
+    ):
+        load_scripts(tmp_path, definition)

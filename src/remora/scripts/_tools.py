@@ -45,9 +45,22 @@ def load_scripts(
             continue
         problems += [f"{file}:{problem}" for problem in external_problems(script.externals)]
         scripts[entry.name] = script
+    problems += [] if problems else _draft_problems(definition, scripts)
     if problems:
         raise DefinitionError(folder, problems)
     return scripts
+
+
+def _draft_problems(definition: SubagentDefinition, scripts: Mapping[str, Script]) -> list[str]:
+    """Drafts for an argument that their tool does not have."""
+    found = []
+    for place, rule in enumerate(definition.drafts):
+        inputs = [item.name for item in scripts[rule.tool].inputs] if rule.tool in scripts else [rule.argument]
+        if rule.argument not in inputs:
+            expected = ", ".join(f"`{name}`" for name in inputs)
+            where = f"$.drafts[{place}].argument"
+            found.append(f"{where}: `{rule.tool}` has no input `{rule.argument}`: expected one of {expected}")
+    return found
 
 
 class ScriptTools:
